@@ -1,0 +1,1 @@
+"""Distil, export, run and measure sentence encoders that live on the device."""

@@ -1,0 +1,1 @@
+"""Quality, one task a file."""

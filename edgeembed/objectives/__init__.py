@@ -1,0 +1,1 @@
+"""Distillation objectives, one a file."""

@@ -1,0 +1,1 @@
+"""Student architectures, one a file."""

@@ -1,0 +1,1 @@
+"""Turn a student, or any sentence-transformer, into a bundle."""

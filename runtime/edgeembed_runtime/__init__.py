@@ -1,0 +1,1 @@
+"""Run a bundle: text in, vectors and rankings out."""

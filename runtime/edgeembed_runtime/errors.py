@@ -1,0 +1,48 @@
+"""Every error that edgeembed raises on purpose.
+
+    EdgeEmbedError
+    ├── InputError (ValueError)          what was given cannot be used: exit code 2
+    │   └── BundleError                  a folder is not a bundle this version can open
+    ├── CheckError                       a check or a gate failed: exit code 1
+    │   └── VerificationError            a bundle's files are not the ones that were exported
+    └── MissingExtraError (ImportError)  an optional package is needed: exit code 2
+
+A message is one line: what was given, what is expected, what to do. The tree lives in the lowest room because
+every other room raises these too.
+"""
+
+
+class EdgeEmbedError(Exception):
+    """Root of all errors that edgeembed raises on purpose."""
+
+
+class InputError(EdgeEmbedError, ValueError):
+    """Raised when what the caller gave cannot be used."""
+
+
+class BundleError(InputError):
+    """Raised when a folder is not a bundle that this version can open."""
+
+
+class CheckError(EdgeEmbedError):
+    """Raised when a check or a quality gate failed."""
+
+
+class VerificationError(CheckError):
+    """Raised when a bundle's files differ from the ones that were exported."""
+
+
+class MissingExtraError(EdgeEmbedError, ImportError):
+    """Raised when an optional package is needed and absent.
+
+    Args:
+        package: The package that is missing.
+        extra: The extra of `edgeembed` that installs it.
+
+    Attributes:
+        extra: The extra to install.
+    """
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed; install it with: pip install 'edgeembed[{extra}]'")
+        self.extra = extra

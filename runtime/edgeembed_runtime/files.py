@@ -1,0 +1,125 @@
+"""Files and folders that appear whole or not at all: written beside, synced, renamed."""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from edgeembed_runtime.errors import InputError
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    """Refuse to overwrite, before any work is done.
+
+    Args:
+        path: Where a result is to be written.
+        force: Whether an existing result may be replaced.
+
+    Raises:
+        InputError: If `path` exists and `force` is not set.
+    """
+    if path.exists() and not force:
+        raise InputError(f"{path} exists already; expected a new path: choose another --out or pass --force")
+
+
+@contextlib.contextmanager
+def new_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
+    """Give a folder to fill, and move it to `path` once the block ends without an error.
+
+    Args:
+        path: Where the folder is to appear.
+        force: Whether an existing folder is replaced.
+
+    Yields:
+        A temporary folder beside `path`; it is removed if the block raises, Ctrl-C included.
+
+    Raises:
+        InputError: If `path` exists and `force` is not set, or cannot be written.
+    """
+    refuse_existing(path, force=force)
+    with _readable_os_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        with _readable_os_errors(path):
+            yield beside
+            for file in beside.rglob("*"):
+                _sync(file)
+            beside.chmod(0o755)
+            _replace(beside, path)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
+    """Give a file name to write to, and move the file to `path` once the block ends without an error.
+
+    Args:
+        path: Where the file is to appear.
+        force: Whether an existing file is replaced.
+
+    Yields:
+        A name in a temporary folder beside `path`; it is removed if the block raises.
+
+    Raises:
+        InputError: If `path` exists and `force` is not set, or cannot be written.
+    """
+    refuse_existing(path, force=force)
+    with _readable_os_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        with _readable_os_errors(path):
+            yield beside / path.name
+            _sync(beside / path.name)
+            (beside / path.name).replace(path)
+            _sync(path.parent)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def sha256(path: Path) -> str:
+    """Give the SHA-256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _readable_os_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None and not _is_below(Path(os.fsdecode(error.filename)), path.parent):
+            raise
+        reason = error.strerror or str(error)
+        raise InputError(f"cannot write {path}: {reason}; choose another place or make room there") from error
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    return path.absolute().is_relative_to(folder.absolute())
+
+
+def _replace(source: Path, target: Path) -> None:
+    if target.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
+        target.rename(old / target.name)
+        source.rename(target)
+        shutil.rmtree(old)
+    else:
+        source.rename(target)
+    _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError:  # some file systems cannot sync a folder
+        if not path.is_dir():
+            raise
+    finally:
+        os.close(descriptor)
