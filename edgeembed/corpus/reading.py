@@ -1,0 +1,213 @@
+"""A corpus: clean, distinct sentences from any number of sources."""
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from edgeembed_runtime.errors import InputError
+
+from edgeembed.corpus.sources import find_sources
+
+MIN_CHARACTERS = 3
+"""Shorter lines are list marks and stray letters."""
+MAX_CHARACTERS = 1000
+"""Longer lines are not sentences: 1,000 characters are about 220 tokens of English."""
+
+
+@dataclass(frozen=True)
+class CorpusCounts:
+    """What became of the texts that were read; the last five sum to the first.
+
+    Attributes:
+        read: Texts read, empty lines included.
+        kept: Sentences in the corpus.
+        too_short: Texts below the least number of characters.
+        too_long: Texts above the greatest number of characters.
+        duplicate: Texts that equal an earlier one once white space is folded.
+        not_sampled: Sentences that a limit left out.
+    """
+
+    read: int
+    kept: int
+    too_short: int
+    too_long: int
+    duplicate: int
+    not_sampled: int
+
+    def to_dict(self) -> dict[str, int]:
+        """Give the counts by name, ready for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Give the counts in one line of plain words."""
+        return (
+            f"{self.read:,} read, {self.kept:,} kept, {self.duplicate:,} duplicate, "
+            f"{self.too_short:,} too short, {self.too_long:,} too long, {self.not_sampled:,} not sampled"
+        )
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentences and the account of how they were gathered.
+
+    Attributes:
+        sentences: One clean sentence an entry, distinct, in the order of the sources.
+        counts: What became of the texts that were read.
+    """
+
+    sentences: list[str]
+    counts: CorpusCounts
+
+
+def read_corpus(
+    sources: Sequence[str | Path],
+    *,
+    limit: int | None = None,
+    limit_per_source: int | None = None,
+    min_characters: int = MIN_CHARACTERS,
+    max_characters: int = MAX_CHARACTERS,
+    seed: int = 0,
+) -> list[str]:
+    """Give the distinct sentences of a corpus; `gather_corpus` gives the counts too.
+
+    Args:
+        sources: Files (.txt, .tsv, .jsonl, .parquet; all but the last also with .xz, .gz, .zst), folders of such files,
+            `-` for standard input, `pydoc:` for Python's documentation; `#column1,column2` after a path chooses columns.
+        limit: The most sentences to keep, a random sample of all; none: keep all.
+        limit_per_source: The most sentences to keep of one file, a random sample of it; none: keep all.
+        min_characters: Drop what is shorter, once white space is folded.
+        max_characters: Drop what is longer.
+        seed: Decides the samples; the order of the sentences is that of the sources.
+
+    Returns:
+        One sentence an entry, white space folded to single spaces, no two equal.
+
+    Raises:
+        InputError: If a source cannot be read, a limit is not positive, or no sentence is left.
+    """
+    return gather_corpus(
+        sources,
+        limit=limit,
+        limit_per_source=limit_per_source,
+        min_characters=min_characters,
+        max_characters=max_characters,
+        seed=seed,
+    ).sentences
+
+
+def gather_corpus(
+    sources: Sequence[str | Path],
+    *,
+    limit: int | None = None,
+    limit_per_source: int | None = None,
+    min_characters: int = MIN_CHARACTERS,
+    max_characters: int = MAX_CHARACTERS,
+    seed: int = 0,
+) -> Corpus:
+    """Give the distinct sentences of a corpus and what was dropped on the way.
+
+    Args and errors are those of `read_corpus`.
+    """
+    _expect_positive(limit=limit, limit_per_source=limit_per_source)
+    if not sources:
+        raise InputError("no corpus was given; expected at least one file, folder, - or pydoc:")
+    sieve = _Sieve(min_characters, max_characters)
+    samples = (
+        _sample(sieve.clean(source.texts()), limit_per_source, random.Random(f"{seed} {index}"))  # noqa: S311
+        for index, source in enumerate(find_sources(sources))
+    )
+    sentences = list(_sample((text for sample in samples for text in sample), limit, random.Random(seed)))  # noqa: S311
+    counts = sieve.counts(kept=len(sentences))
+    if not sentences:
+        names = ", ".join(map(str, sources))
+        raise InputError(
+            f"{names} gave no usable sentence ({counts}); expected text of "
+            f"{min_characters} to {max_characters} characters a line: give another corpus"
+        )
+    return Corpus(sentences, counts)
+
+
+def split_holdout(sentences: Sequence[str], count: int, seed: int = 0) -> tuple[list[str], list[str]]:
+    """Give the sentences in two parts: to train on, and held out.
+
+    Args:
+        sentences: Distinct sentences.
+        count: How many to hold out, a random sample.
+        seed: Decides the sample.
+
+    Returns:
+        The sentences to train on and the held-out ones, both in their old order.
+
+    Raises:
+        InputError: If `count` leaves nothing to train on or is negative.
+    """
+    if not 0 <= count < len(sentences):
+        raise InputError(
+            f"{count} of {len(sentences)} sentences cannot be held out; "
+            f"expected 0 to {max(len(sentences) - 1, 0)}: hold out fewer or give a larger corpus"
+        )
+    held = set(random.Random(seed).sample(range(len(sentences)), count))  # noqa: S311
+    train = [text for index, text in enumerate(sentences) if index not in held]
+    return train, [sentences[index] for index in sorted(held)]
+
+
+class _Sieve:
+    """Folds white space, drops what is too short, too long or seen before, and counts."""
+
+    def __init__(self, min_characters: int, max_characters: int) -> None:
+        self._min, self._max = min_characters, max_characters
+        self._seen: set[bytes] = set()
+        self._fates: Counter[str] = Counter()
+
+    def clean(self, texts: Iterable[str]) -> Iterator[str]:
+        for text in texts:
+            folded = " ".join(text.split())
+            fate = self._fate(folded)
+            self._fates[fate] += 1
+            if fate == "passed":
+                yield folded
+
+    def counts(self, *, kept: int) -> CorpusCounts:
+        fates = self._fates
+        return CorpusCounts(
+            read=fates.total(),
+            kept=kept,
+            too_short=fates["too_short"],
+            too_long=fates["too_long"],
+            duplicate=fates["duplicate"],
+            not_sampled=fates["passed"] - kept,
+        )
+
+    def _fate(self, folded: str) -> str:
+        if len(folded) < self._min:
+            return "too_short"
+        if len(folded) > self._max:
+            return "too_long"
+        # A digest, because the texts themselves of a corpus from which a sample is drawn may not fit in memory.
+        digest = hashlib.blake2b(folded.encode(), digest_size=12).digest()
+        if digest in self._seen:
+            return "duplicate"
+        self._seen.add(digest)
+        return "passed"
+
+
+def _sample(texts: Iterable[str], count: int | None, rng: random.Random) -> Iterable[str]:
+    """Draw a uniform sample in one pass (reservoir sampling; Vitter 1985, algorithm R), in the old order."""
+    if count is None:
+        return texts
+    kept: list[tuple[int, str]] = []
+    for index, text in enumerate(texts):
+        if index < count:
+            kept.append((index, text))
+        elif (slot := rng.randrange(index + 1)) < count:
+            kept[slot] = (index, text)
+    return [text for _, text in sorted(kept)]
+
+
+def _expect_positive(**limits: int | None) -> None:
+    for name, limit in limits.items():
+        if limit is not None and limit < 1:
+            raise InputError(f"{name} is {limit}; expected at least 1, or none to keep all")

@@ -1,0 +1,114 @@
+"""Where a corpus comes from: files, folders, standard input, Python's documentation."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgeembed_runtime.errors import InputError
+
+from edgeembed.corpus.streams import COMPRESSION_ENDINGS, read_lines, read_standard_input
+from edgeembed.corpus.tables import read_jsonl, read_parquet, read_tsv
+
+STANDARD_INPUT = "-"
+PYDOC_PREFIX = "pydoc:"
+ENDINGS = (".txt", ".tsv", ".jsonl", ".parquet")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One stream of texts.
+
+    Attributes:
+        name: A file's path, `-` for standard input, or `pydoc:` with module names.
+        columns: The columns of a table to read; none: the default ones.
+    """
+
+    name: str
+    columns: tuple[str, ...] = ()
+
+    def texts(self) -> Iterator[str]:
+        """Give the source's texts as they stand there, one in memory at a time.
+
+        Raises:
+            InputError: If the source cannot be read.
+        """
+        if self.name == STANDARD_INPUT:
+            return (line for _, line in read_standard_input())
+        if self.name.startswith(PYDOC_PREFIX):
+            return _pydoc_sentences(self.name.removeprefix(PYDOC_PREFIX))
+        return _file_texts(Path(self.name), self.columns)
+
+
+def find_sources(given: Sequence[str | Path]) -> list[Source]:
+    """Give the sources that a user's words stand for, each folder replaced by the files below it.
+
+    Args:
+        given: Files, folders, `-`, `pydoc:` or `pydoc:json,numpy`; `#column1,column2` after a path chooses columns.
+
+    Raises:
+        InputError: If a path does not exist, its ending is unknown, or a folder holds no corpus file.
+    """
+    return [source for name in given for source in _expand(str(name))]
+
+
+def _expand(name: str) -> list[Source]:
+    if name == STANDARD_INPUT or name.startswith(PYDOC_PREFIX):
+        return [Source(name)]
+    path, columns = _split_columns(name)
+    if not path.exists():
+        raise InputError(f"{path} does not exist; expected a corpus file, a folder, - or {PYDOC_PREFIX}")
+    if path.is_dir():
+        return [Source(str(file), columns) for file in _files_below(path)]
+    if _ending(path) is None:
+        raise InputError(
+            f"{path} has an ending that is not known; expected {', '.join(ENDINGS)}, "
+            f"all but the last also with {', '.join(COMPRESSION_ENDINGS)}: rename or convert it"
+        )
+    return [Source(str(path), columns)]
+
+
+def _split_columns(name: str) -> tuple[Path, tuple[str, ...]]:
+    path, mark, columns = name.rpartition("#")
+    if not mark or Path(name).exists():
+        return Path(name), ()
+    return Path(path), tuple(column.strip() for column in columns.split(",") if column.strip())
+
+
+def _files_below(folder: Path) -> list[Path]:
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and _ending(file) is not None)
+    if not files:
+        raise InputError(f"{folder} holds no corpus file; expected one that ends in {', '.join(ENDINGS)}")
+    return files
+
+
+def _ending(path: Path) -> str | None:
+    name = path.name
+    for compression in COMPRESSION_ENDINGS:
+        name = name.removesuffix(compression)
+    ending = Path(name).suffix
+    compressed = name != path.name
+    return ending if ending in ENDINGS and not (compressed and ending == ".parquet") else None
+
+
+def _file_texts(path: Path, columns: Sequence[str]) -> Iterator[str]:
+    readers: dict[str, Callable[[Path, Sequence[str]], Iterator[str]]] = {
+        ".tsv": read_tsv,
+        ".jsonl": read_jsonl,
+        ".parquet": read_parquet,
+    }
+    ending = _ending(path)
+    if ending in readers:
+        return readers[ending](path, columns)
+    if columns:
+        raise InputError(
+            f"{path}#{','.join(columns)} asks for columns; expected a table, and a .txt file has none"
+        )
+    return (line for _, line in read_lines(path))
+
+
+def _pydoc_sentences(modules: str) -> Iterator[str]:
+    from edgeembed.corpus.docstrings import docstrings
+    from edgeembed.corpus.sentences import split_sentences
+
+    names = [name.strip() for name in modules.split(",") if name.strip()]
+    return (sentence for found in docstrings(names or None) for sentence in split_sentences(found.text))

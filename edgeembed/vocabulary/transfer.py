@@ -1,0 +1,51 @@
+"""Where a new token's first embedding comes from in the source's table."""
+
+from tokenizers import Tokenizer
+
+from edgeembed.vocabulary.wordpiece import PREFIX, expect_wordpiece
+
+
+def source_rows(new: Tokenizer, source: Tokenizer) -> list[list[int]]:
+    """Give, for every new token, the source tokens whose embeddings average to its first embedding.
+
+    A token that the source has too maps to itself. Another one is cut into source tokens as the source would cut it
+    there: the pieces of a continuation are all continuations. Gee et al. 2022, "Fast Vocabulary Transfer for Language
+    Model Compression", section 3.
+
+    Args:
+        new: The student's tokenizer.
+        source: The tokenizer that the embedding table belongs to.
+
+    Returns:
+        One list of source ids for each id of `new`, in order, never empty; the source's unknown token where it has no
+        piece for the new one.
+
+    Raises:
+        InputError: If one of the two is not a WordPiece tokenizer.
+    """
+    expect_wordpiece(new, "the new tokenizer")
+    unknown = source.token_to_id(expect_wordpiece(source, "the source tokenizer")["model"]["unk_token"])
+    special = {token.content for token in new.get_added_tokens_decoder().values()}
+    vocabulary = source.get_vocab()
+    rows = []
+    for token, _ in sorted(new.get_vocab().items(), key=lambda item: item[1]):
+        if token in vocabulary:
+            rows.append([vocabulary[token]])
+        else:
+            rows.append((token not in special and _pieces(token, source, vocabulary)) or [unknown])
+    return rows
+
+
+def _pieces(token: str, source: Tokenizer, vocabulary: dict[str, int]) -> list[int]:
+    """Cut greedily, the longest piece first, as WordPiece does; empty where a piece is missing."""
+    prefix = PREFIX if token.startswith(PREFIX) else ""
+    surface = token.removeprefix(PREFIX)
+    rest = source.normalizer.normalize_str(surface) if source.normalizer else surface
+    ids = []
+    while rest:
+        length = next((n for n in range(len(rest), 0, -1) if prefix + rest[:n] in vocabulary), 0)
+        if not length:
+            return []
+        ids.append(vocabulary[prefix + rest[:length]])
+        prefix, rest = PREFIX, rest[length:]
+    return ids
