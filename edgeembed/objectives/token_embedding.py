@@ -1,0 +1,25 @@
+"""Keep the token table close to the teacher's."""
+
+import torch
+from torch import nn
+
+from edgeembed.objectives.base import ObjectiveInputs
+
+
+class TokenEmbedding:
+    """Mean squared error between the student's projected token embeddings and the wanted ones (SimTDE, equation 3).
+
+    Args:
+        embedding: The student's input embedding.
+        targets: Wanted token embeddings, float32 (vocabulary, hidden_size).
+    """
+
+    def __init__(self, embedding: nn.Module, targets: torch.Tensor) -> None:
+        self.embedding = embedding
+        self.targets = targets
+
+    def __call__(self, inputs: ObjectiveInputs) -> torch.Tensor:
+        """Give the error, averaged over the distinct tokens of the batch and their dimensions."""
+        token_ids = inputs.token_ids[inputs.attention_mask.bool()].unique()
+        targets = self.targets.to(token_ids.device)[token_ids]
+        return (self.embedding(token_ids).float() - targets).square().mean()
