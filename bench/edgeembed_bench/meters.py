@@ -106,8 +106,8 @@ def rapl_reading(energies_uj: Mapping[str, float]) -> Reading:
     """Turn the differences of RAPL counters into a reading.
 
     Args:
-        energies_uj: Microjoules by domain, as pyJoules names them: package_0, core_0, dram_0. Core and uncore are
-            parts of the package and are not added again.
+        energies_uj: Microjoules by domain, as pyJoules names them: package_0, core_0, dram_0. Core and uncore
+            are parts of the package and are not added again.
 
     Returns:
         The sum over packages and DRAM in joules, or None if a counter wrapped, stood still or is absent.

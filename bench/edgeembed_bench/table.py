@@ -8,7 +8,7 @@ from rich.text import Text
 
 from edgeembed_bench.report import BenchReport, SubjectResult
 
-_FIGURES = ("MB", "para-\nmeters", "ms", "q1", "q3", "x base-\nline", "texts\n/s", "mJ")
+_FIGURES = ("MB", "weights", "ms", "q1", "q3", "x base", "texts\n/s", "mJ")
 
 
 def report_table(report: BenchReport) -> Group:
@@ -21,10 +21,10 @@ def report_table(report: BenchReport) -> Group:
         The table and, below it, how it was measured and why a figure is missing; for a rich console.
     """
     titles = list(dict.fromkeys(title for subject in report.subjects for title in subject.quality))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("subject", overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, padding=0)
+    table.add_column("subject", no_wrap=True)
     for title in (*_FIGURES, *titles):
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", overflow="fold")
     for subject in report.subjects:
         quality = (_fixed(subject.quality.get(title), 1) for title in titles)
         table.add_row(Text(subject.name), *_costs(report, subject), *quality)
@@ -36,13 +36,13 @@ def _costs(report: BenchReport, subject: SubjectResult) -> list[str]:
     energy_mj = subject.energy.mj_per_inference
     return [
         _fixed(subject.size_bytes / 1e6, 1),
-        "-" if subject.parameters is None else f"{subject.parameters / 1e6:.2f}M",
+        "-" if subject.parameters is None else f"{_digits(subject.parameters / 1e6)}M",
         median,
         q1,
         q3,
         _fixed(report.latency_ratio(subject.name), 2),
         f"{subject.sentences_per_s:,.0f}",
-        "not measured" if energy_mj is None else _digits(energy_mj),
+        "not\nmeasured" if energy_mj is None else _digits(energy_mj),
     ]
 
 
@@ -50,7 +50,7 @@ def _method(report: BenchReport) -> str:
     settings = report.settings
     return (
         f"ms: median latency of {settings.runs:,} texts one by one, tokenizing included, and its quartiles "
-        f"({settings.texts:,} different texts, {settings.mean_characters:.0f} characters on average); x baseline: "
+        f"({settings.texts:,} different, {settings.mean_characters:.0f} characters on average); x base: "
         f"the latency as a multiple of {report.baseline}'s; texts/s: batches of {settings.batch_size}; "
         f"mJ: energy a text; MB: 10^6 bytes on disk; threads: {settings.threads}; {report.machine.cpu}"
     )
