@@ -74,8 +74,9 @@ def read_corpus(
     """Give the distinct sentences of a corpus; `gather_corpus` gives the counts too.
 
     Args:
-        sources: Files (.txt, .tsv, .jsonl, .parquet; all but the last also with .xz, .gz, .zst), folders of such files,
-            `-` for standard input, `pydoc:` for Python's documentation; `#column1,column2` after a path chooses columns.
+        sources: Files (.txt, .tsv, .jsonl, .parquet; all but the last also with .xz, .gz, .zst), folders of
+            such files, `-` for standard input, `pydoc:` for Python's documentation (`pydoc:json,numpy` for that of
+            some modules); `#column1,column2` after a path chooses columns of its tables.
         limit: The most sentences to keep, a random sample of all; none: keep all.
         limit_per_source: The most sentences to keep of one file, a random sample of it; none: keep all.
         min_characters: Drop what is shorter, once white space is folded.
@@ -186,7 +187,7 @@ class _Sieve:
             return "too_short"
         if len(folded) > self._max:
             return "too_long"
-        # A digest, because the texts themselves of a corpus from which a sample is drawn may not fit in memory.
+        # Digests, because the texts of a corpus from which a sample is drawn may not fit in memory.
         digest = hashlib.blake2b(folded.encode(), digest_size=12).digest()
         if digest in self._seen:
             return "duplicate"

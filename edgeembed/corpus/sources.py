@@ -6,6 +6,8 @@ from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
 
+from edgeembed.corpus.docstrings import docstrings
+from edgeembed.corpus.sentences import split_sentences
 from edgeembed.corpus.streams import COMPRESSION_ENDINGS, read_lines, read_standard_input
 from edgeembed.corpus.tables import read_jsonl, read_parquet, read_tsv
 
@@ -43,7 +45,8 @@ def find_sources(given: Sequence[str | Path]) -> list[Source]:
     """Give the sources that a user's words stand for, each folder replaced by the files below it.
 
     Args:
-        given: Files, folders, `-`, `pydoc:` or `pydoc:json,numpy`; `#column1,column2` after a path chooses columns.
+        given: Files, folders, `-`, `pydoc:` or `pydoc:json,numpy`; `#column1,column2` after a path chooses
+            the columns of its tables.
 
     Raises:
         InputError: If a path does not exist, its ending is unknown, or a folder holds no corpus file.
@@ -107,8 +110,5 @@ def _file_texts(path: Path, columns: Sequence[str]) -> Iterator[str]:
 
 
 def _pydoc_sentences(modules: str) -> Iterator[str]:
-    from edgeembed.corpus.docstrings import docstrings
-    from edgeembed.corpus.sentences import split_sentences
-
     names = [name.strip() for name in modules.split(",") if name.strip()]
     return (sentence for found in docstrings(names or None) for sentence in split_sentences(found.text))

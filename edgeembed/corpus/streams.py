@@ -6,9 +6,8 @@ import io
 import lzma
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
 
 from edgeembed_runtime.errors import InputError
 
@@ -55,7 +54,7 @@ def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise InputError(
-                f"{name} line {number} is not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
+                f"{name} line {number} is not UTF-8 (0x{line[error.start]:02x} is its byte {error.start + 1}); "
                 "expected UTF-8 text: convert the file, for example with iconv"
             ) from error
         yield number, text.rstrip("\r\n")
@@ -73,29 +72,20 @@ def _readable_errors(path: Path) -> Iterator[None]:
         raise InputError(f"{path} cannot be read: {error.strerror or error}; give a file that can") from error
 
 
-def _opened(path: Path) -> IO[bytes]:
-    openers: dict[str, Callable[[Path], IO[bytes]]] = {".xz": _open_xz, ".gz": _open_gz, ".zst": _open_zst}
-    return openers.get(path.suffix, _open_plain)(path)
-
-
-def _open_plain(path: Path) -> IO[bytes]:
-    return path.open("rb")
-
-
-def _open_xz(path: Path) -> IO[bytes]:
-    return lzma.open(path)
-
-
-def _open_gz(path: Path) -> IO[bytes]:
-    return gzip.open(path)
-
-
-def _open_zst(path: Path) -> IO[bytes]:
-    return io.BufferedReader(_ZstandardFile(path))
+def _opened(path: Path) -> io.BufferedIOBase:
+    match path.suffix:
+        case ".xz":
+            return lzma.LZMAFile(path)
+        case ".gz":
+            return gzip.GzipFile(path)
+        case ".zst":
+            return io.BufferedReader(_ZstandardFile(path))
+        case _:
+            return path.open("rb")
 
 
 class _ZstandardFile(io.RawIOBase):
-    """Decompresses frame after frame; unlike zstandard's own reader it refuses a file that ends in mid-frame."""
+    """Decompresses frame after frame; unlike zstandard's own reader it refuses a file cut off in a frame."""
 
     def __init__(self, path: Path) -> None:
         import zstandard

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from edgeembed_runtime.errors import InputError
 
@@ -105,7 +106,7 @@ def choose_columns(where: Path | str, available: Sequence[str], asked: Sequence[
         asked: The columns that the caller wants; none: the default ones.
 
     Raises:
-        InputError: If a column asked for is absent, or none was asked for and none of the default ones is there.
+        InputError: If a column asked for is absent, or none was asked for and there is no default one.
     """
     chosen = list(asked) if asked else [name for name in available if name in DEFAULT_COLUMNS]
     missing = [name for name in chosen if name not in available]
@@ -142,10 +143,9 @@ def _checked_text(where: str, value: object) -> str:
     return value
 
 
-def _expect_strings(path: Path, schema: "object", names: Sequence[str]) -> None:
+def _expect_strings(path: Path, schema: Any, names: Sequence[str]) -> None:
     import pyarrow as pa
 
-    assert isinstance(schema, pa.Schema)
     for name in names:
         kind = schema.field(name).type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):

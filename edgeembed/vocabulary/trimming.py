@@ -1,5 +1,6 @@
 """A trimmed vocabulary: cut from an existing tokenizer, so that its embeddings can be kept."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -13,22 +14,23 @@ from edgeembed.vocabulary.wordpiece import PREFIX, encode_all, expect_wordpiece
 def trim_vocabulary(tokenizer: Tokenizer, sentences: Iterable[str], size: int) -> Tokenizer:
     """Give the tokenizer with only the tokens that a corpus needs most.
 
-    Kept are the special and added tokens, every character of the corpus alone and as a continuation (so that a word
-    whose token is cut falls into pieces and not into [UNK]), and then the tokens that the tokenizer uses most on the
-    corpus; where it uses fewer than `size`, those with the lowest ids fill up. A token keeps its string, which leads
-    back to its row in the source's embedding table (`source_rows`).
+    Kept are the special and added tokens, every character of the corpus alone and as a continuation (so that a
+    word whose token is cut falls into pieces and not into [UNK]), and then the tokens that the tokenizer uses most
+    on the corpus; where it uses fewer than `size`, those with the lowest ids fill up. A token keeps its string,
+    which leads back to its row in the source's embedding table (`source_rows`).
 
     Args:
         tokenizer: A WordPiece tokenizer; it is not changed.
         sentences: The corpus.
-        size: How many tokens to keep, special ones included; a larger one than the source has keeps all.
+        size: How many tokens to keep, special ones included; where the source has fewer that any text can give,
+            those are kept.
 
     Returns:
-        A tokenizer with the same normaliser, pre-tokenizer and post-processor, that neither truncates nor pads. Special
-        tokens come first, in the source's order, and then the others in the source's order.
+        A tokenizer with the same normaliser, pre-tokenizer and post-processor, that neither truncates nor pads.
+        Special tokens come first, then the others, each in the source's order.
 
     Raises:
-        InputError: If the tokenizer is not WordPiece, or `size` has no room for the special tokens and characters.
+        InputError: If the tokenizer is not WordPiece, or `size` has no room for special tokens and characters.
     """
     described = expect_wordpiece(tokenizer, "the tokenizer to trim")
     vocabulary = tokenizer.get_vocab()
@@ -72,7 +74,7 @@ def _by_use(
 
 
 def _is_reachable(token: str, tokenizer: Tokenizer) -> bool:
-    """Tell whether any text can give the token: `[unused7]` and capitals after lower-casing never come out."""
+    """Tell whether any text can give the token: `[unused7]` and folded capitals never come out."""
     surface = token.removeprefix(PREFIX)
     normalised = tokenizer.normalizer.normalize_str(surface) if tokenizer.normalizer else surface
     words = (
@@ -84,8 +86,6 @@ def _is_reachable(token: str, tokenizer: Tokenizer) -> bool:
 
 
 def _with_vocabulary(described: dict[str, Any], vocabulary: dict[str, int]) -> Tokenizer:
-    import json
-
     described["model"]["vocab"] = vocabulary
     described["truncation"] = described["padding"] = None
     for token in described["added_tokens"]:

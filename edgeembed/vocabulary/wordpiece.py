@@ -32,7 +32,8 @@ def expect_wordpiece(tokenizer: Tokenizer, name: str) -> dict[str, Any]:
     model = described["model"]
     if model["type"] != "WordPiece" or model["continuing_subword_prefix"] != PREFIX:
         raise InputError(
-            f"{name} is a {model['type']} tokenizer; expected WordPiece with the prefix {PREFIX}: use a BERT-like model"
+            f"{name} is a {model['type']} tokenizer; expected WordPiece that marks continuations with {PREFIX}: "
+            "choose a BERT-like model"
         )
     return described
 

@@ -1,0 +1,84 @@
+"""The `edgeembed` command: loads a command when it is asked for, turns errors into one line."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+from edgeembed_runtime.errors import CheckError, EdgeEmbedError
+
+_COMMANDS = {
+    "demo": "Do the whole job on text that every machine has.",
+    "distill": "Distil a compact student from a teacher.",
+    "vocab": "Train or trim a vocabulary and tell what it covers.",
+    "export": "Turn a model into a quantized ONNX bundle, behind a quality gate.",
+    "verify": "Check that a bundle's files are the ones that were exported.",
+    "evaluate": "Score a model or bundle on similarity and retrieval files.",
+    "bench": "Measure what models cost, side by side.",
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"edgeembed.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="edgeembed")
+def group() -> None:
+    """Make sentence encoders small enough for a phone, prove what they cost, and run them.
+
+    Results go to stdout, progress to stderr. Exit codes: 0 done, 1 a check or gate failed, 2 bad input.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code.
+
+    Args:
+        arguments: What follows `edgeembed`; the process's own where not given.
+    """
+    # The hub is asked only where a model is named by its hub id; its progress bars are not ours.
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    try:
+        code = group.main(list(arguments) if arguments is not None else None, standalone_mode=False)
+    except click.exceptions.Abort:
+        _leave("interrupted; nothing was left half-written", 130)
+    except click.ClickException as error:
+        _leave(error.format_message(), 2)
+    except CheckError as error:
+        _leave(str(error), 1)
+    except EdgeEmbedError as error:
+        _leave(str(error), 2)
+    except KeyboardInterrupt:
+        _leave("interrupted; nothing was left half-written", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        _leave(f"{error.filename or 'the system'}: {error.strerror or error}", 2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    click.echo(f"edgeembed: {' '.join(message.split())}", err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Prose out of docstrings: what is left without code, tables, argument lists and markup."""
+
+import inspect
+import re
+from itertools import pairwise
+
+_DROPPED_SECTIONS = frozenset(
+    [
+        "args",
+        "arguments",
+        "attributes",
+        "example",
+        "examples",
+        "input",
+        "inputs",
+        "keyword",
+        "keywords",
+        "method",
+        "methods",
+        "output",
+        "outputs",
+        "parameter",
+        "parameters",
+        "params",
+        "raise",
+        "raises",
+        "receives",
+        "reference",
+        "references",
+        "return",
+        "returns",
+        "shape",
+        "usage",
+        "warns",
+        "yield",
+        "yields",
+    ]
+)
+"""First words of sections that list names or show code; others, such as notes, are prose."""
+
+_SECTION = re.compile(r"(\w+)(?: \w+)?\s*:$")
+_FIELD = re.compile(r":\w[^:`]*:(?:\s|$)|@\w+")
+_PROSE_DIRECTIVE = re.compile(r"\.\. (?:attention|caution|hint|important|note|tip|warning)::\s*(.*)")
+_UNDERLINE = re.compile(r"([-=~^\"'*#+])\1{2,}$")
+_RULE = re.compile(r"[-=~+|_*#^\s]*$")
+_BULLET = re.compile(r"(?:[-*+•]|\(?\d{1,2}[.)])\s+")
+_WRAP_TOLERANCE = 3
+"""Lines whose indentation differs by more, in characters, do not belong to one paragraph."""
+
+_INLINE = (
+    (re.compile(r":[\w:+-]+:`~(?:[^`<>]*\.)?([^`.<>]+)`"), r"\1"),  # :class:`~package.Name` shows Name
+    (re.compile(r":[\w:+-]+:`([^`<>]+?)\s*(?:<[^`>]*>)?`"), r"\1"),  # :ref:`words <target>` shows words
+    (re.compile(r"`([^`<>]+?)\s*<[^`>]*>`_{0,2}"), r"\1"),  # `words <address>`_ shows words
+    (re.compile(r"!?\[([^\[\]]+)\]\([^()\s]*\)"), r"\1"),  # [words](address) shows words
+    (re.compile(r"\[[\w#*]*\]_"), ""),  # a footnote's mark
+    (re.compile(r"`+([^`]*)`+_{0,2}"), r"\1"),
+    (re.compile(r"\*\*(\S(?:[^*]*\S)?)\*\*"), r"\1"),
+    (re.compile(r"(?<![\w*])\*(\w(?:[^*]*\w)?)\*(?![\w*])"), r"\1"),
+    (re.compile(r"\s+"), " "),
+)
+
+
+def find_prose(docstring: str) -> list[str]:
+    """Give a docstring's paragraphs of prose, each joined to one line without markup.
+
+    Dropped are doctests, literal and fenced code, directives, tables, headings, and lists of arguments, results
+    and attributes in the styles of Google, NumPy and Sphinx.
+
+    Args:
+        docstring: The text as Python holds it, indentation included.
+    """
+    reader = _Reader()
+    lines = inspect.cleandoc(docstring).splitlines()
+    for line, following in pairwise([*lines, "", ""]):
+        reader.read(line, following.strip())
+    return reader.paragraphs
+
+
+class _Reader:
+    """Reads a docstring line by line and collects its paragraphs."""
+
+    def __init__(self) -> None:
+        self.paragraphs: list[str] = []
+        self._lines: list[str] = []
+        self._indent = 0
+        self._skip_right_of: int | None = None
+        self._in_fence = self._in_doctest = self._in_dropped_section = False
+
+    def read(self, line: str, following: str) -> None:
+        text = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if text.startswith(("```", "~~~")):
+            self._end_paragraph()
+            self._in_fence = not self._in_fence
+        elif not text:
+            self._end_paragraph()
+            self._in_doctest = False
+        elif not self._is_skipped(indent):
+            self._read_text(text, indent, following)
+        if _UNDERLINE.match(following) and text:
+            self._start_section(text)
+
+    def _is_skipped(self, indent: int) -> bool:
+        if self._skip_right_of is not None and indent <= self._skip_right_of:
+            self._skip_right_of = None
+        return (
+            self._in_fence or self._in_doctest or self._in_dropped_section or self._skip_right_of is not None
+        )
+
+    def _read_text(self, text: str, indent: int, following: str) -> None:
+        section = _SECTION.match(text)
+        directive = _PROSE_DIRECTIVE.match(text)
+        if text.startswith(">>>"):
+            self._end_paragraph()
+            self._in_doctest = True
+        elif directive:
+            self._end_paragraph()
+            self._add(directive[1], indent)
+        elif (
+            text.startswith("..")
+            or _FIELD.match(text)
+            or (section and section[1].lower() in _DROPPED_SECTIONS)
+        ):
+            self._end_paragraph()
+            self._skip_right_of = indent
+        elif _RULE.match(text) or _UNDERLINE.match(following):
+            self._end_paragraph()
+        else:
+            self._add(text, indent)
+
+    def _start_section(self, title: str) -> None:
+        first_word = title.split(maxsplit=1)[0].lower()
+        self._in_dropped_section = first_word in _DROPPED_SECTIONS or title.lower() == "see also"
+
+    def _add(self, text: str, indent: int) -> None:
+        bullet = _BULLET.match(text)
+        if bullet or abs(indent - self._indent) > _WRAP_TOLERANCE:
+            self._end_paragraph()
+        mark = bullet.end() if bullet else 0
+        if not self._lines:
+            self._indent = indent + mark
+        self._lines.append(text[mark:])
+
+    def _end_paragraph(self) -> None:
+        joined = " ".join(self._lines)
+        self._lines = []
+        if joined.endswith("::"):
+            self._skip_right_of = self._indent
+            joined = joined[:-1]
+        if joined:
+            self.paragraphs.append(_without_markup(joined))
+
+
+def _without_markup(text: str) -> str:
+    for pattern, replacement in _INLINE:
+        text = pattern.sub(replacement, text)
+    return text.strip()

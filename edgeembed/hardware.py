@@ -1,0 +1,22 @@
+"""What the machine at hand computes with."""
+
+import torch
+
+_BF16_FEATURES = ("avx512_bf16", "amx_bf16", "bf16", "sve_bf16")
+
+
+def default_device() -> str:
+    """Give the torch device to train and encode on: an accelerator where there is one, else the CPU."""
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def has_bf16(device: str) -> bool:
+    """Tell whether bfloat16 is fast on a device: emulated, it is slower than float32."""
+    if device == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device == "cpu":
+        capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+        return any(capabilities.get(feature, False) for feature in _BF16_FEATURES)
+    return False

