@@ -8,7 +8,7 @@ from rich.text import Text
 
 from edgeembed_bench.report import BenchReport, SubjectResult
 
-_FIGURES = ("MB", "weights", "ms", "q1", "q3", "x base", "texts\n/s", "mJ")
+_FIGURES = ("MB", "params", "ms", "q1", "q3", "x base", "texts\n/s", "mJ")
 
 
 def report_table(report: BenchReport) -> Group:
@@ -21,7 +21,7 @@ def report_table(report: BenchReport) -> Group:
         The table and, below it, how it was measured and why a figure is missing; for a rich console.
     """
     titles = list(dict.fromkeys(title for subject in report.subjects for title in subject.quality))
-    table = Table(box=box.SIMPLE_HEAD, padding=0)
+    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
     table.add_column("subject", no_wrap=True)
     for title in (*_FIGURES, *titles):
         table.add_column(title, justify="right", overflow="fold")
