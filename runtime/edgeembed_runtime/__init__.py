@@ -1,1 +1,61 @@
-"""Run a bundle: text in, vectors and rankings out."""
+"""Run a bundle: text in, vectors and rankings out.
+
+Names are loaded on first use, so that importing the package (and `edgeembed-runtime --help`) costs neither
+numpy nor onnxruntime.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from edgeembed_runtime.errors import (
+    BundleError,
+    CheckError,
+    EdgeEmbedError,
+    InputError,
+    MissingExtraError,
+    TruncationWarning,
+    VerificationError,
+)
+
+if TYPE_CHECKING:
+    from edgeembed_runtime.bundle import Bundle
+    from edgeembed_runtime.encoder import Encoder
+    from edgeembed_runtime.hits import Hit
+    from edgeembed_runtime.index import Index
+    from edgeembed_runtime.relevance import RelevanceRanker
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Bundle",
+    "BundleError",
+    "CheckError",
+    "EdgeEmbedError",
+    "Encoder",
+    "Hit",
+    "Index",
+    "InputError",
+    "MissingExtraError",
+    "RelevanceRanker",
+    "TruncationWarning",
+    "VerificationError",
+    "__version__",
+]
+
+_MODULES = {
+    "Bundle": "bundle",
+    "Encoder": "encoder",
+    "Hit": "hits",
+    "Index": "index",
+    "RelevanceRanker": "relevance",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -7,6 +7,8 @@
     │   └── VerificationError            a bundle's files are not the ones that were exported
     └── MissingExtraError (ImportError)  an optional package is needed: exit code 2
 
+    TruncationWarning (UserWarning)      a text was longer than the encoder reads
+
 A message is one line: what was given, what is expected, what to do. The tree lives in the lowest room because
 every other room raises these too.
 """
@@ -30,6 +32,10 @@ class CheckError(EdgeEmbedError):
 
 class VerificationError(CheckError):
     """Raised when a bundle's files differ from the ones that were exported."""
+
+
+class TruncationWarning(UserWarning):
+    """Warned of when the end of a text was not read because the text is too long."""
 
 
 class MissingExtraError(EdgeEmbedError, ImportError):

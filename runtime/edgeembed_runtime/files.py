@@ -26,25 +26,26 @@ def refuse_existing(path: Path, *, force: bool) -> None:
 
 
 @contextlib.contextmanager
-def new_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
+def new_folder(path: Path, *, force: bool = False, marker: str | None = None) -> Iterator[Path]:
     """Give a folder to fill, and move it to `path` once the block ends without an error.
 
     Args:
         path: Where the folder is to appear.
         force: Whether an existing folder is replaced.
+        marker: A file that such folders hold: a folder without it is never replaced, so that `force` with a
+            mistyped path (a home directory, say) destroys nothing. None replaces whatever is there.
 
     Yields:
         A temporary folder beside `path`; it is removed if the block raises, Ctrl-C included.
 
     Raises:
-        InputError: If `path` exists and `force` is not set, or cannot be written.
+        InputError: If `path` exists and may not be replaced, or cannot be written.
     """
     refuse_existing(path, force=force)
-    with _readable_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    _refuse_foreign(path, marker)
+    beside = _temporary_folder(path)
     try:
-        with _readable_os_errors(path):
+        with _body_errors(path):
             yield beside
             for file in beside.rglob("*"):
                 _sync(file)
@@ -69,11 +70,9 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
         InputError: If `path` exists and `force` is not set, or cannot be written.
     """
     refuse_existing(path, force=force)
-    with _readable_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    beside = _temporary_folder(path)
     try:
-        with _readable_os_errors(path):
+        with _body_errors(path):
             yield beside / path.name
             _sync(beside / path.name)
             (beside / path.name).replace(path)
@@ -88,15 +87,34 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _refuse_foreign(path: Path, marker: str | None) -> None:
+    if marker is None or not path.exists():
+        return
+    if not path.is_dir() or (any(path.iterdir()) and not (path / marker).is_file()):
+        raise InputError(f"{path} holds no {marker}, so it is not replaced; choose another path or remove it")
+
+
+def _temporary_folder(path: Path) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
 @contextlib.contextmanager
-def _readable_os_errors(path: Path) -> Iterator[None]:
+def _body_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         if error.filename is not None and not _is_below(Path(os.fsdecode(error.filename)), path.parent):
             raise
-        reason = error.strerror or str(error)
-        raise InputError(f"cannot write {path}: {reason}; choose another place or make room there") from error
+        raise _cannot_write(path, error) from error
+
+
+def _cannot_write(path: Path, error: OSError) -> InputError:
+    reason = error.strerror or str(error)
+    return InputError(f"cannot write {path}: {reason}; choose another place or make room there")
 
 
 def _is_below(path: Path, folder: Path) -> bool:
@@ -106,9 +124,15 @@ def _is_below(path: Path, folder: Path) -> bool:
 def _replace(source: Path, target: Path) -> None:
     if target.exists():
         old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-        target.rename(old / target.name)
-        source.rename(target)
-        shutil.rmtree(old)
+        try:
+            target.rename(old / target.name)
+            source.rename(target)
+        except BaseException:
+            if not target.exists():
+                (old / target.name).rename(target)
+            raise
+        finally:
+            shutil.rmtree(old)
     else:
         source.rename(target)
     _sync(target.parent)

@@ -1,1 +1,42 @@
-"""Ways to run a bundle."""
+"""What turns token ids into a vector: one small protocol, one engine a file."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeembed_runtime.errors import BundleError
+
+if TYPE_CHECKING:
+    from edgeembed_runtime.bundle import Bundle
+
+
+class Backend(Protocol):
+    """An engine that holds a bundle's model."""
+
+    def embed(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Give the vector of one text.
+
+        Args:
+            token_ids: The text's tokens, special ones included, without padding.
+
+        Returns:
+            (dimension,) float32, of unit length.
+        """
+
+
+def load_backend(bundle: "Bundle") -> Backend:
+    """Give the engine that a bundle asks for, with its model loaded.
+
+    Raises:
+        BundleError: If no such engine exists here, or the model cannot be loaded.
+    """
+    if bundle.backend != "onnx":
+        raise BundleError(
+            f"{bundle.path} needs the backend {bundle.backend!r}, expected 'onnx'; upgrade edgeembed-runtime"
+        )
+    # Imported here so that a bundle of another backend never needs onnxruntime.
+    from edgeembed_runtime.backends.onnx import OnnxBackend  # noqa: PLC0415
+
+    return OnnxBackend(bundle.path / bundle.model_file, bundle.dimension)

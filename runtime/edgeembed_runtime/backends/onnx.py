@@ -1,0 +1,93 @@
+"""A model in ONNX Runtime, one row at a time."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from edgeembed_runtime.errors import BundleError
+
+_INPUTS = {"input_ids", "attention_mask"}
+_OUTPUT = "sentence_embedding"
+
+
+class OnnxBackend:
+    """A sentence encoder's graph, run without padding.
+
+    Rows are never batched: dynamically quantized graphs scale their activations over the whole batch, so a
+    text's vector would depend on its neighbours.
+
+    Args:
+        model: The ONNX file: int64 input_ids, attention_mask (batch, tokens) -> float32 sentence_embedding
+            (batch, dimension).
+        dimension: The length of a vector.
+        threads: Threads within an operator; one is the fastest for one text.
+
+    Raises:
+        BundleError: If the file is no such graph.
+    """
+
+    def __init__(self, model: Path, dimension: int, threads: int = 1) -> None:
+        self._model = model
+        self._session = _session(model, threads)
+        _check_graph(self._session, model, dimension)
+
+    def embed(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Give the vector of one text.
+
+        Args:
+            token_ids: The text's tokens, special ones included.
+
+        Returns:
+            (dimension,) float32, as the graph gives it: of unit length.
+
+        Raises:
+            BundleError: If the model cannot run on these tokens.
+        """
+        ids = np.array([token_ids], dtype=np.int64)
+        feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        try:
+            vector: npt.NDArray[np.float32] = self._session.run([_OUTPUT], feeds)[0][0]
+        except Exception as error:  # onnxruntime's errors have no common base
+            raise BundleError(
+                f"{self._model} cannot run: {_first_line(error)}; export the bundle again"
+            ) from error
+        return vector
+
+
+def _session(model: Path, threads: int) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # The arena keeps what the longest text ever needed, and the pattern is planned anew for every length:
+    # without them memory is given back after a long text, at no measurable cost in latency.
+    options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False
+    options.log_severity_level = 4  # errors reach the caller as exceptions, not stderr
+    try:
+        return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors have no common base
+        raise BundleError(f"{model} is no model: {_first_line(error)}; export the bundle again") from error
+
+
+def _check_graph(session: Any, model: Path, dimension: int) -> None:
+    inputs = {node.name for node in session.get_inputs()}
+    if inputs != _INPUTS:
+        taken, expected = ", ".join(sorted(inputs)), ", ".join(sorted(_INPUTS))
+        raise BundleError(f"{model} takes {taken}, expected {expected}; export the bundle again")
+    shapes = {node.name: node.shape for node in session.get_outputs()}
+    if _OUTPUT not in shapes:
+        raise BundleError(f"{model} gives {', '.join(shapes)}, expected {_OUTPUT}; export the bundle again")
+    shape = shapes[_OUTPUT]
+    if len(shape) != 2 or (isinstance(shape[1], int) and shape[1] != dimension):
+        raise BundleError(
+            f"{model} gives shape {shape}, expected (batch, {dimension}); export the bundle again"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].removeprefix("[ONNXRuntimeError] : ")

@@ -1,0 +1,112 @@
+"""Arguments that several commands take, and what they stand for."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgeembed_runtime.bundle import Bundle
+from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.shipped import shipped_bundle
+
+if TYPE_CHECKING:
+    from edgeembed_runtime.encoder import Encoder
+
+Commands = Any  # argparse keeps the type of add_subparsers private
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def add_bundle(parser: argparse._ActionsContainer) -> None:
+    """Add --bundle."""
+    parser.add_argument(
+        "--bundle", metavar="DIR", help="the bundle to use (default: the one that came with the wheel)"
+    )
+
+
+def add_one_bundle(parser: argparse.ArgumentParser) -> None:
+    """Add BUNDLE, which may be written --bundle too."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "folder", nargs="?", metavar="BUNDLE", help="the bundle (default: the one that came with the wheel)"
+    )
+    add_bundle(group)
+
+
+def add_texts(parser: argparse.ArgumentParser) -> None:
+    """Add FILE... and --text."""
+    parser.add_argument("files", nargs="*", metavar="FILE", help="UTF-8, one text a line; - is stdin")
+    parser.add_argument(
+        "--text", action="append", default=[], metavar="TEXT", help="a text itself; may be repeated"
+    )
+
+
+def add_count(parser: argparse.ArgumentParser, default: int | None, shown: str) -> None:
+    """Add -k."""
+    parser.add_argument(
+        "-k", type=int, default=default, metavar="N", help=f"how many to show (default: {shown})"
+    )
+
+
+def load_encoder(args: argparse.Namespace) -> "Encoder":
+    """Give the encoder that --bundle names.
+
+    Raises:
+        BundleError: If there is none.
+    """
+    from edgeembed_runtime.encoder import Encoder  # noqa: PLC0415 - keeps --help free of numpy
+
+    return Encoder() if args.bundle is None else Encoder.load(args.bundle)
+
+
+def open_bundle(args: argparse.Namespace) -> Bundle:
+    """Give the bundle that BUNDLE or --bundle names, without its model.
+
+    Raises:
+        BundleError: If there is none.
+    """
+    named = args.bundle if args.folder is None else args.folder
+    return Bundle.open(shipped_bundle() if named is None else named)
+
+
+def read_texts(args: argparse.Namespace) -> list[str]:
+    """Give the texts of FILE... and --text, in this order.
+
+    Raises:
+        InputError: If there are none, or a file cannot be read.
+    """
+    if not args.files and not args.text:
+        raise InputError(
+            "no texts were given; expected a FILE of one text a line, - for stdin, or --text TEXT"
+        )
+    texts: list[str] = [line for name in args.files for line in _read_lines(name)]
+    if not texts and not args.text:
+        raise InputError(f"{', '.join(args.files)}: no text in there, expected one a line")
+    return [*texts, *args.text]
+
+
+def _read_lines(name: str) -> list[str]:
+    if name == "-":
+        return list(_decode(sys.stdin.buffer, "stdin"))
+    try:
+        with Path(name).open("rb") as file:
+            return list(_decode(file, name))
+    except OSError as error:
+        expected = "a file of one text a line, - for stdin, or --text TEXT"
+        raise InputError(f"cannot read {name}: {error.strerror}; expected {expected}") from error
+
+
+def _decode(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{name}, line {number}: byte {error.start + 1} is no valid UTF-8, expected UTF-8 text; "
+                "convert the file, with iconv for example"
+            ) from error
+        yield text.removesuffix("\n").removesuffix("\r")

@@ -1,0 +1,40 @@
+"""`edgeembed-runtime encode`: vectors of texts."""
+
+import argparse
+
+from edgeembed_runtime.cli.arguments import (
+    Commands,
+    add_bundle,
+    add_json,
+    add_texts,
+    load_encoder,
+    read_texts,
+)
+from edgeembed_runtime.cli.output import print_json
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser("encode", help="print the vector of each text")
+    add_texts(parser)
+    add_bundle(parser)
+    parser.add_argument(
+        "--truncate-dim", type=int, metavar="N", help="keep only the first N numbers of each vector"
+    )
+    parser.add_argument(
+        "--prompt-name", metavar="NAME", help="which of the bundle's prompts to put before each text"
+    )
+    add_json(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> None:
+    texts = read_texts(args)
+    vectors = load_encoder(args).encode(
+        texts, truncate_dim=args.truncate_dim, prompt_name=args.prompt_name, show_progress_bar=True
+    )
+    if args.json:
+        print_json({"dimension": vectors.shape[1], "vectors": vectors.tolist()})
+        return
+    for vector in vectors:
+        print(" ".join(f"{number:.6g}" for number in vector))

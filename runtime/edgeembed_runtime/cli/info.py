@@ -1,0 +1,44 @@
+"""`edgeembed-runtime info`: what is in a bundle."""
+
+import argparse
+
+from edgeembed_runtime.bundle import Bundle
+from edgeembed_runtime.cli.arguments import Commands, add_json, add_one_bundle, open_bundle
+from edgeembed_runtime.cli.output import print_json
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser("info", help="say what is in a bundle")
+    add_one_bundle(parser)
+    add_json(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> None:
+    bundle = open_bundle(args)
+    if args.json:
+        print_json({"size_bytes": bundle.size_bytes, "fingerprint": bundle.fingerprint, **vars(bundle)})
+        return
+    for name, value in _lines(bundle).items():
+        print(f"{name:16} {value}")
+
+
+def _lines(bundle: Bundle) -> dict[str, object]:
+    return {
+        "name": bundle.name,
+        "path": bundle.path,
+        "role": bundle.role,
+        "teacher": bundle.teacher or "none",
+        "size": f"{bundle.size_bytes / 1e6:.2f} MB",
+        "parameters": f"{bundle.parameters:,}",
+        "precision": bundle.precision,
+        "backend": bundle.backend,
+        "dimension": bundle.dimension,
+        "max_seq_length": f"{bundle.max_seq_length} tokens",
+        "pooling": bundle.pooling,
+        "prompts": ", ".join(bundle.prompts) or "none",
+        "licences": ", ".join(bundle.licences) or "none given",
+        "worst cosine": f"{bundle.parity.worst_cosine:.4f} to its student, {bundle.parity.sentences:,} texts",
+        "fingerprint": bundle.fingerprint,
+    }

@@ -1,0 +1,93 @@
+"""The entry point: arguments in, exit code out."""
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import NoReturn, TextIO
+
+from edgeembed_runtime import __version__
+from edgeembed_runtime.cli import encode, index, info, rank, search, verify
+from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError, TruncationWarning
+
+_NAME = "edgeembed-runtime"
+_INTERRUPTED = 130  # as shells report Ctrl-C and a closed pipe
+_PIPE_CLOSED = 141
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}; see {self.prog} --help")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        argv: Its arguments; None takes those of the process.
+
+    Returns:
+        0 done, 1 a check failed, 2 bad input, 130 Ctrl-C, 141 the reader of stdout went away.
+    """
+    try:
+        with _one_line_warnings():
+            _never_fail_to_encode(sys.stdout)
+            args = _parser().parse_args(argv)
+            args.run(args)
+            sys.stdout.flush()
+    except EdgeEmbedError as error:
+        return _report(f"error: {_one_line(str(error))}", 1 if isinstance(error, CheckError) else 2)
+    except KeyboardInterrupt:
+        return _report("interrupted", _INTERRUPTED)
+    except BrokenPipeError:
+        _discard_stdout()
+        return _PIPE_CLOSED
+    except OSError as error:
+        _discard_stdout()
+        return _report(f"error: cannot write the result: {error.strerror}; make room or write elsewhere", 2)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog=_NAME, description="Encode, rank and search texts on this machine, offline.")
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in (encode, rank, search, index, info, verify):
+        command.add(commands)
+    return parser
+
+
+@contextlib.contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        _report(f"warning: {message}", 0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TruncationWarning)
+        warnings.showwarning = show
+        yield
+
+
+def _never_fail_to_encode(stream: TextIO) -> None:
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+
+
+def _discard_stdout() -> None:
+    """Send what is still buffered nowhere, or the interpreter complains about it at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _report(message: str, code: int) -> int:
+    sys.stderr.write(f"{_NAME}: {message}\n")
+    return code
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,24 @@
+"""`edgeembed-runtime search`: the nearest documents of an index."""
+
+import argparse
+
+from edgeembed_runtime.cli.arguments import Commands, add_bundle, add_count, add_json, load_encoder
+from edgeembed_runtime.cli.output import print_hits
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser("search", help="search an index")
+    parser.add_argument("index", metavar="INDEX", help="a folder that `index` made")
+    parser.add_argument("query", metavar="QUERY", help="what is looked for")
+    add_count(parser, 10, "10")
+    add_bundle(parser)
+    add_json(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> None:
+    from edgeembed_runtime.index import Index  # noqa: PLC0415 - keeps --help free of numpy
+
+    hits = Index.open(args.index, load_encoder(args)).search(args.query, args.k)
+    print_hits(args.query, hits, as_json=args.json)

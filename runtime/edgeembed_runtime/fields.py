@@ -1,0 +1,121 @@
+"""Typed fields out of a JSON object, each problem named in one line."""
+
+import json
+import math
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from edgeembed_runtime.errors import InputError
+
+
+class Fields:
+    """The fields of one JSON object; each method gives one of them, checked.
+
+    Args:
+        values: What was read from JSON.
+        where: The file, and the place in it, for messages.
+        error: The class of error that is raised.
+
+    Raises:
+        InputError: Or the class that was given, if `values` is no object.
+    """
+
+    def __init__(self, values: object, where: str, error: type[InputError] = InputError) -> None:
+        self._where = where
+        self._error = error
+        if not isinstance(values, dict):
+            raise self._error(f"{where} is {_shown(values)}, expected a JSON object; make it again")
+        self._values: dict[str, Any] = values
+
+    @classmethod
+    def read(cls, path: Path, error: type[InputError] = InputError) -> "Fields":
+        """Give the fields of the JSON file at `path`."""
+        try:
+            return cls(json.loads(path.read_bytes()), str(path), error)
+        except OSError as problem:
+            raise error(f"cannot read {path}: {problem.strerror}; expected a readable file") from problem
+        except (ValueError, RecursionError) as problem:
+            if isinstance(problem, InputError):
+                raise
+            raise error(
+                f"{path} is no valid JSON ({problem}); it may be cut short: make it again"
+            ) from problem
+
+    def text(self, name: str, choices: Collection[str] = ()) -> str:
+        """Give a text, which must be one of `choices` if there are any."""
+        expected = f"one of {', '.join(choices)}" if choices else "a text"
+        return str(self._take(name, expected, lambda v: isinstance(v, str) and (not choices or v in choices)))
+
+    def optional_text(self, name: str) -> str | None:
+        """Give a text or None."""
+        return None if self._take(name, "a text or null", _is_text_or_none) is None else self.text(name)
+
+    def whole(self, name: str, at_least: int = 0) -> int:
+        """Give a whole number that is at least `at_least`."""
+        return int(
+            self._take(name, f"a whole number of at least {at_least}", lambda v: _is_whole(v, at_least))
+        )
+
+    def number(self, name: str) -> float:
+        """Give a finite number."""
+        return float(self._take(name, "a finite number", _is_number))
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Give a list of texts."""
+        return tuple(self._take(name, "a list of texts", lambda v: isinstance(v, list) and _all_text(v)))
+
+    def texts_by_name(self, name: str) -> dict[str, str]:
+        """Give an object whose values are texts."""
+        return dict(
+            self._take(name, "an object of texts", lambda v: isinstance(v, dict) and _all_text(v.values()))
+        )
+
+    def optional_object(self, name: str) -> dict[str, Any] | None:
+        """Give an object as it is, or None."""
+        value: dict[str, Any] | None
+        value = self._take(name, "an object or null", lambda v: v is None or isinstance(v, dict))
+        return value
+
+    def child(self, name: str) -> "Fields":
+        """Give the fields of an object within this one."""
+        return Fields(self._take(name, "an object", lambda _: True), f"{self._where}: {name!r}", self._error)
+
+    def children(self, name: str) -> list["Fields"]:
+        """Give the fields of each object in a list."""
+        items = self._take(name, "a list of objects", lambda v: isinstance(v, list))
+        return [Fields(item, f"{self._where}: {name!r} {i}", self._error) for i, item in enumerate(items)]
+
+    def refuse(self, name: str, expected: str) -> InputError:
+        """Give the error that says that a field is not what was expected."""
+        return self._error(
+            f"{self._where}: {name!r} is {_shown(self._values.get(name))}, expected {expected}; make it again"
+        )
+
+    def _take(self, name: str, expected: str, is_valid: Callable[[Any], bool]) -> Any:
+        if name not in self._values:
+            raise self._error(f"{self._where} has no {name!r}, expected {expected}; make it again")
+        if not is_valid(self._values[name]):
+            raise self.refuse(name, expected)
+        return self._values[name]
+
+
+def _is_whole(value: object, at_least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_text_or_none(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _all_text(values: Collection[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,164 @@
+"""What edgeembed.json says about a bundle, checked field by field."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgeembed_runtime.errors import BundleError
+from edgeembed_runtime.fields import Fields
+from edgeembed_runtime.records import FileRecord
+
+MANIFEST = "edgeembed.json"
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class WorstSentence:
+    """A sentence on which the export differs most.
+
+    Attributes:
+        text: The sentence.
+        cosine: Between the student's vector and the bundle's.
+    """
+
+    text: str
+    cosine: float
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How close a bundle's vectors are to those of the student it was exported from.
+
+    Attributes:
+        sentences: How many sentences were compared.
+        worst_cosine: The lowest cosine among them.
+        mean_cosine: The mean of their cosines.
+        worst_sentences: Those with the lowest cosines.
+    """
+
+    sentences: int
+    worst_cosine: float
+    mean_cosine: float
+    worst_sentences: tuple[WorstSentence, ...]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The content of edgeembed.json. Fields that a later version adds are ignored.
+
+    Attributes:
+        schema_version: The version of this layout.
+        edgeembed_version: The version that exported the bundle.
+        name: What the encoder is called.
+        role: "semantic" or "relevance".
+        dimension: The length of a vector.
+        max_seq_length: The most tokens of a text that are read, special ones included.
+        pooling: How token vectors become one, for example "mean". It is inside the graph.
+        prompts: Texts that are put before a text, by name.
+        default_prompt_name: The prompt used where none is asked for.
+        backend: The engine that runs the model.
+        precision: "fp32", "fp16", "int8" or "int4".
+        model_file: The model's path within the folder.
+        parameters: How many numbers the model holds.
+        teacher: What the student was distilled from.
+        recipe: How, as the recipe's resolved values.
+        licences: Of the text it was trained on.
+        parity: How close the bundle is to its student.
+        quality: Scores, as the exporter was given them.
+        files: Every file of the bundle but edgeembed.json.
+    """
+
+    schema_version: int
+    edgeembed_version: str
+    name: str
+    role: str
+    dimension: int
+    max_seq_length: int
+    pooling: str
+    prompts: dict[str, str]
+    default_prompt_name: str | None
+    backend: str
+    precision: str
+    model_file: str
+    parameters: int
+    teacher: str | None
+    recipe: dict[str, Any] | None
+    licences: tuple[str, ...]
+    parity: Parity
+    quality: dict[str, Any] | None
+    files: tuple[FileRecord, ...]
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Give what a bundle's edgeembed.json says.
+
+    Args:
+        folder: The bundle.
+
+    Raises:
+        BundleError: If the file is missing, no JSON, of an unknown version, or a field is missing or wrong.
+    """
+    if not folder.is_dir():
+        raise BundleError(f"{folder} is no folder; expected a bundle, as `edgeembed export` writes it")
+    if not (folder / MANIFEST).is_file():
+        raise BundleError(f"{folder} holds no {MANIFEST}; expected a bundle, as `edgeembed export` writes it")
+    fields = Fields.read(folder / MANIFEST, BundleError)
+    _check_version(fields, folder)
+    manifest = _parse(fields)
+    _check_names(manifest, fields)
+    return manifest
+
+
+def _check_version(fields: Fields, folder: Path) -> None:
+    version = fields.whole("schema_version")
+    if version != SCHEMA_VERSION:
+        raise BundleError(
+            f"{folder} has schema version {version}, expected {SCHEMA_VERSION}; "
+            "upgrade edgeembed-runtime or export the bundle again"
+        )
+
+
+def _parse(fields: Fields) -> Manifest:
+    return Manifest(
+        schema_version=SCHEMA_VERSION,
+        edgeembed_version=fields.text("edgeembed_version"),
+        name=fields.text("name"),
+        role=fields.text("role", ("semantic", "relevance")),
+        dimension=fields.whole("dimension", at_least=1),
+        max_seq_length=fields.whole("max_seq_length", at_least=1),
+        pooling=fields.text("pooling"),
+        prompts=fields.texts_by_name("prompts"),
+        default_prompt_name=fields.optional_text("default_prompt_name"),
+        backend=fields.text("backend"),
+        precision=fields.text("precision", ("fp32", "fp16", "int8", "int4")),
+        model_file=fields.text("model_file"),
+        parameters=fields.whole("parameters"),
+        teacher=fields.optional_text("teacher"),
+        recipe=fields.optional_object("recipe"),
+        licences=fields.texts("licences"),
+        parity=_parse_parity(fields.child("parity")),
+        quality=fields.optional_object("quality"),
+        files=tuple(FileRecord.parse(file) for file in fields.children("files")),
+    )
+
+
+def _parse_parity(fields: Fields) -> Parity:
+    worst = fields.children("worst_sentences")
+    return Parity(
+        sentences=fields.whole("sentences"),
+        worst_cosine=fields.number("worst_cosine"),
+        mean_cosine=fields.number("mean_cosine"),
+        worst_sentences=tuple(WorstSentence(item.text("text"), item.number("cosine")) for item in worst),
+    )
+
+
+def _check_names(manifest: Manifest, fields: Fields) -> None:
+    names = [file.name for file in manifest.files]
+    if len(set(names)) < len(names):
+        raise fields.refuse("files", "each name once")
+    if "tokenizer.json" not in names:
+        raise fields.refuse("files", "tokenizer.json among them")
+    if manifest.model_file not in names:
+        raise fields.refuse("model_file", "one of the names in 'files'")
+    if manifest.default_prompt_name not in (None, *manifest.prompts):
+        raise fields.refuse("default_prompt_name", "null or one of the names in 'prompts'")

@@ -1,0 +1,76 @@
+"""What is written down about a file, so that another one in its place is noticed."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from edgeembed_runtime.fields import Fields
+from edgeembed_runtime.files import sha256
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """One file of a folder, as it was written.
+
+    Attributes:
+        name: Its path within the folder, with forward slashes.
+        size_bytes: Its size.
+        sha256: The SHA-256 of its bytes, in hexadecimal.
+    """
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+    @classmethod
+    def of(cls, folder: Path, name: str) -> "FileRecord":
+        """Give the record of a file that exists."""
+        path = folder / name
+        return cls(name, path.stat().st_size, sha256(path))
+
+    @classmethod
+    def parse(cls, fields: Fields) -> "FileRecord":
+        """Give the record that was written as JSON.
+
+        Raises:
+            InputError: Or the class of error that `fields` raises, if a field is wrong or the name leaves the
+                folder.
+        """
+        record = cls(fields.text("name"), fields.whole("bytes"), fields.text("sha256"))
+        if not _stays_inside(record.name):
+            raise fields.refuse("name", "a relative path that stays inside the folder")
+        if not _SHA256.fullmatch(record.sha256):
+            raise fields.refuse("sha256", "64 hexadecimal digits in lower case")
+        return record
+
+    def to_json(self) -> dict[str, str | int]:
+        """Give what `parse` reads."""
+        return {"name": self.name, "bytes": self.size_bytes, "sha256": self.sha256}
+
+    def size_difference(self, folder: Path) -> str | None:
+        """Say how the file's presence or size differs from the record, or give None if neither does."""
+        path = folder / self.name
+        if not path.is_file():
+            return f"{self.name} is missing"
+        if (size := path.stat().st_size) != self.size_bytes:
+            return f"{self.name} has {size} bytes, expected {self.size_bytes}"
+        return None
+
+    def difference(self, folder: Path) -> str | None:
+        """Say how the file differs from the record, its content included, or give None if it does not."""
+        if (difference := self.size_difference(folder)) is not None:
+            return difference
+        if (digest := sha256(folder / self.name)) != self.sha256:
+            return f"{self.name} has SHA-256 {digest}, expected {self.sha256}"
+        return None
+
+
+def _stays_inside(name: str) -> bool:
+    """Whether `name` is a plain relative path, on Windows too (no drive, no backslash)."""
+    path = PurePosixPath(name)
+    is_plain = bool(name) and not any(character in name for character in "\\:\0")
+    return (
+        is_plain and not path.is_absolute() and ".." not in path.parts and str(path) == name and name != "."
+    )

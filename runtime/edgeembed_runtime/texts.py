@@ -1,0 +1,26 @@
+"""What callers may give as texts."""
+
+from collections.abc import Iterable, Mapping, Set
+
+from edgeembed_runtime.errors import InputError
+
+
+def as_texts(texts: Iterable[str], what: str = "text") -> list[str]:
+    """Give the texts as a list, each checked to be one.
+
+    Args:
+        texts: A list, tuple, array or generator of texts; not one text, and nothing without an order.
+        what: What one is called in messages.
+
+    Raises:
+        InputError: If `texts` is no such thing, or an item is no text; it names the item's position and type.
+    """
+    if isinstance(texts, str | bytes | Mapping | Set) or not isinstance(texts, Iterable):
+        raise InputError(f"the {what}s are {type(texts).__name__}, expected a list of str")
+    listed = list(texts)
+    for position, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise InputError(
+                f"{what} {position} is {type(text).__name__}, expected str; convert or remove it"
+            )
+    return listed

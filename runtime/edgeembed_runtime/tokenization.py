@@ -1,0 +1,96 @@
+"""Text to token ids, in time that a text's length cannot blow up."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tokenizers
+
+from edgeembed_runtime.errors import BundleError, InputError
+
+# Nearly every text that is too long shows it within this many characters a token of the limit.
+_CHARACTERS_PER_TOKEN = 16
+_GROWTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A text's tokens.
+
+    Attributes:
+        ids: Token ids, special ones included; their number is the count of tokens that are read.
+        truncated: Whether the end of the text is not among them.
+    """
+
+    ids: list[int]
+    truncated: bool
+
+
+class Tokenizer:
+    """A bundle's tokenizer: truncates, never pads.
+
+    Args:
+        path: The bundle's tokenizer.json.
+        max_seq_length: The most tokens that a text may give, special ones included.
+
+    Raises:
+        BundleError: If the file is no tokenizer, or leaves no room for a token of text.
+    """
+
+    def __init__(self, path: Path, max_seq_length: int) -> None:
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises bare Exception
+            reason = str(error).splitlines()[0]
+            raise BundleError(f"{path} is no tokenizer: {reason}; export the bundle again") from error
+        special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
+        if max_seq_length <= special:
+            raise BundleError(
+                f"{path} adds {special} special tokens, expected fewer than max_seq_length, which is "
+                f"{max_seq_length}; export the bundle again"
+            )
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(max_seq_length)
+        self._first_cut = max_seq_length * _CHARACTERS_PER_TOKEN
+
+    def tokenize(self, text: str) -> Tokens:
+        """Give a text's tokens.
+
+        A long text is tokenized from its beginning, only as far as is needed to fill the limit, so a megabyte
+        of sentences costs no more than a page; the tokens are those of the whole text.
+
+        Raises:
+            InputError: If the text holds half of a surrogate pair, which no tokenizer can read.
+        """
+        end = self._first_cut
+        while end < len(text):
+            encoding = self._encode(text[:end])
+            if _is_settled(encoding):
+                return Tokens(encoding.ids, truncated=True)
+            end *= _GROWTH
+        encoding = self._encode(text)
+        return Tokens(encoding.ids, truncated=bool(encoding.overflowing))
+
+    def _encode(self, text: str) -> tokenizers.Encoding:
+        try:
+            return self._tokenizer.encode(text)
+        except TypeError as error:
+            raise InputError(_surrogate(text)) from error
+
+
+def _is_settled(encoding: tokenizers.Encoding) -> bool:
+    """Whether more text would change no token: the last word, which may go on, is not among them."""
+    if not encoding.overflowing:
+        return False
+    return _last_word(encoding) < _last_word(encoding.overflowing[-1])
+
+
+def _last_word(encoding: tokenizers.Encoding) -> int:
+    return max((word for word in encoding.word_ids if word is not None), default=-1)
+
+
+def _surrogate(text: str) -> str:
+    position = next(i for i, character in enumerate(text) if "\ud800" <= character <= "\udfff")
+    return (
+        f"holds half of a surrogate pair (U+{ord(text[position]):04X} at character {position}), "
+        "expected valid Unicode; decode the text with errors='replace'"
+    )
