@@ -54,7 +54,8 @@ def command(  # noqa: PLR0913, PLR0917  # one parameter an option
 ) -> None:
     """Train a vocabulary on text, or trim a model's to it, and tell what it covers.
 
-    One sentence in ten, 2,000 at the most, is kept out of the vocabulary's making; the report is measured on those.
+    One sentence in ten, 2,000 at the most, is kept out of the vocabulary's making; the report is measured on
+    those.
     """
     from edgeembed_runtime.files import new_file, refuse_existing
 

@@ -19,45 +19,13 @@ from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.sentences import split_sentences
 
-_COMPILED_MODULES = [
-    "builtins",
-    "array",
-    "bisect",
-    "bz2",
-    "cmath",
-    "collections",
-    "csv",
-    "datetime",
-    "errno",
-    "functools",
-    "gc",
-    "hashlib",
-    "heapq",
-    "io",
-    "itertools",
-    "json",
-    "lzma",
-    "math",
-    "operator",
-    "os",
-    "random",
-    "re",
-    "select",
-    "signal",
-    "socket",
-    "sqlite3",
-    "ssl",
-    "string",
-    "struct",
-    "sys",
-    "threading",
-    "time",
-    "weakref",
-    "zlib",
-]
-_SKIPPED_FOLDERS = frozenset(
-    ["idlelib", "site-packages", "dist-packages", "test", "tests", "turtledemo", "vendor", "vendored"]
+_COMPILED_MODULES = (
+    *("array", "binascii", "bisect", "builtins", "bz2", "cmath", "collections", "csv", "datetime"),
+    *("functools", "gc", "heapq", "io", "itertools", "lzma", "math", "operator", "os", "random", "re"),
+    *("select", "signal", "socket", "sqlite3", "ssl", "struct", "sys", "threading", "time", "unicodedata"),
+    *("weakref", "zlib"),
 )
+_SKIPPED_FOLDERS = {"dist-packages", "idlelib", "site-packages", "test", "tests", "vendor", "vendored"}
 
 _Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -67,7 +35,8 @@ class Docstring:
     """What a public module, class or function says about itself.
 
     Attributes:
-        name: The dotted path, such as `json.decoder.JSONDecoder.decode`; built-ins go without a module: `str.split`.
+        name: The dotted path, such as `json.decoder.JSONDecoder.decode`; built-ins go without a module:
+            `str.split`.
         text: The docstring, its indentation cleaned.
     """
 
@@ -83,8 +52,8 @@ class Docstring:
 def docstrings(modules: Sequence[str] | None = None) -> Iterator[Docstring]:
     """Give the docstrings of the standard library and of the packages that this interpreter can import.
 
-    Public names only (no part starts with an underscore), tests and vendored packages left out, each name once,
-    always in the same order: the standard library, its C modules, then the packages.
+    Public names only (no part starts with an underscore), tests and vendored packages left out, each name
+    once, always in the same order: the standard library, its C modules, then the packages.
 
     Args:
         modules: The modules to read, with their submodules, such as `["json", "numpy.linalg"]`; none: all.
@@ -141,7 +110,7 @@ def _read_module(path: Path, module: str) -> list[Docstring]:
 
 @contextlib.contextmanager
 def _garbage_collection_paused() -> Iterator[None]:
-    """Spare the collector the syntax trees, which hold no cycles: that saves a third of the time."""
+    """Spare the collector the syntax trees, which hold no cycles; that saves a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -165,7 +134,7 @@ def _parse(path: Path) -> ast.Module | None:
         ValueError,
         RecursionError,
         MemoryError,
-    ):  # a template, another Python, a broken link
+    ):  # a template, say, or Python 2
         return None
 
 

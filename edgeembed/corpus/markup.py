@@ -4,41 +4,7 @@ import inspect
 import re
 from itertools import pairwise
 
-_DROPPED_SECTIONS = frozenset(
-    [
-        "args",
-        "arguments",
-        "attributes",
-        "example",
-        "examples",
-        "input",
-        "inputs",
-        "keyword",
-        "keywords",
-        "method",
-        "methods",
-        "output",
-        "outputs",
-        "parameter",
-        "parameters",
-        "params",
-        "raise",
-        "raises",
-        "receives",
-        "reference",
-        "references",
-        "return",
-        "returns",
-        "shape",
-        "usage",
-        "warns",
-        "yield",
-        "yields",
-    ]
-)
-"""First words of sections that list names or show code; others, such as notes, are prose."""
-
-_SECTION = re.compile(r"(\w+)(?: \w+)?\s*:$")
+_DROPPED_SECTION = re.compile(r"\w+(?: \w+)?\s*:$")
 _FIELD = re.compile(r":\w[^:`]*:(?:\s|$)|@\w+")
 _PROSE_DIRECTIVE = re.compile(r"\.\. (?:attention|caution|hint|important|note|tip|warning)::\s*(.*)")
 _UNDERLINE = re.compile(r"([-=~^\"'*#+])\1{2,}$")
@@ -63,8 +29,8 @@ _INLINE = (
 def find_prose(docstring: str) -> list[str]:
     """Give a docstring's paragraphs of prose, each joined to one line without markup.
 
-    Dropped are doctests, literal and fenced code, directives, tables, headings, and lists of arguments, results
-    and attributes in the styles of Google, NumPy and Sphinx.
+    Dropped are doctests, literal and fenced code, directives, tables, headings, and lists of arguments,
+    results and attributes in the styles of Google, NumPy and Sphinx.
 
     Args:
         docstring: The text as Python holds it, indentation included.
@@ -116,11 +82,7 @@ class _Reader:
         elif directive:
             self._end_paragraph()
             self._add(directive[1], indent)
-        elif (
-            text.startswith("..")
-            or _FIELD.match(text)
-            or (section and section[1].lower() in _DROPPED_SECTIONS)
-        ):
+        elif text.startswith("..") or _FIELD.match(text) or (section and _DROPPED_SECTION.match(text)):
             self._end_paragraph()
             self._skip_right_of = indent
         elif _RULE.match(text) or _UNDERLINE.match(following):
@@ -129,8 +91,7 @@ class _Reader:
             self._add(text, indent)
 
     def _start_section(self, title: str) -> None:
-        first_word = title.split(maxsplit=1)[0].lower()
-        self._in_dropped_section = first_word in _DROPPED_SECTIONS or title.lower() == "see also"
+        self._in_dropped_section = _DROPPED_SECTION.match(title) is not None
 
     def _add(self, text: str, indent: int) -> None:
         bullet = _BULLET.match(text)

@@ -1,6 +1,7 @@
 """A corpus: clean, distinct sentences from any number of sources."""
 
 import hashlib
+import itertools
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,8 +76,8 @@ def read_corpus(
 
     Args:
         sources: Files (.txt, .tsv, .jsonl, .parquet; all but the last also with .xz, .gz, .zst), folders of
-            such files, `-` for standard input, `pydoc:` for Python's documentation (`pydoc:json,numpy` for that of
-            some modules); `#column1,column2` after a path chooses columns of its tables.
+            such files, `-` for standard input, `pydoc:` for Python's documentation (`pydoc:json,numpy` for
+            that of some modules); `#column1,column2` after a path chooses columns of its tables.
         limit: The most sentences to keep, a random sample of all; none: keep all.
         limit_per_source: The most sentences to keep of one file, a random sample of it; none: keep all.
         min_characters: Drop what is shorter, once white space is folded.
@@ -117,10 +118,10 @@ def gather_corpus(
         raise InputError("no corpus was given; expected at least one file, folder, - or pydoc:")
     sieve = _Sieve(min_characters, max_characters)
     samples = (
-        _sample(sieve.clean(source.texts()), limit_per_source, random.Random(f"{seed} {index}"))  # noqa: S311
+        _sample(sieve.clean(source.texts()), limit_per_source, _generator(f"{seed} {index}"))
         for index, source in enumerate(find_sources(sources))
     )
-    sentences = list(_sample((text for sample in samples for text in sample), limit, random.Random(seed)))  # noqa: S311
+    sentences = list(_sample(itertools.chain.from_iterable(samples), limit, _generator(seed)))
     counts = sieve.counts(kept=len(sentences))
     if not sentences:
         names = ", ".join(map(str, sources))
@@ -150,7 +151,7 @@ def split_holdout(sentences: Sequence[str], count: int, seed: int = 0) -> tuple[
             f"{count} of {len(sentences)} sentences cannot be held out; "
             f"expected 0 to {max(len(sentences) - 1, 0)}: hold out fewer or give a larger corpus"
         )
-    held = set(random.Random(seed).sample(range(len(sentences)), count))  # noqa: S311
+    held = set(_generator(seed).sample(range(len(sentences)), count))
     train = [text for index, text in enumerate(sentences) if index not in held]
     return train, [sentences[index] for index in sorted(held)]
 
@@ -206,6 +207,10 @@ def _sample(texts: Iterable[str], count: int | None, rng: random.Random) -> Iter
         elif (slot := rng.randrange(index + 1)) < count:
             kept[slot] = (index, text)
     return [text for _, text in sorted(kept)]
+
+
+def _generator(seed: int | str) -> random.Random:
+    return random.Random(seed)  # noqa: S311  # no secret depends on it
 
 
 def _expect_positive(**limits: int | None) -> None:

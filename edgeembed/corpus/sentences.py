@@ -30,7 +30,7 @@ def split_sentences(docstring: str) -> Iterator[str]:
 
 
 def split_paragraph(paragraph: str) -> list[str]:
-    """Give a paragraph's sentences: cut after `.`, `!` or `?` before a capital, but not after an abbreviation."""
+    """Give a paragraph's sentences, cut after `.`, `!` or `?` before a capital but for abbreviations."""
     sentences, start = [], 0
     for boundary in _BOUNDARY.finditer(paragraph):
         if not _ABBREVIATION.search(paragraph[start : boundary.start()]):

@@ -54,7 +54,7 @@ def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise InputError(
-                f"{name} line {number} is not UTF-8 (0x{line[error.start]:02x} is its byte {error.start + 1}); "
+                f"{name} line {number} is not UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x}); "
                 "expected UTF-8 text: convert the file, for example with iconv"
             ) from error
         yield number, text.rstrip("\r\n")

@@ -12,6 +12,8 @@ from edgeembed.vocabulary.wordpiece import PREFIX
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """At ids 0 to 4; padding at 0, as BERT has it."""
 
+_UNKNOWN = SPECIAL_TOKENS[1]
+
 _MAX_CHARACTERS = 1000
 """Rarer characters become [UNK]: each would cost two embedding rows for a handful of uses."""
 
@@ -24,9 +26,10 @@ def train_vocabulary(sentences: Sequence[str], size: int, *, lowercase: bool = T
 
     Args:
         sentences: The corpus.
-        size: The most tokens that it may have, special ones and characters included; a small corpus fills fewer.
-        lowercase: Whether case and accents are folded, as in `bert-base-uncased`: a small vocabulary then holds
-            one form of a word and not three.
+        size: The most tokens that it may have, special ones and characters included; a small corpus fills
+            fewer.
+        lowercase: Whether case and accents are folded, as in `bert-base-uncased`: a small vocabulary then
+            holds one form of a word and not three.
 
     Returns:
         A tokenizer with BERT's normaliser, pre-tokenizer and post-processor (`[CLS] text [SEP]`) that neither
@@ -38,8 +41,9 @@ def train_vocabulary(sentences: Sequence[str], size: int, *, lowercase: bool = T
     tokenizer = _bert_tokenizer({}, lowercase=lowercase)
     alphabet = _find_alphabet(sentences, tokenizer)
     _expect_room(size, alphabet)
-    # The trainer numbers continuations in the order of a randomly seeded hash table, and ids decide between merges
-    # of equal count. Listed among the special tokens they get fixed ids, and the result is the same each time.
+    # The trainer numbers continuations in the order of a randomly seeded hash table, and ids decide between
+    # merges of equal count. Listed among the special tokens they get fixed ids, and the result is the same
+    # each time.
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=_MIN_USES,
@@ -85,7 +89,7 @@ def _expect_room(size: int, alphabet: _Alphabet) -> None:
 
 
 def _bert_tokenizer(vocabulary: dict[str, int], *, lowercase: bool) -> Tokenizer:
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", continuing_subword_prefix=PREFIX))  # noqa: S106
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=_UNKNOWN, continuing_subword_prefix=PREFIX))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix=PREFIX)

@@ -8,17 +8,17 @@ from edgeembed.vocabulary.wordpiece import PREFIX, expect_wordpiece
 def source_rows(new: Tokenizer, source: Tokenizer) -> list[list[int]]:
     """Give, for every new token, the source tokens whose embeddings average to its first embedding.
 
-    A token that the source has too maps to itself. Another one is cut into source tokens as the source would cut
-    it there: the pieces of a continuation are all continuations. Gee et al. 2022, "Fast Vocabulary Transfer for
-    Language Model Compression".
+    A token that the source has too maps to itself. Another one is cut into source tokens as the source would
+    cut it there: the pieces of a continuation are all continuations. Gee et al. 2022, "Fast Vocabulary
+    Transfer for Language Model Compression".
 
     Args:
         new: The student's tokenizer.
         source: The tokenizer that the embedding table belongs to.
 
     Returns:
-        One list of source ids for each id of `new`, in order, never empty; the source's unknown token where it has
-        no piece for the new one.
+        One list of source ids for each id of `new`, in order, never empty; the source's unknown token where
+        it has no piece for the new one.
 
     Raises:
         InputError: If one of the two is not a WordPiece tokenizer.

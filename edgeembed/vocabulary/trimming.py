@@ -14,23 +14,24 @@ from edgeembed.vocabulary.wordpiece import PREFIX, encode_all, expect_wordpiece
 def trim_vocabulary(tokenizer: Tokenizer, sentences: Iterable[str], size: int) -> Tokenizer:
     """Give the tokenizer with only the tokens that a corpus needs most.
 
-    Kept are the special and added tokens, every character of the corpus alone and as a continuation (so that a
-    word whose token is cut falls into pieces and not into [UNK]), and then the tokens that the tokenizer uses most
-    on the corpus; where it uses fewer than `size`, those with the lowest ids fill up. A token keeps its string,
-    which leads back to its row in the source's embedding table (`source_rows`).
+    Kept are the special and added tokens, every character of the corpus alone and as a continuation (so that
+    a word whose token is cut falls into pieces and not into [UNK]), and then the tokens that the tokenizer
+    uses most on the corpus; where it uses fewer than `size`, those with the lowest ids fill up. A token keeps
+    its string, which leads back to its row in the source's embedding table (`source_rows`).
 
     Args:
         tokenizer: A WordPiece tokenizer; it is not changed.
         sentences: The corpus.
-        size: How many tokens to keep, special ones included; where the source has fewer that any text can give,
-            those are kept.
+        size: How many tokens to keep, special ones included; where the source has fewer that any text can
+            give, those are kept.
 
     Returns:
-        A tokenizer with the same normaliser, pre-tokenizer and post-processor, that neither truncates nor pads.
-        Special tokens come first, then the others, each in the source's order.
+        A tokenizer with the same normaliser, pre-tokenizer and post-processor, that neither truncates nor
+        pads. Special tokens come first, then the others, each in the source's order.
 
     Raises:
-        InputError: If the tokenizer is not WordPiece, or `size` has no room for special tokens and characters.
+        InputError: If the tokenizer is not WordPiece, or `size` has no room for special tokens and
+            characters.
     """
     described = expect_wordpiece(tokenizer, "the tokenizer to trim")
     vocabulary = tokenizer.get_vocab()

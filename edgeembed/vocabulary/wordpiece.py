@@ -32,7 +32,7 @@ def expect_wordpiece(tokenizer: Tokenizer, name: str) -> dict[str, Any]:
     model = described["model"]
     if model["type"] != "WordPiece" or model["continuing_subword_prefix"] != PREFIX:
         raise InputError(
-            f"{name} is a {model['type']} tokenizer; expected WordPiece that marks continuations with {PREFIX}: "
+            f"{name} is a {model['type']} tokenizer; expected WordPiece with the prefix {PREFIX}: "
             "choose a BERT-like model"
         )
     return described
