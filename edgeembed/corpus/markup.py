@@ -4,7 +4,14 @@ import inspect
 import re
 from itertools import pairwise
 
-_DROPPED_SECTION = re.compile(r"\w+(?: \w+)?\s*:$")
+_DROPPED_SECTION = re.compile(
+    r"(arg|argument|attribute|example|input|keyword|method|output|param|parameter|raise|receive|reference|"
+    r"return|shape|usage|warn|yield)s?\b|see also",
+    re.IGNORECASE,
+)
+"""Sections that list names or show code; others, such as notes, are prose."""
+
+_SECTION = re.compile(r"\w+(?: \w+)?\s*:$")
 _FIELD = re.compile(r":\w[^:`]*:(?:\s|$)|@\w+")
 _PROSE_DIRECTIVE = re.compile(r"\.\. (?:attention|caution|hint|important|note|tip|warning)::\s*(.*)")
 _UNDERLINE = re.compile(r"([-=~^\"'*#+])\1{2,}$")
