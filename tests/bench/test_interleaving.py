@@ -1,0 +1,60 @@
+from typing import Any
+
+import pytest
+from edgeembed_bench.interleaving import Samples, interleaved
+
+
+def _logged(
+    names: str, inputs: list[int], **options: Any
+) -> tuple[list[tuple[str, int]], dict[str, Samples]]:
+    calls: list[tuple[str, int]] = []
+    callables = {name: lambda item, name=name: calls.append((name, item)) for name in names}
+    samples = interleaved(callables, inputs, **{"warmup": 0, "block": 2, "seed": 0, **options})
+    return calls, samples
+
+
+def test_each_callable_gets_each_input_once_counted() -> None:
+    _, samples = _logged("ab", [1, 2, 3, 4, 5])
+    assert {name: len(found.timed_ms) for name, found in samples.items()} == {"a": 5, "b": 5}
+
+
+def test_warmup_calls_are_kept_apart_one_more_for_each_turn() -> None:
+    _, samples = _logged("a", [1, 2, 3, 4, 5], warmup=7)
+    assert len(samples["a"].warmup_ms) == 7 + 3
+
+
+def test_turns_alternate_between_callables_and_use_the_same_inputs() -> None:
+    calls, _ = _logged("ab", list(range(40)), block=10)
+    rounds = [calls[start : start + 22] for start in range(0, len(calls), 22)]
+    for number, turns in enumerate(rounds):
+        counted = {name: [item for who, item in turns if who == name][1:] for name in "ab"}
+        assert counted["a"] == counted["b"] == list(range(10 * number, 10 * number + 10))
+
+
+def test_order_of_turns_changes_with_rounds_and_repeats_with_the_seed() -> None:
+    first, _ = _logged("ab", list(range(40)))
+    again, _ = _logged("ab", list(range(40)))
+    leaders = {first[start][0] for start in range(0, len(first), 6)}
+    assert first == again
+    assert leaders == {"a", "b"}
+
+
+def test_a_slow_callable_measures_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0]
+
+    def slow(_: Any) -> None:
+        now[0] += 3_000_000
+
+    def fast(_: Any) -> None:
+        now[0] += 1_000_000
+
+    monkeypatch.setattr("time.perf_counter_ns", lambda: now[0])
+    samples = interleaved({"slow": slow, "fast": fast}, ["x"] * 4, warmup=1, block=2, seed=0)
+    assert samples["slow"].timed_ms == (3.0,) * 4
+    assert samples["fast"].quantile_ms(0.5) == pytest.approx(1.0)
+
+
+def test_advance_hears_of_all_counted_calls() -> None:
+    done: list[int] = []
+    _logged("ab", [1, 2, 3], advance=done.append)
+    assert sum(done) == 6

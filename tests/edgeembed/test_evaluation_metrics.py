@@ -1,0 +1,214 @@
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from edgeembed_runtime.errors import CheckError, InputError
+
+from edgeembed.evaluation import (
+    Evaluation,
+    Score,
+    compare,
+    ranking_agreement,
+    read_retrieval,
+    read_sts,
+    score_retrieval,
+    score_sts,
+)
+
+
+class _Table:
+    """An encoder that looks its two-dimensional vectors up by angle in degrees."""
+
+    def __init__(self, **degrees: float) -> None:
+        self.degrees = degrees
+
+    def encode(self, texts: Any, /, *, batch_size: int = 32) -> Any:
+        assert batch_size == 32
+        angles = np.radians([self.degrees[text.replace(" ", "_")] for text in texts])
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+    encode_query = encode
+    encode_document = encode
+
+
+def _sts_file(folder: Path, *rows: str, header: str = "sentence1\tsentence2\tscore") -> Path:
+    file = folder / "pairs.tsv"
+    file.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return file
+
+
+def _retrieval_folder(folder: Path) -> Path:
+    (folder / "qrels").mkdir()
+    (folder / "corpus.jsonl").write_text(
+        '{"_id": "1", "title": "far", "text": "away"}\n'
+        '{"_id": "2", "title": "", "text": "near"}\n'
+        '{"_id": "3", "text": "middle"}\n'
+    )
+    (folder / "queries.jsonl").write_text('{"_id": "q", "text": "ask"}\n{"_id": "u", "text": "unjudged"}\n')
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\t1\t1\nq\t3\t2\nq\t2\t0\n")
+    return folder
+
+
+def test_spearman_equals_the_hand_computed_rank_correlation(tmp_path: Path) -> None:
+    # Cosines of 0, 60, 30, 90 degrees rank 4, 2, 3, 1 against 4, 3, 2, 1: 1 - 6 * sum(d^2) / (n (n^2 - 1)).
+    file = _sts_file(tmp_path, "a\ta\t4", "a\tc\t3", "a\tb\t2", "a\td\t1")
+    score = score_sts(_Table(a=0, b=30, c=60, d=90), read_sts(file))[0]
+    assert score.value == pytest.approx(100 * (1 - 6 * 2 / (4 * 15)))
+    assert (score.task, score.items) == (f"{tmp_path.name}/pairs", 4)
+
+
+def test_pairs_outside_stsb_are_scored_apart_where_the_file_tells(tmp_path: Path) -> None:
+    rows = ("a\ta\t4\tnone", "a\tc\t3\tnone", "a\tb\t2\ttrain", "a\td\t1\tnone")
+    file = _sts_file(tmp_path, *rows, header="sentence1\tsentence2\tscore\tin_stsb")
+    everything, outside = score_sts(_Table(a=0, b=30, c=60, d=90), read_sts(file))
+    assert everything.value == pytest.approx(80)
+    assert outside.value == pytest.approx(100)
+    assert outside.items == 3
+    assert outside.task.endswith("outside STS-B")
+
+
+def test_quotes_are_text(tmp_path: Path) -> None:
+    pairs = read_sts(_sts_file(tmp_path, '"Then he left.\tHe went.\t1', "a\tb\t2"))
+    assert pairs.first[0] == '"Then he left.'
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("sentence1\tscore\na\t1\n", "lacks the column sentence2"),
+        ("", "lacks the column sentence1"),
+        ("sentence1\tsentence2\tscore\n", "holds no pairs"),
+        ("sentence1\tsentence2\tscore\na\tb\thigh\n", "pair 1: score 'high' is no number"),
+        ("sentence1\tsentence2\tscore\na\tb\t1\na\tb\n", "pair 2: score '' is no number"),
+        ("sentence1\tsentence2\tscore\na\tb\tnan\n", "pair 1: score 'nan' is no number"),
+        ("sentence1\tsentence2\tscore\na\tb\t1\nc\td\t1\n", "2 pairs, 1 different scores"),
+    ],
+)
+def test_a_bad_similarity_file_is_refused_in_a_line(tmp_path: Path, content: str, message: str) -> None:
+    file = tmp_path / "bad.tsv"
+    file.write_text(content)
+    with pytest.raises(InputError, match=message) as refusal:
+        read_sts(file)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00bad", None])
+def test_an_unreadable_similarity_file_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "bad.tsv"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_sts(file)
+
+
+def test_an_encoder_that_tells_nothing_apart_has_no_score(tmp_path: Path) -> None:
+    pairs = read_sts(_sts_file(tmp_path, "a\tb\t1", "b\ta\t2"))
+    with pytest.raises(CheckError, match="same cosine"):
+        score_sts(_Table(a=0, b=30), pairs)
+
+
+def test_vectors_that_are_not_finite_have_no_score(tmp_path: Path) -> None:
+    pairs = read_sts(_sts_file(tmp_path, "a\tb\t1", "b\ta\t2"))
+    with pytest.raises(CheckError, match=r"vectors are not finite, the first for: 'a'"):
+        score_sts(_Table(a=math.nan, b=30), pairs)
+
+
+def test_retrieval_equals_the_hand_computed_figures(tmp_path: Path) -> None:
+    # Ranking of the query at 0 degrees: near, middle, far away; relevant are the second and the third.
+    task = read_retrieval(_retrieval_folder(tmp_path))
+    score = score_retrieval(_Table(ask=0, near=10, middle=40, far_away=80), task)
+    gain = 1 / math.log2(3) + 1 / math.log2(4)
+    assert score.value == pytest.approx(100 * gain / (1 + 1 / math.log2(3)))
+    assert score.details["MRR@10 x100"] == pytest.approx(50)
+    assert score.details["recall@10 x100"] == score.details["recall@100 x100"] == pytest.approx(100)
+
+
+def test_only_judged_queries_count_and_title_and_text_are_joined(tmp_path: Path) -> None:
+    task = read_retrieval(_retrieval_folder(tmp_path))
+    assert task.queries == {"q": "ask"}
+    assert task.documents == {"1": "far away", "2": "near", "3": "middle"}
+    assert task.relevant == {"q": {"1", "3"}}
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("corpus.jsonl", None, "corpus.jsonl cannot be read"),
+        ("corpus.jsonl", "{", "corpus.jsonl, line 1 is no text"),
+        ("corpus.jsonl", '{"_id": "1"}', "corpus.jsonl, line 1 is no text"),
+        ("corpus.jsonl", '{"_id": "1", "text": "a"}', "names a text that is not there"),
+        ("queries.jsonl", '{"_id": "x", "text": "a"}', "names a text that is not there"),
+        ("qrels/test.tsv", None, "test.tsv cannot be read"),
+        ("qrels/test.tsv", "a\tb\n1\t2\n", "is malformed"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\t1\thigh\n", "is malformed"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\t1\t0\n", "judges no document relevant"),
+    ],
+)
+def test_a_bad_retrieval_folder_is_refused(
+    tmp_path: Path, file: str, content: str | None, message: str
+) -> None:
+    folder = _retrieval_folder(tmp_path)
+    if content is None:
+        (folder / file).unlink()
+    else:
+        (folder / file).write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_retrieval(folder)
+
+
+def _circle(degrees: list[float]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    angles = np.radians(degrees)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def test_an_encoder_agrees_with_itself_whatever_the_scale_of_its_vectors() -> None:
+    vectors = np.random.default_rng(0).normal(size=(40, 6))
+    agreement = ranking_agreement(vectors, 7 * vectors)
+    assert agreement.kept_percent == 100
+    assert agreement.spearman_percent == pytest.approx(100)
+    assert (agreement.sentences, agreement.queries) == (40, 40)
+
+
+def test_agreement_equals_the_hand_computed_share() -> None:
+    # The query is at 0 degrees, the others at 1 to 12; the student swaps 9 and 10 with 11 and 12.
+    teacher = [0, *range(1, 13)]
+    student = [0, *range(1, 9), 11, 12, 9, 10]
+    agreement = ranking_agreement(_circle([*map(float, teacher)]), _circle([*map(float, student)]), queries=1)
+    assert agreement.kept_percent == pytest.approx(80)
+    assert agreement.spearman_percent == pytest.approx(100 * (1 - 6 * 4 * 2**2 / (12 * 143)))
+
+
+def test_unrelated_encoders_keep_what_chance_keeps() -> None:
+    random = np.random.default_rng(1)
+    agreement = ranking_agreement(random.normal(size=(201, 16)), random.normal(size=(201, 8)))
+    assert agreement.kept_percent == pytest.approx(5, abs=2)
+    assert abs(agreement.spearman_percent) < 5
+
+
+def test_agreement_refuses_unequal_or_too_few_sentences() -> None:
+    with pytest.raises(InputError, match="20 teacher and 19 student"):
+        ranking_agreement(np.eye(20), np.eye(19))
+    with pytest.raises(InputError, match="expected at least 1 and 12"):
+        ranking_agreement(np.eye(11), np.eye(11))
+
+
+def test_agreement_refuses_vectors_that_rank_nothing() -> None:
+    with pytest.raises(CheckError, match="rank nothing"):
+        ranking_agreement(np.eye(20), np.ones((20, 3)))
+
+
+def test_percentages_are_of_the_reference_task_by_task() -> None:
+    evaluation = Evaluation("s", (Score("t", "m", 78.09, 9),), "r", (Score("t", "m", 78.87, 9),))
+    assert evaluation.comparisons[0].percent == pytest.approx(99.01, abs=0.01)
+    assert evaluation.as_dict()["percent_of_reference"]["t"] == pytest.approx(99.01, abs=0.01)
+
+
+def test_there_is_no_percentage_of_a_reference_that_scores_nothing() -> None:
+    assert compare([Score("t", "m", 5.0, 9)], [Score("t", "m", -1.0, 9)])[0].percent is None
+
+
+def test_scores_of_different_tasks_are_not_compared() -> None:
+    with pytest.raises(ValueError, match="same tasks"):
+        compare([Score("t", "m", 5.0, 9)], [Score("u", "m", 5.0, 9)])
