@@ -1,0 +1,166 @@
+"""Tiny bundles: random weights from a fixed seed, a real tokenizer, a true manifest. No torch."""
+
+import hashlib
+import json
+import shutil
+import string
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tokenizers
+from edgeembed_runtime import Encoder, InputError
+from edgeembed_runtime.shipped import shipped_bundle
+from onnx import TensorProto, helper, numpy_helper
+
+Make = Callable[..., Path]
+
+_HIDDEN = 16
+_DIMENSION = 8
+_WORDS = ["read", "file", "line", "open", "cat", "dog", "the", "a", "network", "socket", "##s", "##ing"]
+_VOCABULARY = [
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]"),
+    *_WORDS,
+    *string.ascii_lowercase[1:],
+    *(f"##{letter}" for letter in string.ascii_lowercase if letter != "s"),
+    *string.digits,
+    *string.punctuation,
+]
+
+
+@pytest.fixture(scope="session")
+def make_bundle() -> Make:
+    """Give a function that writes a bundle: `make_bundle(path, seed=0, **manifest fields)`."""
+    return _make_bundle
+
+
+@pytest.fixture(scope="session")
+def rewrite_manifest() -> Callable[..., None]:
+    """Give a function that makes a bundle's manifest true again after its files changed."""
+    return _write_manifest
+
+
+@pytest.fixture(scope="session")
+def bundle_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a bundle that no test changes."""
+    return _make_bundle(tmp_path_factory.mktemp("bundles") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def encoder(bundle_path: Path) -> Encoder:
+    """Give that bundle's encoder."""
+    return Encoder.load(bundle_path)
+
+
+@pytest.fixture
+def bundle_copy(bundle_path: Path, tmp_path: Path) -> Path:
+    """Give a copy of the bundle, to damage."""
+    return shutil.copytree(bundle_path, tmp_path / "copy")
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Path:
+    """Give the bundle in the wheel; skips where this build carries none."""
+    try:
+        return shipped_bundle()
+    except InputError as error:
+        pytest.skip(str(error))
+
+
+def _make_bundle(path: Path, seed: int = 0, **fields: Any) -> Path:
+    (path / "onnx").mkdir(parents=True)
+    (path / "onnx" / "model.onnx").write_bytes(_graph(seed))
+    _tokenizer().save(str(path / "tokenizer.json"))
+    (path / "README.md").write_text("# Tiny\n", encoding="utf-8")
+    _write_manifest(path, **fields)
+    return path
+
+
+def _tokenizer() -> tokenizers.Tokenizer:
+    vocabulary = {token: number for number, token in enumerate(_VOCABULARY)}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.enable_padding(length=16)  # as the ecosystem's files often say; the runtime must not heed it
+    return tokenizer
+
+
+def _graph(seed: int) -> bytes:
+    """Give token table -> masked mean -> head -> unit length."""
+    random = np.random.default_rng(seed)
+    weights: dict[str, np.ndarray[Any, Any]] = {
+        "table": random.standard_normal((len(_VOCABULARY), _HIDDEN)).astype(np.float32),
+        "head": random.standard_normal((_HIDDEN, _DIMENSION)).astype(np.float32),
+        "one": np.array([1], dtype=np.int64),
+        "last": np.array([-1], dtype=np.int64),
+    }
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["tokens"]),
+        helper.make_node("Cast", ["attention_mask"], ["kept"], to=TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["kept", "last"], ["mask"]),
+        helper.make_node("Mul", ["tokens", "mask"], ["masked"]),
+        helper.make_node("ReduceSum", ["masked", "one"], ["sum"], keepdims=0),
+        helper.make_node("ReduceSum", ["mask", "one"], ["count"], keepdims=0),
+        helper.make_node("Div", ["sum", "count"], ["mean"]),
+        helper.make_node("MatMul", ["mean", "head"], ["projected"]),
+        helper.make_node("ReduceL2", ["projected"], ["length"], axes=[-1]),
+        helper.make_node("Div", ["projected", "length"], ["sentence_embedding"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "tiny",
+        [
+            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
+            for name in ("input_ids", "attention_mask")
+        ],
+        [helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", _DIMENSION])],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+def _write_manifest(path: Path, **fields: Any) -> None:
+    manifest = {
+        "schema_version": 1,
+        "edgeembed_version": "0.1.0",
+        "name": "tiny",
+        "role": "semantic",
+        "dimension": _DIMENSION,
+        "max_seq_length": 32,
+        "pooling": "mean",
+        "prompts": {},
+        "default_prompt_name": None,
+        "backend": "onnx",
+        "precision": "fp32",
+        "model_file": "onnx/model.onnx",
+        "parameters": (len(_VOCABULARY) + _DIMENSION) * _HIDDEN,
+        "teacher": None,
+        "recipe": None,
+        "licences": ["CC0-1.0"],
+        "parity": {
+            "sentences": 2,
+            "worst_cosine": 0.999,
+            "mean_cosine": 0.9995,
+            "worst_sentences": [{"text": "the cat", "cosine": 0.999}],
+        },
+        "quality": None,
+        "files": [_record(file, path) for file in sorted(path.rglob("*")) if _is_listed(file)],
+        **fields,
+    }
+    (path / "edgeembed.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def _record(file: Path, folder: Path) -> dict[str, Any]:
+    content = file.read_bytes()
+    name = file.relative_to(folder).as_posix()
+    return {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _is_listed(file: Path) -> bool:
+    return file.is_file() and file.name != "edgeembed.json"

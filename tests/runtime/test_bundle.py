@@ -1,0 +1,221 @@
+"""Opening and verifying bundles: whole, damaged and hostile ones."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edgeembed_runtime import Bundle, BundleError, Encoder, InputError, VerificationError
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+Make = Callable[..., Path]
+
+
+def _edit(bundle: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    manifest = json.loads((bundle / "edgeembed.json").read_text(encoding="utf-8"))
+    change(manifest)
+    (bundle / "edgeembed.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def _refusal(bundle: Path) -> str:
+    with pytest.raises(BundleError) as caught:
+        Bundle.open(bundle)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_bundle_says_what_its_manifest_says(bundle_path: Path) -> None:
+    bundle = Bundle.open(str(bundle_path), verify=True)
+    assert (bundle.path, bundle.name, bundle.dimension, bundle.max_seq_length) == (bundle_path, "tiny", 8, 32)
+    assert bundle.parity.worst_sentences[0].text == "the cat"
+    assert {file.name for file in bundle.files} == {"README.md", "onnx/model.onnx", "tokenizer.json"}
+    assert bundle.size_bytes == sum((bundle_path / file.name).stat().st_size for file in bundle.files)
+
+
+def test_a_field_that_a_later_version_adds_is_ignored(bundle_copy: Path) -> None:
+    _edit(bundle_copy, lambda m: m.update(golden_vectors="golden.json"))
+    assert Bundle.open(bundle_copy).name == "tiny"
+
+
+def test_a_path_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    assert "is no folder" in _refusal(tmp_path / "absent")
+
+
+def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
+    assert "holds no edgeembed.json" in _refusal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b'{"a": 1' + b"0" * 5000 + b"}"]
+)
+def test_a_manifest_that_is_no_json_is_refused(bundle_copy: Path, content: bytes) -> None:
+    (bundle_copy / "edgeembed.json").write_bytes(content)
+    assert "edgeembed.json" in _refusal(bundle_copy)
+
+
+@pytest.mark.parametrize("content", [b"[]", b"null", b'"text"', b"3"])
+def test_a_manifest_that_is_no_object_is_refused(bundle_copy: Path, content: bytes) -> None:
+    (bundle_copy / "edgeembed.json").write_bytes(content)
+    assert "expected a JSON object" in _refusal(bundle_copy)
+
+
+def test_an_unknown_schema_version_is_refused(bundle_copy: Path) -> None:
+    _edit(bundle_copy, lambda m: m.update(schema_version=2))
+    assert "schema version 2, expected 1; upgrade edgeembed-runtime" in _refusal(bundle_copy)
+
+
+def test_each_missing_field_is_named(bundle_path: Path, bundle_copy: Path) -> None:
+    whole = json.loads((bundle_path / "edgeembed.json").read_text(encoding="utf-8"))
+    for name in whole:
+        remaining = {key: value for key, value in whole.items() if key != name}
+        (bundle_copy / "edgeembed.json").write_text(json.dumps(remaining), encoding="utf-8")
+        assert f"has no '{name}'" in _refusal(bundle_copy)
+
+
+_WRONG: dict[str, list[object]] = {
+    "schema_version": ["1", 1.0, True, None],
+    "dimension": [0, -1, "8", 8.5, True, None],
+    "max_seq_length": [0, None],
+    "role": ["other", 3],
+    "precision": ["float32", None],
+    "prompts": [[], {"query": 3}, None],
+    "default_prompt_name": ["absent", 3],
+    "model_file": ["onnx/other.onnx", None],
+    "licences": ["CC0", [1]],
+    "recipe": ["compact", []],
+    "parity": [None, []],
+    "files": [{}, [], ["a"], None],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in _WRONG.items() for value in values]
+)
+def test_each_field_of_a_wrong_kind_is_named(bundle_copy: Path, name: str, value: object) -> None:
+    _edit(bundle_copy, lambda m: m.update({name: value}))
+    assert f"'{name}'" in _refusal(bundle_copy)
+
+
+def test_a_parity_that_is_not_finite_is_refused(bundle_copy: Path) -> None:
+    _edit(bundle_copy, lambda m: m["parity"].update(worst_cosine=math.nan))
+    assert "'worst_cosine' is NaN" in _refusal(bundle_copy)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../secret", "/etc/hostname", "onnx/../../secret", "a/./b", "", ".", "..", "a//b", "a/"),
+        *("C:\\secret", "..\\secret", "C:secret", "nul\0"),
+    ],
+)
+def test_a_file_name_that_leaves_the_folder_is_refused(bundle_copy: Path, name: str) -> None:
+    (bundle_copy.parent / "secret").write_text("x", encoding="utf-8")
+    _edit(bundle_copy, lambda m: m["files"][0].update(name=name))
+    assert "stays inside the folder" in _refusal(bundle_copy)
+
+
+def test_a_file_listed_twice_is_refused(bundle_copy: Path) -> None:
+    _edit(bundle_copy, lambda m: m["files"].append(m["files"][0]))
+    assert "each name once" in _refusal(bundle_copy)
+
+
+@pytest.mark.parametrize("digest", ["", "0" * 63, "G" * 64, "A" * 64])
+def test_a_checksum_that_is_none_is_refused(bundle_copy: Path, digest: str) -> None:
+    _edit(bundle_copy, lambda m: m["files"][0].update(sha256=digest))
+    assert "64 hexadecimal digits" in _refusal(bundle_copy)
+
+
+def test_a_missing_file_is_named(bundle_copy: Path) -> None:
+    (bundle_copy / "tokenizer.json").unlink()
+    assert "tokenizer.json is missing" in _refusal(bundle_copy)
+
+
+def test_a_truncated_model_is_refused_at_load_without_reading_it(bundle_copy: Path) -> None:
+    model = bundle_copy / "onnx" / "model.onnx"
+    model.write_bytes(model.read_bytes()[:100])
+    with pytest.raises(BundleError, match=r"model\.onnx has 100 bytes, expected \d+"):
+        Encoder.load(bundle_copy)
+    with pytest.raises(VerificationError, match=r"model\.onnx has 100 bytes, expected \d+"):
+        Bundle.open(bundle_copy).verify()
+
+
+def test_a_changed_byte_is_found_by_verification_alone(bundle_copy: Path) -> None:
+    (bundle_copy / "README.md").write_text("# tiny\n", encoding="utf-8")
+    assert Encoder.load(bundle_copy).dimension == 8
+    with pytest.raises(VerificationError, match=r"README\.md has SHA-256 [0-9a-f]{64}, expected"):
+        Encoder.load(bundle_copy, verify=True)
+
+
+def test_verification_names_every_file_that_differs_or_is_gone(bundle_copy: Path) -> None:
+    bundle = Bundle.open(bundle_copy)
+    (bundle_copy / "README.md").unlink()
+    (bundle_copy / "tokenizer.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(VerificationError, match=r"README\.md is missing; tokenizer\.json has 2 bytes"):
+        bundle.verify()
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage" * 50])
+def test_a_model_that_is_none_is_one_line(bundle_copy: Path, rewrite_manifest: Make, content: bytes) -> None:
+    (bundle_copy / "onnx" / "model.onnx").write_bytes(content)
+    rewrite_manifest(bundle_copy)
+    with pytest.raises(BundleError, match="is no model: ") as caught:
+        Encoder.load(bundle_copy, verify=True)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff"])
+def test_a_tokenizer_that_is_none_is_one_line(
+    bundle_copy: Path, rewrite_manifest: Make, content: bytes
+) -> None:
+    (bundle_copy / "tokenizer.json").write_bytes(content)
+    rewrite_manifest(bundle_copy)
+    with pytest.raises(BundleError, match="is no tokenizer: ") as caught:
+        Encoder.load(bundle_copy)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"dimension": 9}, r"expected \(batch, 9\)"),
+        ({"backend": "numpy"}, "needs the backend 'numpy'"),
+        ({"max_seq_length": 2}, "adds 2 special tokens"),
+    ],
+)
+def test_a_manifest_that_belies_its_model_is_refused_at_load(
+    bundle_copy: Path, fields: dict[str, object], message: str
+) -> None:
+    _edit(bundle_copy, lambda m: m.update(fields))
+    with pytest.raises(BundleError, match=message):
+        Encoder.load(bundle_copy)
+
+
+def test_the_fingerprint_follows_the_vectors_and_not_the_card(tmp_path: Path, make_bundle: Make) -> None:
+    first = Bundle.open(make_bundle(tmp_path / "first")).fingerprint
+    assert (
+        Bundle.open(make_bundle(tmp_path / "copy", name="renamed", quality={"sts": 80})).fingerprint == first
+    )
+    assert Bundle.open(make_bundle(tmp_path / "weights", seed=1)).fingerprint != first
+    assert Bundle.open(make_bundle(tmp_path / "prompt", prompts={"query": "q: "})).fingerprint != first
+    assert Bundle.open(make_bundle(tmp_path / "limit", max_seq_length=16)).fingerprint != first
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_mutated_manifest_opens_or_is_refused_in_one_line(
+    bundle_path: Path, bundle_copy: Path, data: st.DataObject
+) -> None:
+    content = (bundle_path / "edgeembed.json").read_bytes()
+    start = data.draw(st.integers(0, len(content)))
+    end = data.draw(st.integers(start, min(len(content), start + 20)))
+    mutated = content[:start] + data.draw(st.binary(max_size=8)) + content[end:]
+    (bundle_copy / "edgeembed.json").write_bytes(mutated)
+    refusal = None
+    try:
+        Bundle.open(bundle_copy)
+    except InputError as error:
+        refusal = str(error)
+    assert refusal is None or len(refusal.splitlines()) == 1

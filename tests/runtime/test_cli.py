@@ -1,0 +1,253 @@
+"""The command line: output, input, exit codes."""
+
+import io
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from edgeembed_runtime import Encoder, __version__
+from edgeembed_runtime.cli import main
+
+_PROCESS = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from edgeembed_runtime.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def bundle(bundle_path: Path) -> list[str]:
+    return ["--bundle", str(bundle_path)]
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> str:
+    """Three texts, Windows line ends, no last one, and a byte order mark."""
+    path = tmp_path / "texts.txt"
+    path.write_bytes("\ufeffread the file\r\n\r\nthe dog".encode())
+    return str(path)
+
+
+def _error(argv: list[str], capsys: pytest.CaptureFixture[str], code: int = 2) -> str:
+    assert main(argv) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("edgeembed-runtime: error: ")
+    return err
+
+
+def _json(argv: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    assert main([*argv, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    document: dict[str, object] = json.loads(out)
+    return document
+
+
+def test_encode_prints_a_vector_a_text(
+    bundle: list[str], texts: str, encoder: Encoder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["encode", texts, "--text", "cat", *bundle]) == 0
+    printed = np.loadtxt(io.StringIO(capsys.readouterr().out))
+    assert np.allclose(printed, encoder.encode(["read the file", "", "the dog", "cat"]), atol=1e-5)
+
+
+def test_encode_prints_json(bundle: list[str], encoder: Encoder, capsys: pytest.CaptureFixture[str]) -> None:
+    document = _json(["encode", "--text", "cat", "--truncate-dim", "3", *bundle], capsys)
+    assert document["dimension"] == 3
+    assert np.allclose(document["vectors"], [encoder.encode("cat", truncate_dim=3)])  # type: ignore[arg-type]
+
+
+def test_encode_reads_stdin(
+    bundle: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO("cat\nçedilla\n".encode())))
+    assert main(["encode", "-", *bundle]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_rank_prints_score_position_and_text(
+    bundle: list[str], texts: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rank", "read the file", texts, "-k", "2", *bundle]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "1.0000\t0\tread the file"
+    assert len(lines) == 2
+    document = _json(["rank", "the dog", texts, *bundle], capsys)
+    assert document["query"] == "the dog"
+    assert document["hits"][0]["document"] == "the dog"  # type: ignore[index]
+
+
+def test_an_index_is_made_and_searched(
+    bundle: list[str], texts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "index")
+    assert _json(["index", texts, "--out", out, *bundle], capsys) == {
+        "path": out,
+        "documents": 3,
+        "dimension": 8,
+    }
+    assert main(["search", out, "the dog", "-k", "1", *bundle]) == 0
+    assert capsys.readouterr().out == "1.0000\t2\tthe dog\n"
+    assert len(_json(["search", out, "the dog", *bundle], capsys)["hits"]) == 3  # type: ignore[arg-type]
+    assert "exists already" in _error(["index", texts, "--out", out, *bundle], capsys)
+    assert main(["index", texts, "--out", out, "--force", *bundle]) == 0
+    assert capsys.readouterr().out == f"{out}: 3 documents\n"
+
+
+def test_info_says_what_is_in_a_bundle(bundle_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(bundle_path)]) == 0
+    assert "dimension        8\n" in capsys.readouterr().out
+    document = _json(["info", "--bundle", str(bundle_path)], capsys)
+    assert document["name"] == "tiny"
+    assert document["path"] == str(bundle_path)
+    assert document["files"][0].keys() == {"name", "size_bytes", "sha256"}  # type: ignore[index]
+
+
+def test_verify_passes_a_whole_bundle(bundle_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(bundle_path)]) == 0
+    assert "all 3 files" in capsys.readouterr().out
+    assert _json(["verify", str(bundle_path)], capsys)["verified"] is True
+
+
+def test_verify_fails_a_changed_bundle_with_exit_code_1(
+    bundle_copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (bundle_copy / "README.md").write_text("changed by hand", encoding="utf-8")
+    assert "README.md has 15 bytes" in _error(["verify", str(bundle_copy)], capsys, code=1)
+
+
+def test_a_wheel_without_an_encoder_asks_for_a_bundle(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("edgeembed_runtime.shipped._MODELS", tmp_path)
+    assert "this build carries no encoder" in _error(["encode", "--text", "cat"], capsys)
+    assert "this build carries no encoder" in _error(["info"], capsys)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "COMMAND"),
+        (["fly"], "invalid choice"),
+        (["encode"], "no texts were given"),
+        (["encode", "--unknown"], "unrecognized arguments"),
+        (["encode", "no such file"], "cannot read no such file"),
+        (["encode", "/"], "cannot read /: Is a directory"),
+        (["encode", "--text", "a", "--bundle", "/absent"], "/absent is no folder"),
+        (["encode", "--text", "a", "--bundle", ""], "expected a bundle"),
+        (["rank", "query", "--text", "a", "-k", "x"], "invalid int value"),
+        (["index", "--text", "a"], "--out"),
+        (["verify", "a", "--bundle", "b"], "not allowed with"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_exit_code_2(
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in _error(argv, capsys)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["encode", "--text", "a", "--truncate-dim", "9"], "from 1 to 8"),
+        (["encode", "--text", "a", "--prompt-name", "query"], "prompt_name is 'query'"),
+        (["encode", "--text", "a\udcff"], "surrogate"),
+        (["rank", "query", "--text", "a", "-k", "0"], "at least 1"),
+        (["search", "/absent", "query"], "holds no index.json"),
+    ],
+)
+def test_bad_values_are_one_line_and_exit_code_2(
+    argv: list[str], message: str, bundle: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in _error([*argv, *bundle], capsys)
+
+
+def test_invalid_utf8_is_named_by_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "latin1.txt"
+    path.write_bytes(b"fine\ncaf\xe9\n")
+    assert f"{path}, line 2: byte 4 is no valid UTF-8" in _error(["encode", str(path)], capsys)
+
+
+def test_a_file_without_text_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty.txt").touch()
+    argv = ["index", str(tmp_path / "empty.txt"), "--out", str(tmp_path / "index")]
+    assert "no text in there" in _error(argv, capsys)
+    assert not (tmp_path / "index").exists()
+
+
+def test_long_texts_are_a_warning_line(bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["encode", "--text", "cat " * 99, *bundle]) == 0
+    expected = "edgeembed-runtime: warning: 1 of 1 texts: only the first 32 tokens were read\n"
+    assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize("command", ["encode", "rank", "search", "index", "info", "verify"])
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    shown = capsys.readouterr().out
+    assert "--json" in shown
+    assert "--bundle" in shown
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"{__version__}\n"
+
+
+def test_ctrl_c_is_one_line_and_leaves_nothing(bundle: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "index"
+    command = [sys.executable, "-c", _PROCESS, "index", "-", "--out", str(out), *bundle]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
+        process.stdin.write(
+            b"cat\n" * 100_000
+        )  # more than a pipe holds: once it is through, the command reads
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate()
+    assert (process.returncode, stdout, stderr) == (130, b"", b"edgeembed-runtime: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_goes_away_is_no_error_message(bundle: list[str], tmp_path: Path) -> None:
+    (tmp_path / "many.txt").write_text("cat\n" * 2000, encoding="utf-8")
+    command = [sys.executable, "-c", _PROCESS, "encode", str(tmp_path / "many.txt"), *bundle]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, stderr = process.communicate()
+    assert (process.returncode, stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full to write to here")
+def test_a_full_disk_behind_stdout_is_one_line(bundle: list[str]) -> None:
+    command = [sys.executable, "-c", _PROCESS, "encode", "--text", "cat", *bundle]
+    with Path("/dev/full").open("wb") as full:
+        process = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE)
+    assert process.returncode == 2
+    expected = b"edgeembed-runtime: error: cannot write the result: No space left on device"
+    assert process.stderr.startswith(expected)
+    assert process.stderr.count(b"\n") == 1
+
+
+def test_text_that_the_terminal_cannot_show_is_escaped(bundle: list[str]) -> None:
+    command = [sys.executable, "-X", "utf8=0", "-c", _PROCESS, "rank", "cat", "--text", "\u4e2d", *bundle]
+    process = subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        env={"PYTHONIOENCODING": "ascii", "PATH": ""},
+        encoding="utf-8",
+    )
+    assert process.stdout.endswith("\\u4e2d\n")

@@ -1,0 +1,203 @@
+"""Vectors: their shapes, their independence, and what is refused."""
+
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from edgeembed_runtime import BundleError, Encoder, InputError, TruncationWarning
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+Make = Callable[..., Path]
+
+_LONG = "cat " * 100
+
+
+def test_one_text_is_a_vector_and_many_are_a_matrix(encoder: Encoder) -> None:
+    assert encoder.encode("the cat").shape == (8,)
+    assert encoder.encode(["the cat"]).shape == (1, 8)
+    assert encoder.encode(("the cat", "a dog")).shape == (2, 8)
+    assert encoder.encode(np.array(["the cat", "a dog"])).shape == (2, 8)
+    assert encoder.encode(text for text in ("the cat", "a dog")).shape == (2, 8)
+    assert encoder.encode([]).shape == (0, 8)
+    assert encoder.encode([]).dtype == encoder.encode("the cat").dtype == np.float32
+
+
+def test_the_encoder_says_its_sizes(encoder: Encoder) -> None:
+    assert (encoder.dimension, encoder.max_seq_length, encoder.bundle.name) == (8, 32, "tiny")
+
+
+@pytest.mark.parametrize("text", ["", " ", "\0", "the cat", "中文", "\U0001f600", "[CLS] [PAD]"])
+def test_every_text_has_a_finite_vector_of_unit_length_and_always_the_same(
+    encoder: Encoder, text: str
+) -> None:
+    vector = encoder.encode(text)
+    assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
+    assert np.array_equal(vector, encoder.encode([text, "dog"])[0])
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=80), min_size=1, max_size=6))
+def test_a_vector_does_not_depend_on_its_batch(encoder: Encoder, texts: list[str]) -> None:
+    together = encoder.encode([*texts, _LONG], on_truncate="ignore")[:-1]
+    alone = np.stack([encoder.encode(text, on_truncate="ignore") for text in texts])
+    assert np.array_equal(together, alone)
+    assert np.isfinite(together).all()
+
+
+def test_the_vector_is_that_of_the_graph_by_hand(encoder: Encoder, bundle_path: Path) -> None:
+    import onnx  # noqa: PLC0415 - for this test alone
+    from onnx import numpy_helper  # noqa: PLC0415
+
+    graph = onnx.load(str(bundle_path / "onnx" / "model.onnx")).graph
+    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    projected = weights["table"][[2, 10, 8, 3]].mean(axis=0) @ weights["head"]  # [CLS] the cat [SEP]
+    assert np.allclose(encoder.encode("The cat"), projected / np.linalg.norm(projected), atol=1e-6)
+
+
+def test_a_cut_vector_has_unit_length_again_unless_refused(encoder: Encoder) -> None:
+    whole = encoder.encode(["the cat", "a dog"])
+    cut = encoder.encode(["the cat", "a dog"], truncate_dim=3)
+    assert np.allclose(cut, whole[:, :3] / np.linalg.norm(whole[:, :3], axis=1, keepdims=True))
+    raw = encoder.encode("the cat", truncate_dim=3, normalize_embeddings=False)
+    assert np.array_equal(raw, whole[0, :3])
+    assert encoder.encode([], truncate_dim=3).shape == (0, 3)
+
+
+@pytest.mark.parametrize("dimension", [0, -1, 9, 2.5, True, "3"])
+def test_a_dimension_that_cannot_be_kept_is_refused(encoder: Encoder, dimension: int) -> None:
+    with pytest.raises(InputError, match="expected a whole number from 1 to 8"):
+        encoder.encode("the cat", truncate_dim=dimension)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["the cat", None], "text 1 is NoneType"),
+        (["the cat", b"dog"], "text 1 is bytes"),
+        ([3], "text 0 is int"),
+        (None, "the texts are NoneType"),
+        (b"the cat", "the texts are bytes"),
+        ({"the cat"}, "the texts are set"),
+        ({"the cat": 1}, "the texts are dict"),
+        (["the cat", "a\udc80"], r"text 1 holds half of a surrogate pair \(U\+DC80 at character 1\)"),
+    ],
+)
+def test_what_is_no_text_is_named(encoder: Encoder, texts: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        encoder.encode(texts)
+
+
+def test_options_of_no_such_value_are_refused(encoder: Encoder) -> None:
+    with pytest.raises(InputError, match="precision is 'int8', expected one of float32"):
+        encoder.encode("a", precision="int8")
+    with pytest.raises(InputError, match="on_truncate is 'cut', expected one of warn, error, ignore"):
+        encoder.encode("a", on_truncate="cut")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="batch_size is 0"):
+        encoder.encode("a", batch_size=0)
+    with pytest.raises(InputError, match="prompt_name is 'query', expected None"):
+        encoder.encode("a", prompt_name="query")
+
+
+def test_long_texts_are_warned_of_once_a_call(encoder: Encoder) -> None:
+    with pytest.warns(TruncationWarning, match="2 of 3 texts: only the first 32 tokens") as caught:
+        encoder.encode([_LONG, "the cat", _LONG])
+    assert len(caught) == 1
+
+
+def test_long_texts_are_refused_or_passed_over_if_asked(encoder: Encoder) -> None:
+    with pytest.raises(InputError, match="text 1 is too long, expected at most 32 tokens"):
+        encoder.encode(["the cat", _LONG], on_truncate="error")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert encoder.encode([_LONG], on_truncate="ignore").shape == (1, 8)
+
+
+def test_prompts_come_from_the_bundle(tmp_path: Path, make_bundle: Make) -> None:
+    prompts = {"query": "read ", "passage": "file ", "other": "open "}
+    encoder = Encoder.load(make_bundle(tmp_path / "b", prompts=prompts, default_prompt_name="other"))
+    plain = Encoder.load(make_bundle(tmp_path / "plain"))
+    assert np.array_equal(encoder.encode_query("cat"), plain.encode("read cat"))
+    assert np.array_equal(encoder.encode_document("cat"), plain.encode("file cat"))
+    assert np.array_equal(encoder.encode("cat"), plain.encode("open cat"))
+    assert np.array_equal(encoder.encode("cat", prompt_name="query"), plain.encode("read cat"))
+    assert np.array_equal(encoder.encode_query("cat", prompt_name="other"), plain.encode("open cat"))
+    assert np.array_equal(encoder.encode_query("cat", prompt=""), plain.encode("cat"))
+    with pytest.raises(InputError, match="expected one of query, passage, other"):
+        encoder.encode("cat", prompt_name="title")
+    with pytest.raises(InputError, match="both prompt and prompt_name"):
+        encoder.encode("cat", prompt_name="query", prompt="x")
+
+
+def test_without_prompts_queries_and_documents_are_plain_texts(encoder: Encoder) -> None:
+    assert np.array_equal(encoder.encode_query("cat"), encoder.encode("cat"))
+    assert np.array_equal(encoder.encode_document(["cat"])[0], encoder.encode("cat"))
+
+
+def test_similarity_is_the_cosine_of_each_with_each(encoder: Encoder) -> None:
+    a, b = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[4.0, 3.0], [-3.0, -4.0], [3.0, 4.0]])
+    matrix = encoder.similarity(a, b)
+    assert matrix.dtype == np.float32
+    assert np.allclose(matrix, [[0.96, -1, 1], [0, 0, 0]])
+    assert encoder.similarity(a[0], b[0]).shape == (1, 1)
+    assert encoder.similarity([[1, 2]], [1, 2])[0, 0] == pytest.approx(1)
+
+
+def test_similarity_of_what_does_not_fit_is_refused(encoder: Encoder) -> None:
+    with pytest.raises(InputError, match="a has 2 dimensions and b 3"):
+        encoder.similarity(np.ones(2), np.ones(3))
+    with pytest.raises(InputError, match="a has the shape"):
+        encoder.similarity(np.ones((1, 2, 3)), np.ones(3))
+    with pytest.raises(InputError, match="b is no array of vectors"):
+        encoder.similarity(np.ones(2), ["x", "y"])
+
+
+def test_a_tensor_needs_torch_loaded_by_the_caller(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
+    with pytest.raises(InputError, match="torch is not loaded"):
+        encoder.encode("cat", convert_to_tensor=True)
+
+
+def test_threads_that_share_an_encoder_get_the_serial_vectors(encoder: Encoder) -> None:
+    texts = [f"cat {i} dog {i * 7}" for i in range(50)]
+    serial = encoder.encode(texts)
+    parallel: dict[int, npt.NDArray[np.float32]] = {}
+
+    def work(number: int) -> None:
+        parallel[number] = encoder.encode(texts)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(parallel) == 8
+    assert all(np.array_equal(serial, vectors) for vectors in parallel.values())
+
+
+def test_a_model_that_gives_no_finite_vector_is_refused(bundle_copy: Path, rewrite_manifest: Make) -> None:
+    model = bundle_copy / "onnx" / "model.onnx"
+    import onnx  # noqa: PLC0415 - for this test alone
+    from onnx import numpy_helper  # noqa: PLC0415
+
+    graph = onnx.load(str(model))
+    head = next(tensor for tensor in graph.graph.initializer if tensor.name == "head")
+    head.CopyFrom(numpy_helper.from_array(np.full((16, 8), np.nan, dtype=np.float32), "head"))
+    onnx.save(graph, str(model))
+    rewrite_manifest(bundle_copy)
+    with pytest.raises(BundleError, match="gives no finite vector for text 0"):
+        Encoder.load(bundle_copy).encode(["cat"])
+
+
+def test_a_tokenizer_of_another_model_is_refused_when_run(bundle_copy: Path, rewrite_manifest: Make) -> None:
+    tokenizer = bundle_copy / "tokenizer.json"
+    tokenizer.write_text(tokenizer.read_text("utf-8").replace('"cat": 8', '"cat": 5000'), encoding="utf-8")
+    tokenizer.write_text(tokenizer.read_text("utf-8").replace('"cat":8', '"cat":5000'), encoding="utf-8")
+    rewrite_manifest(bundle_copy)
+    with pytest.raises(BundleError, match=r"model\.onnx cannot run: ") as caught:
+        Encoder.load(bundle_copy).encode("cat")
+    assert "\n" not in str(caught.value)

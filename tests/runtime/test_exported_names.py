@@ -1,0 +1,55 @@
+"""What the package shows, and what importing it costs."""
+
+import subprocess
+import sys
+
+import edgeembed_runtime
+import pytest
+
+
+def test_all_is_sorted_and_exact() -> None:
+    assert list(edgeembed_runtime.__all__) == sorted(edgeembed_runtime.__all__)
+    assert edgeembed_runtime.__all__ == [
+        "Bundle",
+        "BundleError",
+        "CheckError",
+        "EdgeEmbedError",
+        "Encoder",
+        "Hit",
+        "Index",
+        "InputError",
+        "MissingExtraError",
+        "RelevanceRanker",
+        "TruncationWarning",
+        "VerificationError",
+        "__version__",
+    ]
+
+
+def test_every_exported_name_exists_and_is_listed() -> None:
+    for name in edgeembed_runtime.__all__:
+        assert getattr(edgeembed_runtime, name) is not None
+        assert name in dir(edgeembed_runtime)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="NoSuchName"):
+        _ = edgeembed_runtime.NoSuchName
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import edgeembed_runtime",
+        "from edgeembed_runtime.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+    ],
+)
+def test_importing_the_package_or_asking_for_help_loads_no_heavy_library(statement: str) -> None:
+    heavy = "{'numpy', 'onnxruntime', 'tokenizers', 'torch'}"
+    code = f"{statement}\nimport sys\nassert not {heavy} & set(sys.modules), sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_loading_the_encoder_class_loads_no_onnxruntime() -> None:
+    code = "from edgeembed_runtime import Encoder\nimport sys\nassert 'onnxruntime' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,111 @@
+"""Files and folders appear whole or not at all."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from edgeembed_runtime import InputError
+from edgeembed_runtime.files import new_file, new_folder, refuse_existing, sha256
+
+
+def test_a_folder_appears_when_the_block_ends(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "deep" / "out") as folder:
+        (folder / "sub").mkdir()
+        (folder / "sub" / "a").write_text("1", encoding="utf-8")
+        assert not (tmp_path / "deep" / "out").exists()
+    assert (tmp_path / "deep" / "out" / "sub" / "a").read_text(encoding="utf-8") == "1"
+    assert os.listdir(tmp_path / "deep") == ["out"]  # noqa: PTH208 - hidden names count
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("new", [new_file, new_folder])
+def test_a_block_that_fails_leaves_nothing(
+    tmp_path: Path, new: Callable[[Path], AbstractContextManager[Path]], error: type[BaseException]
+) -> None:
+    def fail() -> None:
+        with new(tmp_path / "out") as unfinished:
+            (unfinished / "part" if new is new_folder else unfinished).touch()
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_path_is_refused_unless_forced(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("old", encoding="utf-8")
+    with pytest.raises(InputError, match="exists already"):
+        refuse_existing(tmp_path / "file", force=False)
+    with pytest.raises(InputError, match="exists already"), new_file(tmp_path / "file"):
+        pytest.fail("the block ran")
+    with new_file(tmp_path / "file", force=True) as file:
+        file.write_text("new", encoding="utf-8")
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "new"
+
+
+def test_a_forced_folder_replaces_the_old_one_whole(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        with new_folder(tmp_path / "out", force=True) as folder:
+            (folder / name).touch()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["new"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "old").touch()
+    rename = Path.rename
+
+    def stop(source: Path, to: Path) -> Path:
+        if to == target and source.name != target.name:
+            raise KeyboardInterrupt
+        return rename(source, to)
+
+    monkeypatch.setattr(Path, "rename", stop)
+    with pytest.raises(KeyboardInterrupt), new_folder(target, force=True) as folder:
+        (folder / "new").touch()
+    assert [path.name for path in target.iterdir()] == ["old"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_without_the_marker_is_never_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    target.mkdir()
+    with new_folder(target, force=True, marker="index.json") as folder:  # empty: nothing is lost
+        (folder / "index.json").touch()
+    with new_folder(target, force=True, marker="index.json") as folder:
+        (folder / "other").touch()
+    with (
+        pytest.raises(InputError, match="is not replaced"),
+        new_folder(target, force=True, marker="index.json"),
+    ):
+        pytest.fail("the block ran")
+    assert (target / "other").exists()
+
+
+@pytest.mark.parametrize("below", [["out"], ["a", "b", "out"]])
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, below: list[str]) -> None:
+    (tmp_path / "file").touch()
+    for new in (new_folder, new_file):
+        with (
+            pytest.raises(InputError, match="cannot write") as caught,
+            new((tmp_path / "file").joinpath(*below)),
+        ):
+            pytest.fail("the block ran")
+        assert "\n" not in str(caught.value)
+
+
+def test_an_error_about_another_file_is_passed_on(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), new_folder(tmp_path / "out"):
+        Path("/no/such/input").read_text(encoding="utf-8")
+
+
+def test_sha256_is_that_of_the_bytes(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc" * 1000)
+    assert sha256(tmp_path / "a") == hashlib.sha256(b"abc" * 1000).hexdigest()

@@ -1,0 +1,36 @@
+"""The counter is for terminals and for work that takes time."""
+
+import io
+
+import edgeembed_runtime.progress
+import pytest
+from edgeembed_runtime.progress import counted
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = _Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    assert list(counted("abc", "texts")) == ["a", "b", "c"]
+    assert stream.getvalue() == ""
+
+
+def test_long_work_counts_on_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = _Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(edgeembed_runtime.progress, "_WAIT_S", 0)
+    monkeypatch.setattr(edgeembed_runtime.progress, "_REFRESH_S", 0)
+    assert list(counted("abc", "texts")) == ["a", "b", "c"]
+    assert stream.getvalue() == "\r0 of 3 texts\r1 of 3 texts\r2 of 3 texts\r3 of 3 texts\n"
+
+
+def test_long_work_shows_nothing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(edgeembed_runtime.progress, "_WAIT_S", 0)
+    assert list(counted("abc", "texts")) == ["a", "b", "c"]
+    assert stream.getvalue() == ""

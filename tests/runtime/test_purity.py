@@ -1,0 +1,41 @@
+"""The runtime's source imports four libraries' worth of code and none that talks to a network."""
+
+import ast
+import sys
+from pathlib import Path
+
+import edgeembed_runtime
+
+_ALLOWED = {"edgeembed_runtime", "numpy", "onnxruntime", "tokenizers"}
+_NETWORK = {
+    *(
+        "asyncio",
+        "ftplib",
+        "http",
+        "imaplib",
+        "nntplib",
+        "poplib",
+        "select",
+        "selectors",
+        "smtplib",
+        "socket",
+    ),
+    *("socketserver", "ssl", "telnetlib", "urllib", "webbrowser", "xmlrpc", "multiprocessing", "subprocess"),
+}
+
+
+def _imported(file: Path) -> set[str]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert not any(node.level for node in froms), f"{file} imports relatively"
+    return {name.partition(".")[0] for name in names | {node.module or "" for node in froms}}
+
+
+def test_the_source_imports_only_its_dependencies_and_no_network_module() -> None:
+    folder = Path(edgeembed_runtime.__file__).parent
+    imported = {file: _imported(file) for file in folder.rglob("*.py")}
+    assert len(imported) > 10
+    allowed = _ALLOWED | (set(sys.stdlib_module_names) - _NETWORK)
+    foreign = {str(file): names - allowed for file, names in imported.items() if names - allowed}
+    assert foreign == {}
