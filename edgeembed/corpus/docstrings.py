@@ -25,6 +25,9 @@ _COMPILED_MODULES = (
     *("select", "signal", "socket", "sqlite3", "ssl", "struct", "sys", "threading", "time", "unicodedata"),
     *("weakref", "zlib"),
 )
+_OTHER_HOMES = {"builtins": ("io", "_io"), "os": ("posix", "nt")}
+"""Where C modules get public members from besides themselves and their underscored twins."""
+
 _SKIPPED_FOLDERS = {"dist-packages", "idlelib", "site-packages", "test", "tests", "vendor", "vendored"}
 
 _Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -180,7 +183,7 @@ def _own_docstring(name: str, member: object) -> Iterator[Docstring]:
 def _is_own(member: object, module: str) -> bool:
     """Tell whether a module's member is a class or function in C that is at home there."""
     home = getattr(member, "__module__", None) or ""
-    homes = {module, f"_{module}"} | ({"posix", "nt"} if module == "os" else set())
+    homes = {module, f"_{module}", *_OTHER_HOMES.get(module, ())}
     return home in homes and (inspect.isbuiltin(member) or inspect.isclass(member))
 
 

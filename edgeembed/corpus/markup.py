@@ -25,7 +25,7 @@ _INLINE = (
     (re.compile(r":[\w:+-]+:`([^`<>]+?)\s*(?:<[^`>]*>)?`"), r"\1"),  # :ref:`words <target>` shows words
     (re.compile(r"`([^`<>]+?)\s*<[^`>]*>`_{0,2}"), r"\1"),  # `words <address>`_ shows words
     (re.compile(r"!?\[([^\[\]]+)\]\([^()\s]*\)"), r"\1"),  # [words](address) shows words
-    (re.compile(r"\[[\w#*]*\]_"), ""),  # a footnote's mark
+    (re.compile(r"\s*\[[\w#*]*\]_"), ""),  # a footnote's mark
     (re.compile(r"`+([^`]*)`+_{0,2}"), r"\1"),
     (re.compile(r"\*\*(\S(?:[^*]*\S)?)\*\*"), r"\1"),
     (re.compile(r"(?<![\w*])\*(\w(?:[^*]*\w)?)\*(?![\w*])"), r"\1"),

@@ -10,7 +10,7 @@ _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[])(?:e\.g|i\.e|vs|cf|al|fig|eq|sec|dr|mr|mrs|ms|prof|st|resp|approx|[A-Z])\.$", re.IGNORECASE
 )
 _WORD = re.compile(r"[\"'(\[]*[^\W\d_]+(?:['\u2019-][^\W\d_]+)*[\"')\],.;:!?]*$")
-_CODE = re.compile(r"->|>>>|==|::|://|[{}<>|\\@$%^~]|\w\(\w*=|__")
+_CODE = re.compile(r"->|>>>|==|::|://|[{}<>|\\@$%^~]|\w\(\w*=")
 
 _LEAST_WORDS = 3
 _LEAST_SHARE_OF_WORDS = 0.6

