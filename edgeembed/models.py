@@ -62,7 +62,7 @@ def load_model(name: str, device: str = "cpu") -> "SentenceTransformer":
         model = SentenceTransformer(
             os.fspath(folder), device=device, trust_remote_code=_is_student(folder), local_files_only=True
         )
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, ImportError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(f"{name} does not load as a sentence-transformer: {reason[0]}") from error
     return model.float().eval()

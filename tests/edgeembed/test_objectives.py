@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+import torch
+from edgeembed.objectives import DistillationLoss, ObjectiveInputs, TokenEmbedding, cosine, similarity
+from edgeembed.projection import Projection
+from edgeembed.students.transformer import FactorisedEmbedding
+from torch import nn
+
+
+def inputs(student: torch.Tensor, target: torch.Tensor, teacher: torch.Tensor | None = None) -> ObjectiveInputs:
+    ids = torch.tensor([[2, 5, 3, 0], [2, 6, 5, 3]])
+    return ObjectiveInputs(student, target, target if teacher is None else teacher, ids, (ids > 0).long())
+
+
+def test_cosine_is_zero_on_the_target_one_across_it_two_against_it() -> None:
+    east, north = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
+    values = [float(cosine(inputs(east, other))) for other in (east, north, -east)]
+    assert values == pytest.approx([0, 1, 2])
+
+
+def test_similarity_compares_the_pairs_of_a_batch_by_hand() -> None:
+    student = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    teacher = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
+    # The two off-diagonal cosines are 0 against 0.6, the two diagonal ones agree: (2 * 0.36) / 4.
+    assert float(similarity(inputs(student, student, teacher))) == pytest.approx(0.18)
+
+
+def test_similarity_does_not_mind_a_rotation() -> None:
+    vectors = nn.functional.normalize(torch.randn(6, 4, generator=torch.Generator().manual_seed(0)))
+    rotation, _ = torch.linalg.qr(torch.randn(4, 4, generator=torch.Generator().manual_seed(1)))
+    assert float(similarity(inputs(vectors @ rotation, vectors, vectors))) == pytest.approx(0, abs=1e-12)
+
+
+def test_token_embedding_compares_distinct_tokens_and_leaves_out_padding() -> None:
+    embedding = FactorisedEmbedding(8, 2, 3)
+    targets = torch.zeros(8, 3)
+    with torch.no_grad():
+        rows = embedding(torch.tensor([2, 3, 5, 6]))
+    value = TokenEmbedding(embedding, targets)(inputs(torch.ones(2, 1), torch.ones(2, 1)))
+    assert value.item() == pytest.approx(rows.square().mean().item(), rel=1e-6)
+
+
+class FixedStudent(nn.Module):
+    """Gives the same vectors whatever it is asked."""
+
+    def __init__(self, vectors: torch.Tensor) -> None:
+        super().__init__()
+        self.vectors = nn.Parameter(vectors)
+
+    def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {**features, "sentence_embedding": self.vectors}
+
+
+def test_the_loss_reads_the_rows_that_the_labels_name_projects_and_weighs_them() -> None:
+    cache = np.array([[9, 9, 9], [3, 1, 7], [1, 3, 7]], dtype=np.float16)
+    projection = Projection(np.array([1, 1, 0], np.float32), np.eye(3, 2, dtype=np.float32), 1.0)
+    student = FixedStudent(torch.tensor([[0.0, 2.0], [0.0, 5.0]]))
+    loss = DistillationLoss(student, cache, projection, {"cosine": cosine}, {"cosine": 10.0})
+    features = {"input_ids": torch.ones(2, 3, dtype=torch.long), "attention_mask": torch.ones(2, 3, dtype=torch.long)}
+    values = loss([features], torch.tensor([1, 2]))
+    # Rows 1 and 2 project to (2, 0) and (0, 2): cosines 0 and 1.
+    assert values["cosine"].item() == pytest.approx(10 * 0.5)
+    values["cosine"].backward()
+    assert student.vectors.grad is not None

@@ -1,0 +1,86 @@
+from pathlib import Path
+
+import pytest
+from edgeembed.objectives import OBJECTIVES
+from edgeembed.recipe import OBJECTIVE_NAMES, load_recipe, recipe_names
+from edgeembed_runtime.errors import InputError
+
+
+def recipe_file(folder: Path, text: str) -> str:
+    file = folder / "recipe.toml"
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_of_ours_loads(name: str) -> None:
+    assert load_recipe(name).name == name
+
+
+def test_recipes_may_name_exactly_the_objectives_that_exist() -> None:
+    assert set(OBJECTIVE_NAMES) == set(OBJECTIVES)
+
+
+def test_defaults_fill_in_what_a_file_leaves_out(tmp_path: Path) -> None:
+    recipe = load_recipe(recipe_file(tmp_path, 'name = "mine"\n[student]\nlayers = 2\n'))
+    assert (recipe.student.layers, recipe.student.token_dim, len(recipe.stages)) == (2, 128, 1)
+
+
+def test_overrides_reach_into_tables_and_stages() -> None:
+    recipe = load_recipe("compact", ["student.layers=1", "stages.epochs=4", "stages.0.batch_size=8", "head.kind=none"])
+    assert recipe.student.layers == 1
+    assert (recipe.stages[0].epochs, recipe.stages[0].batch_size) == (4.0, 8)
+    assert recipe.head.kind == "none"
+
+
+def test_the_resolved_recipe_can_be_read_back(tmp_path: Path) -> None:
+    recipe = load_recipe("compact")
+    assert recipe.to_dict()["corpus"]["max_characters"] == recipe.corpus.max_characters
+    assert recipe.to_dict()["stages"][0]["schedule"] == "cosine"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('name = "x"\n[student]\nlayer = 2', "student has no setting called layer; did you mean layers?"),
+        ('name = "x"\ncolour = 1', "the recipe has no setting called colour; expected one of"),
+        ('name = "x"\n[student]\nlayers = "two"', "student.layers is 'two'; expected a whole number"),
+        ('name = "x"\n[student]\nlayers = true', "student.layers is True; expected a whole number"),
+        ('name = "x"\n[student]\nlayers = 0', "student.layers is 0; expected 1 or more"),
+        ('name = "x"\n[student]\ndropout = 1', "student.dropout is 1.0"),
+        ('name = "x"\n[head]\nkind = "svd"', "head.kind is 'svd'; expected one of: pca, none"),
+        ('name = "x"\n[head]\ndim = -1', "head.dim is -1"),
+        ('name = "x"\n[vocabulary]\nsize = 3', "vocabulary.size is 3"),
+        ('name = "x"\n[corpus]\nmax_characters = 5', "corpus.max_characters is 5; expected at least"),
+        ('name = "x"\nstages = []', "expected at least one stage"),
+        ('name = "x"\nstages = 3', "stages is 3; expected a list"),
+        ('name = "x"\n[[stages]]\nepochs = 0', "stages.epochs is 0.0"),
+        ('name = "x"\n[[stages]]\nobjectives = {cosin = 1.0}', "did you mean cosine?"),
+        ('name = "x"\n[[stages]]\nobjectives = {cosine = "a"}', "expected a number"),
+        ('name = "x"\n[[stages]]\nobjectives = {cosine = -1}', "expected a weight above 0"),
+        ('description = "no name"', "expected a name for the recipe"),
+        ("name = ", "is not TOML"),
+    ],
+)
+def test_a_wrong_recipe_is_refused_by_name(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        load_recipe(recipe_file(tmp_path, text))
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_recipe_that_does_not_exist_names_those_that_do() -> None:
+    with pytest.raises(InputError, match="no recipe called nope.*compact"):
+        load_recipe("nope")
+
+
+def test_a_recipe_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_bytes(b"name = \xff")
+    with pytest.raises(InputError, match="not UTF-8"):
+        load_recipe(str(tmp_path / "r.toml"))
+
+
+@pytest.mark.parametrize("override", ["student.layers", "=2", "stages.7.epochs=1", "name.x=1"])
+def test_a_wrong_override_is_refused(override: str) -> None:
+    with pytest.raises(InputError):
+        load_recipe("compact", [override])
