@@ -85,6 +85,14 @@ def test_rank_prints_score_position_and_text(
     assert document["hits"][0]["document"] == "the dog"  # type: ignore[index]
 
 
+def test_options_may_stand_anywhere(
+    bundle: list[str], texts: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for argv in (["cat", texts, *bundle], ["cat", *bundle, texts], [*bundle, "cat", texts]):
+        assert len(_json(["rank", *argv], capsys)["hits"]) == 3  # type: ignore[arg-type]
+    assert len(_json(["rank", "cat", texts, *bundle, texts], capsys)["hits"]) == 6  # type: ignore[arg-type]
+
+
 def test_an_index_is_made_and_searched(
     bundle: list[str], texts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,6 +147,8 @@ def test_a_wheel_without_an_encoder_asks_for_a_bundle(
         (["fly"], "invalid choice"),
         (["encode"], "no texts were given"),
         (["encode", "--unknown"], "unrecognized arguments"),
+        (["encode", "--text", "a", "file", "--unknown", "file"], "unrecognized arguments: --unknown"),
+        (["search", "index", "query", "more"], "unrecognized arguments: more"),
         (["encode", "no such file"], "cannot read no such file"),
         (["encode", "/"], "cannot read /: Is a directory"),
         (["encode", "--text", "a", "--bundle", "/absent"], "/absent is no folder"),

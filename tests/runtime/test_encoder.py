@@ -142,7 +142,7 @@ def test_similarity_is_the_cosine_of_each_with_each(encoder: Encoder) -> None:
     a, b = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[4.0, 3.0], [-3.0, -4.0], [3.0, 4.0]])
     matrix = encoder.similarity(a, b)
     assert matrix.dtype == np.float32
-    assert np.allclose(matrix, [[0.96, -1, 1], [0, 0, 0]])
+    assert np.allclose(matrix, np.array([[0.96, -1, 1], [0, 0, 0]]))
     assert encoder.similarity(a[0], b[0]).shape == (1, 1)
     assert encoder.similarity([[1, 2]], [1, 2])[0, 0] == pytest.approx(1)
 

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _one_line_warnings():
             _never_fail_to_encode(sys.stdout)
-            args = _parser().parse_args(argv)
+            args = _parse(argv)
             args.run(args)
             sys.stdout.flush()
     except EdgeEmbedError as error:
@@ -49,6 +49,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_stdout()
         return _report(f"error: cannot write the result: {error.strerror}; make room or write elsewhere", 2)
     return 0
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    args, rest = parser.parse_known_args(argv)
+    # argparse ends FILE... at the first option behind it, and leaves those that follow.
+    if rest and (not hasattr(args, "files") or any(word.startswith("-") and word != "-" for word in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        args.files += rest
+    return args
 
 
 def _parser() -> argparse.ArgumentParser:
