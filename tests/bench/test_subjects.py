@@ -78,6 +78,50 @@ def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
         from_bundle(tmp_path)
 
 
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    """A bundle's manifest and files of known sizes, with a card that running it does not need."""
+    sizes = {"onnx/model.onnx": 1000, "onnx/model.onnx_data": 50, "tokenizer.json": 200, "README.md": 400}
+    (tmp_path / "onnx").mkdir()
+    for file, size in sizes.items():
+        (tmp_path / file).write_bytes(bytes(size))
+    files = [{"name": file, "bytes": size, "sha256": "0" * 64} for file, size in sizes.items()]
+    parity = {"sentences": 1, "worst_cosine": 1.0, "mean_cosine": 1.0, "worst_sentences": []}
+    facts: dict[str, Any] = {
+        **{"schema_version": 1, "edgeembed_version": "0.1.0", "name": "tiny", "role": "relevance"},
+        **{
+            "dimension": 8,
+            "max_seq_length": 16,
+            "pooling": "mean",
+            "prompts": {},
+            "default_prompt_name": None,
+        },
+        **{"backend": "onnx", "precision": "int8", "model_file": "onnx/model.onnx", "parameters": 1234},
+        **{
+            "teacher": None,
+            "recipe": None,
+            "licences": [],
+            "parity": parity,
+            "quality": None,
+            "files": files,
+        },
+    }
+    (tmp_path / "edgeembed.json").write_text(json.dumps(facts))
+    return tmp_path
+
+
+def test_a_bundle_is_as_large_as_the_files_that_the_runtime_reads(bundle: Path) -> None:
+    subject = from_bundle(bundle)
+    assert subject.size_bytes == 1000 + 50 + 200 + (bundle / "edgeembed.json").stat().st_size
+    assert subject.parameters == 1234
+    assert subject.kind == "bundle, onnxruntime, int8"
+
+
+def test_a_bundle_refuses_threads_that_it_would_not_use(bundle: Path) -> None:
+    with pytest.raises(InputError, match="on 2 threads"), from_bundle(bundle).open(2):
+        pass
+
+
 def test_a_function_is_measured_as_it_is() -> None:
     subject = from_function("stub", len, size_bytes=5)
     with contextlib.ExitStack() as stack:
