@@ -88,23 +88,25 @@ def bundle(tmp_path: Path) -> Path:
     files = [{"name": file, "bytes": size, "sha256": "0" * 64} for file, size in sizes.items()]
     parity = {"sentences": 1, "worst_cosine": 1.0, "mean_cosine": 1.0, "worst_sentences": []}
     facts: dict[str, Any] = {
-        **{"schema_version": 1, "edgeembed_version": "0.1.0", "name": "tiny", "role": "relevance"},
-        **{
-            "dimension": 8,
-            "max_seq_length": 16,
-            "pooling": "mean",
-            "prompts": {},
-            "default_prompt_name": None,
-        },
-        **{"backend": "onnx", "precision": "int8", "model_file": "onnx/model.onnx", "parameters": 1234},
-        **{
-            "teacher": None,
-            "recipe": None,
-            "licences": [],
-            "parity": parity,
-            "quality": None,
-            "files": files,
-        },
+        "schema_version": 1,
+        "edgeembed_version": "0.1.0",
+        "name": "tiny",
+        "role": "relevance",
+        "dimension": 8,
+        "max_seq_length": 16,
+        "pooling": "mean",
+        "prompts": {},
+        "default_prompt_name": None,
+        "backend": "onnx",
+        "precision": "int8",
+        "model_file": "onnx/model.onnx",
+        "parameters": 1234,
+        "teacher": None,
+        "recipe": None,
+        "licences": [],
+        "parity": parity,
+        "quality": None,
+        "files": files,
     }
     (tmp_path / "edgeembed.json").write_text(json.dumps(facts))
     return tmp_path
