@@ -1,0 +1,77 @@
+"""A bundle's configuration files, as transformers and sentence-transformers read them."""
+
+from pathlib import Path
+from typing import Any
+
+from edgeembed_exporters.graph import SentenceGraph
+from edgeembed_exporters.source import Source
+from edgeembed_exporters.tokenizer import write_json
+
+# The spelling of every version of sentence-transformers so far; versions 5 and 6 still read it.
+_MODULE_TYPES = "sentence_transformers.models."
+_POOLING_SWITCHES = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
+_UNWANTED = ("_name_or_path", "name_or_path", "_attn_implementation", "_attn_implementation_autoset")
+
+
+def write_configurations(source: Source, graph: SentenceGraph, folder: Path) -> None:
+    """Write config.json and what describes the modules of a sentence-transformer.
+
+    Args:
+        source: The parts of the model.
+        graph: Its graph.
+        folder: The bundle's folder.
+    """
+    write_json(folder / "config.json", _encoder_config(graph))
+    write_json(
+        folder / "sentence_bert_config.json",
+        {"max_seq_length": source.max_seq_length, "do_lower_case": False},
+    )
+    write_json(folder / "config_sentence_transformers.json", _sentence_config(source))
+    write_json(folder / "modules.json", _write_modules(source, folder))
+
+
+def _encoder_config(graph: SentenceGraph) -> dict[str, Any]:
+    config: Any = graph.encoder.config
+    values: dict[str, Any] = {**config.to_diff_dict(), "model_type": config.model_type}
+    for name in ("hidden_size", "num_hidden_layers", "vocab_size", "max_position_embeddings"):
+        if hasattr(config, name):
+            values[name] = getattr(config, name)
+    for name in _UNWANTED:
+        values.pop(name, None)
+    return dict(sorted(values.items()))
+
+
+def _sentence_config(source: Source) -> dict[str, Any]:
+    return {
+        "model_type": "SentenceTransformer",
+        "prompts": source.prompts,
+        "default_prompt_name": source.default_prompt_name,
+        "similarity_fn_name": "cosine",
+    }
+
+
+def _write_modules(source: Source, folder: Path) -> list[dict[str, Any]]:
+    modules = [_module(0, "Transformer", "")]
+    for index, module in enumerate(source.modules, start=1):
+        kind = type(module).__name__
+        path = f"{index}_{kind}"
+        if kind == "Pooling":
+            (folder / path).mkdir()
+            write_json(folder / path / "config.json", _pooling_config(source))
+        elif kind == "Dense":
+            (folder / path).mkdir()
+            module.save(str(folder / path))  # type: ignore[operator]
+        modules.append(_module(index, kind, path))
+    if not modules[-1]["type"].endswith("Normalize"):  # the graph normalises in any case
+        index = len(modules)
+        modules.append(_module(index, "Normalize", f"{index}_Normalize"))
+    return modules
+
+
+def _module(index: int, kind: str, path: str) -> dict[str, Any]:
+    return {"idx": index, "name": str(index), "path": path, "type": f"{_MODULE_TYPES}{kind}"}
+
+
+def _pooling_config(source: Source) -> dict[str, Any]:
+    switches = {switch: mode == source.pooling for mode, switch in _POOLING_SWITCHES.items()}
+    return {"word_embedding_dimension": source.token_dimension, **switches}

@@ -1,0 +1,66 @@
+"""A bundle's edgeembed.json, as the runtime reads it."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import edgeembed_runtime
+from edgeembed_runtime.manifest import MANIFEST, SCHEMA_VERSION, Parity
+from edgeembed_runtime.records import FileRecord
+
+from edgeembed_exporters.options import Provenance
+from edgeembed_exporters.source import Source
+from edgeembed_exporters.tokenizer import write_json
+
+MODEL_FILES = {"fp32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}
+"""Where the model is, by precision: the names that transformers.js looks for."""
+
+
+def describe(  # what a manifest says
+    source: Source,
+    provenance: Provenance,
+    *,
+    name: str,
+    role: str,
+    precision: str,
+    parameters: int,
+    quality: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """Give what a manifest says of a model, before its files are written and its parity is measured."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "edgeembed_version": edgeembed_runtime.__version__,
+        "name": name,
+        "role": role,
+        "dimension": source.dimension,
+        "max_seq_length": source.max_seq_length,
+        "pooling": source.pooling,
+        "prompts": source.prompts,
+        "default_prompt_name": source.default_prompt_name,
+        "backend": "onnx",
+        "precision": precision,
+        "model_file": MODEL_FILES[precision],
+        "parameters": parameters,
+        "teacher": provenance.teacher,
+        "recipe": provenance.recipe,
+        "licences": list(provenance.licences),
+        "parity": asdict(Parity(sentences=0, worst_cosine=0.0, mean_cosine=0.0, worst_sentences=())),
+        "quality": quality,
+    }
+
+
+def write_manifest(folder: Path, description: dict[str, Any]) -> None:
+    """Write edgeembed.json over the files that a folder holds by now.
+
+    Args:
+        folder: The bundle's folder.
+        description: What `describe` gave, with or without the parity.
+    """
+    records = [FileRecord.of(folder, name).to_json() for name in bundle_files(folder)]
+    write_json(folder / MANIFEST, {**description, "files": records})
+
+
+def bundle_files(folder: Path) -> list[str]:
+    """Give the names of all files of a bundle but edgeembed.json, sorted."""
+    names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return sorted(name for name in names if name != MANIFEST)
