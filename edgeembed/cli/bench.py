@@ -35,7 +35,7 @@ _DOCSTRING_SENTENCES = 1000
 )
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def command(  # noqa: PLR0913, PLR0917  # one parameter an option
+def command(  # noqa: PLR0913  # one parameter an option
     models: tuple[str, ...],
     against: tuple[str, ...],
     texts: str | None,
