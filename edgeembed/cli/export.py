@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.files import refuse_existing
+from edgeembed_runtime.manifest import MANIFEST
 
 if TYPE_CHECKING:
     from edgeembed_exporters import ExportReport, Provenance
@@ -47,12 +48,10 @@ _PARITY_SENTENCES = 400
     help="Text to compare on, in any form that a corpus takes.  [default: Python's docstrings]",
 )
 @click.option("--name", help="What the encoder is called.  [default: the folder's name]")
-@click.option(
-    "--quality", metavar="FILE", type=click.Path(path_type=Path), help="Scores for the card, a JSON object."
-)
+@click.option("--quality", metavar="FILE", type=click.Path(path_type=Path), help="Scores for the card, a JSON object.")
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def command(  # noqa: PLR0913, PLR0917  # one parameter an option
+def command(  # noqa: PLR0913  # one parameter an option
     model: str,
     out: Path,
     precision: str,
@@ -69,7 +68,7 @@ def command(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     MODEL is a folder, an installed package that carries a model, or a hub id.
     """
-    refuse_existing(out, force=force)
+    refuse_existing(out, force=force, marker=MANIFEST)
     scores = _read_scores(quality)
 
     from edgeembed.cli.progress import TerminalReporter
@@ -77,13 +76,14 @@ def command(  # noqa: PLR0913, PLR0917  # one parameter an option
     from edgeembed.models import load_model
 
     reporter = TerminalReporter()
-    with reporter.step("sentences"):
-        texts = read_corpus([sentences or "pydoc:"], limit=_PARITY_SENTENCES)
     with reporter.step("load"):
         loaded = load_model(model)
 
-    from edgeembed_exporters import export
+    from edgeembed_exporters import export, take_apart
 
+    take_apart(loaded)  # what cannot be exported is refused before the text is gathered
+    with reporter.step("sentences"):
+        texts = read_corpus([sentences or "pydoc:"], limit=_PARITY_SENTENCES)
     with reporter.step("export"):
         report = export(
             loaded,

@@ -11,9 +11,7 @@ from onnx import TensorProto, helper
 Peaks = dict[str, npt.NDArray[np.float32]]
 
 
-def measure_peaks(
-    model: onnx.ModelProto, activations: Sequence[str], token_ids: Iterable[list[int]]
-) -> Peaks:
+def measure_peaks(model: onnx.ModelProto, activations: Sequence[str], token_ids: Iterable[list[int]]) -> Peaks:
     """Give the largest absolute value of every channel of some activations.
 
     Args:
@@ -42,6 +40,4 @@ def _session_with(model: onnx.ModelProto, activations: Sequence[str]) -> onnxrun
         probe.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    return onnxruntime.InferenceSession(
-        probe.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    return onnxruntime.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])

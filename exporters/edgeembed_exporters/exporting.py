@@ -101,7 +101,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     """
     out = Path(out)
     check_options(precision=precision, role=role, min_cosine=min_cosine, max_size_mb=max_size_mb, name=name)
-    refuse_existing(out, force=force)
+    refuse_existing(out, force=force, marker=MANIFEST)
     calibration, held_out = _split_sentences(sentences, precision)
     source = take_apart(model)
     provenance = provenance or Provenance()
@@ -123,9 +123,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
 def _split_sentences(sentences: Sequence[str], precision: Precision) -> tuple[list[str], list[str]]:
     """Give the sentences to calibrate on and those to compare on."""
     if isinstance(sentences, str) or not len(sentences):
-        raise InputError(
-            "there are no sentences to compare the bundle with the model on; expected a few hundred"
-        )
+        raise InputError("there are no sentences to compare the bundle with the model on; expected a few hundred")
     held_out = list(sentences)
     if precision == "fp32":
         return [], held_out

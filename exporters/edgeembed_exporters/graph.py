@@ -41,9 +41,7 @@ class SentenceGraph(nn.Module):
         self.encoder = encoder
         self.head = nn.ModuleList(modules)
 
-    def forward(
-        self, input_ids: torch.Tensor, attention_mask: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Give float32 vectors of tokens (batch, tokens, width) and of sentences (batch, dimension).
 
         Token vectors cost nothing, since they are computed anyway, and are what sentence-transformers and

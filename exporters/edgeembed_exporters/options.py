@@ -46,9 +46,7 @@ def check_options(
     if max_size_mb is not None and not (math.isfinite(max_size_mb) and max_size_mb > 0):
         raise InputError(f"max_size_mb is {max_size_mb}; expected a positive number of megabytes, such as 8")
     if name is not None and not name.strip():
-        raise InputError(
-            "name is empty; expected what the encoder is to be called: leave it out for the folder's"
-        )
+        raise InputError("name is empty; expected what the encoder is to be called: leave it out for the folder's")
 
 
 def _check_choice(option: str, given: str, known: tuple[str, ...]) -> None:

@@ -74,26 +74,21 @@ def _encoder(first: nn.Module) -> Any:
     config = getattr(encoder, "config", None)
     if encoder is None or config is None:
         raise InputError(
-            f"the first module is a {type(first).__name__}; "
-            "expected one with a transformers encoder in auto_model"
+            f"the first module is a {type(first).__name__}; expected one with a transformers encoder in auto_model"
         )
     if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
         raise InputError(
             f"the model is a {type(encoder).__name__}, a decoder; expected an encoder such as BERT or MPNet"
         )
     if not hasattr(config, "hidden_size"):
-        raise InputError(
-            f"the model is a {type(encoder).__name__}; expected a text encoder such as BERT or MPNet"
-        )
+        raise InputError(f"the model is a {type(encoder).__name__}; expected a text encoder such as BERT or MPNet")
     return encoder
 
 
 def _tokenizer(first: nn.Module) -> Any:
     tokenizer = getattr(first, "tokenizer", None)
     if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise InputError(
-            f"the tokenizer is a {type(tokenizer).__name__}; expected a fast one, saved as tokenizer.json"
-        )
+        raise InputError(f"the tokenizer is a {type(tokenizer).__name__}; expected a fast one, saved as tokenizer.json")
     return tokenizer
 
 
@@ -136,9 +131,7 @@ def _pooling(modules: list[nn.Module]) -> str:
         raise InputError(f"the pooling mode is {mode!r}; expected one of: {', '.join(POOLING_MODES)}")
     for name, module in zip(names[1:], modules[1:], strict=True):
         if name not in {"Dense", "Normalize"}:
-            raise InputError(
-                f"the model has a {name} module; expected only Dense and Normalize after Pooling"
-            )
+            raise InputError(f"the model has a {name} module; expected only Dense and Normalize after Pooling")
         _check_reads_sentence(module, name)
     return str(mode)
 

@@ -42,11 +42,11 @@ SMALL = {
 }
 
 
-class Word(InputModule):
+class Word(InputModule):  # type: ignore[misc]  # read as untyped
     """A first module around any encoder: what an exporter may rely on, and nothing else."""
 
     def __init__(self, auto_model: nn.Module, tokenizer: Any) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.auto_model = auto_model
         self.tokenizer = tokenizer
         self.max_seq_length = MAX_SEQ_LENGTH
@@ -90,7 +90,7 @@ class Factorised(nn.Module):
 
 def make_tokenizer() -> Any:
     words = [*SPECIAL, *LETTERS, *(f"##{letter}" for letter in LETTERS)]
-    tokenizer = Tokenizer(models.WordPiece({w: i for i, w in enumerate(words)}, unk_token="[UNK]"))  # noqa: S106
+    tokenizer = Tokenizer(models.WordPiece({w: i for i, w in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -98,11 +98,11 @@ def make_tokenizer() -> Any:
     )
     return HF.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        unk_token="[UNK]",  # noqa: S106
-        sep_token="[SEP]",  # noqa: S106
-        pad_token="[PAD]",  # noqa: S106
-        cls_token="[CLS]",  # noqa: S106
-        mask_token="[MASK]",  # noqa: S106
+        unk_token="[UNK]",
+        sep_token="[SEP]",
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        mask_token="[MASK]",
     )
 
 
@@ -112,9 +112,7 @@ def make_encoder(kind: str) -> Any:
     if kind == "distilbert":
         sizes = {"dim": HIDDEN, "n_layers": 1, "hidden_dim": 64, "n_heads": 2}
         encoder: Any = HF.DistilBertModel(
-            HF.DistilBertConfig(
-                **sizes, vocab_size=SMALL["vocab_size"], max_position_embeddings=600, pad_token_id=0
-            )
+            HF.DistilBertConfig(**sizes, vocab_size=SMALL["vocab_size"], max_position_embeddings=600, pad_token_id=0)
         )
     elif kind == "roberta":
         encoder = HF.RobertaModel(HF.RobertaConfig(**SMALL, **layers))

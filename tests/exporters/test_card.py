@@ -23,8 +23,6 @@ def test_the_card_states_where_the_model_comes_from_and_what_was_measured() -> N
 
 
 def test_what_is_not_known_is_said_to_be_so() -> None:
-    card = model_card(
-        {**MANIFEST, "teacher": None, "licences": [], "quality": None}, size_bytes=1, command=None
-    )
+    card = model_card({**MANIFEST, "teacher": None, "licences": [], "quality": None}, size_bytes=1, command=None)
     assert card.count("not stated") == 3
     assert "Not measured." in card

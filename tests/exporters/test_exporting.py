@@ -46,9 +46,7 @@ def random_batch(batch: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def expected(model: SentenceTransformer, ids: torch.Tensor, mask: torch.Tensor) -> np.ndarray[Any, Any]:
     with torch.no_grad():
-        vectors: np.ndarray[Any, Any] = model({"input_ids": ids, "attention_mask": mask})[
-            "sentence_embedding"
-        ].numpy()
+        vectors: np.ndarray[Any, Any] = model({"input_ids": ids, "attention_mask": mask})["sentence_embedding"].numpy()
     return vectors
 
 
@@ -59,9 +57,7 @@ def test_fp32_vectors_equal_torch(model: SentenceTransformer, exported: Exported
 
 @pytest.mark.parametrize("batch", [1, 2, 5])
 @pytest.mark.parametrize("tokens", [1, 2, 9, MAX_SEQ_LENGTH])
-def test_batch_and_length_are_dynamic(
-    model: SentenceTransformer, exported: Exported, batch: int, tokens: int
-) -> None:
+def test_batch_and_length_are_dynamic(model: SentenceTransformer, exported: Exported, batch: int, tokens: int) -> None:
     ids, mask = random_batch(batch, tokens)
     vectors = run(exported("fp32") / "onnx/model.onnx", ids, mask)
     np.testing.assert_allclose(vectors, expected(model, ids, mask), atol=1e-5)
@@ -96,9 +92,7 @@ def test_the_quantized_file_is_smaller(exported: Exported) -> None:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_the_onnx_checker_passes_and_only_standard_operators_are_used(
-    exported: Exported, precision: str
-) -> None:
+def test_the_onnx_checker_passes_and_only_standard_operators_are_used(exported: Exported, precision: str) -> None:
     model = onnx.load(exported(precision) / manifest(exported(precision))["model_file"])
     onnx.checker.check_model(model, full_check=True)
     assert {entry.domain for entry in model.opset_import} == {""}
@@ -140,13 +134,11 @@ def test_parameters_leave_out_positions_beyond_the_limit_and_the_pooler(
     assert manifest(exported("int8"))["parameters"] == everything - unused
 
 
-def test_transformers_reads_the_configuration_and_the_tokenizer(
-    model: SentenceTransformer, exported: Exported
-) -> None:
+def test_transformers_reads_the_configuration_and_the_tokenizer(model: SentenceTransformer, exported: Exported) -> None:
     bundle = exported("fp32")
     config = AutoConfig.from_pretrained(bundle)
     assert (config.model_type, config.hidden_size, config.num_hidden_layers) == ("bert", HIDDEN, 1)
-    tokenizer = AutoTokenizer.from_pretrained(bundle)  # type: ignore[no-untyped-call]
+    tokenizer = AutoTokenizer.from_pretrained(bundle)
     assert tokenizer.model_max_length == MAX_SEQ_LENGTH
     assert tokenizer(SENTENCES[0])["input_ids"] == model.tokenizer(SENTENCES[0])["input_ids"]
 
