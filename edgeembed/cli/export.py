@@ -27,7 +27,7 @@ _PARITY_SENTENCES = 400
     default="fp32",
     show_default=True,
     type=click.Choice(["fp32", "int8"]),
-    help="int8 takes a quarter of the space and time.",
+    help="int8 takes a quarter of the space and half the time.",
 )
 @click.option(
     "--role",

@@ -76,7 +76,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         out: The bundle's folder.
         sentences: Real text to compare the bundle with the model on; a few hundred tell enough. At int8, one
             in eight (64 at most) calibrates the activations instead, unless there are fewer than eight.
-        precision: "fp32", or "int8" for a quarter of the size and of the latency.
+        precision: "fp32", or "int8" for a quarter of the size and half the latency.
         min_cosine: The least cosine to the model that any of the sentences may have; None is 0.9999 for
             fp32, which differs by rounding alone, and 0.99 for int8, which a sound quantization meets.
         max_size_mb: The most megabytes, of a million bytes, that the bundle may have; None sets no limit.
