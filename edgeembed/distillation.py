@@ -77,7 +77,7 @@ def recipe_corpus(recipe: Recipe, sources: Sequence[str | Path], seed: int = 0) 
     )
 
 
-def distil(  # noqa: PLR0913  # what the command offers
+def distil(  # what the command offers
     recipe: Recipe,
     sentences: Sequence[str],
     out: Path,
@@ -106,7 +106,7 @@ def distil(  # noqa: PLR0913  # what the command offers
     Raises:
         InputError: If `out` exists, the recipe asks for more than the teacher has, or there is too little text.
     """
-    refuse_existing(out, force=force)
+    refuse_existing(out, force=force, marker=PROVENANCE_FILE)
     if not sentences:
         raise InputError("there are no sentences to distil from; expected thousands: give a --corpus with text in it")
     clock = _Clock(reporter or SilentReporter())
@@ -125,7 +125,16 @@ def distil(  # noqa: PLR0913  # what the command offers
         student = _student(recipe, teacher, tokenizer, targets, projection, ordered)
     checkpoints = cache / "checkpoints" / _run_key(recipe, cached.folder.name, seed)
     losses = _train(
-        recipe, student, ordered, cached.vectors, projection, targets, checkpoints, clock, resume=resume, seed=seed
+        recipe,
+        student,
+        ordered,
+        cached.vectors,
+        projection,
+        targets,
+        checkpoints,
+        clock,
+        resume=resume,
+        seed=seed,
     )
     report = DistilReport(
         student=str(out),
@@ -151,7 +160,7 @@ def save_student(
     Raises:
         InputError: If `out` exists and `force` is not set, or cannot be written.
     """
-    with new_folder(out, force=force) as folder:
+    with new_folder(out, force=force, marker=PROVENANCE_FILE) as folder:
         student.cpu().save(str(folder), create_model_card=False)
         provenance = {
             "teacher": recipe.teacher,
@@ -182,7 +191,7 @@ class _Progress(TrainerCallback):  # type: ignore[misc]  # transformers carries 
     def __init__(self, advance: Advance) -> None:
         self.advance = advance
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:  # noqa: ARG002
+    def on_step_end(self, _args: TrainingArguments, state: TrainerState, _control: TrainerControl, **_: Any) -> None:
         self.advance(state.global_step)
 
 
@@ -195,7 +204,9 @@ def _check(recipe: Recipe, teacher: SentenceTransformer) -> None:
     )
     width = int(teacher.get_embedding_dimension())
     if recipe.head.kind == "pca" and recipe.head.dim > width:
-        raise InputError(f"head.dim is {recipe.head.dim}, but the teacher's vectors have {width} dimensions; choose {width} or less")
+        raise InputError(
+            f"head.dim is {recipe.head.dim}, but the teacher's vectors have {width} dimensions; choose {width} or less"
+        )
 
 
 def _vocabulary(recipe: Recipe, sentences: Sequence[str], clock: _Clock) -> Tokenizer:
@@ -203,6 +214,7 @@ def _vocabulary(recipe: Recipe, sentences: Sequence[str], clock: _Clock) -> Toke
     with clock.step("vocabulary"):
         if settings.kind == "tailored":
             from edgeembed.vocabulary import train_vocabulary
+
             return train_vocabulary(sentences, settings.size, lowercase=settings.lowercase)
         tokenizer = load_tokenizer(recipe.teacher)
         return trim_vocabulary(tokenizer, sentences, settings.size) if settings.kind == "trimmed" else tokenizer
@@ -222,7 +234,7 @@ def _token_counts(tokenizer: Tokenizer, sentences: Sequence[str]) -> torch.Tenso
     return torch.tensor([counts[token] for token in range(tokenizer.get_vocab_size())], dtype=torch.float32)
 
 
-def _student(  # noqa: PLR0913  # the parts of a student
+def _student(  # the parts of a student
     recipe: Recipe,
     teacher: SentenceTransformer,
     tokenizer: Tokenizer,
@@ -251,7 +263,13 @@ def _student(  # noqa: PLR0913  # the parts of a student
 def _head(projection: Projection) -> Dense:
     matrix = torch.from_numpy(projection.matrix.T.copy())
     bias = torch.from_numpy(-projection.mean @ projection.matrix)
-    return Dense(matrix.shape[1], matrix.shape[0], activation_function=nn.Identity(), init_weight=matrix, init_bias=bias)
+    return Dense(
+        matrix.shape[1],
+        matrix.shape[0],
+        activation_function=nn.Identity(),
+        init_weight=matrix,
+        init_bias=bias,
+    )
 
 
 def _train(  # noqa: PLR0913  # one call a stage

@@ -15,8 +15,8 @@ def default_device() -> str:
 def has_bf16(device: str) -> bool:
     """Tell whether bfloat16 is fast on a device: emulated, it is slower than float32."""
     if device == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device == "cpu":
-        capabilities = getattr(torch.cpu, "get_capabilities", dict)()
-        return any(capabilities.get(feature, False) for feature in _BF16_FEATURES)
+        capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+        return any(bool(capabilities.get(feature)) for feature in _BF16_FEATURES)
     return False

@@ -39,9 +39,13 @@ def fit_pca(vectors: npt.NDArray[np.floating], dim: int, *, sample: int = 100_00
     """
     count, width = vectors.shape
     if dim > width:
-        raise InputError(f"head.dim is {dim}, but the teacher's vectors have {width} dimensions; choose {width} or less")
+        raise InputError(
+            f"head.dim is {dim}, but the teacher's vectors have {width} dimensions; choose {width} or less"
+        )
     if count < dim:
-        raise InputError(f"{count} sentences cannot settle {dim} dimensions; give a larger corpus or a smaller head.dim")
+        raise InputError(
+            f"{count} sentences cannot settle {dim} dimensions; give a larger corpus or a smaller head.dim"
+        )
     rows = np.linspace(0, count - 1, min(count, sample)).astype(np.int64)
     chosen = np.asarray(vectors[rows], dtype=np.float64)
     mean = chosen.mean(axis=0)
@@ -53,9 +57,7 @@ def fit_pca(vectors: npt.NDArray[np.floating], dim: int, *, sample: int = 100_00
     return Projection(mean.astype(np.float32), matrix.astype(np.float32), kept)
 
 
-def low_rank(
-    rows: torch.Tensor, weights: torch.Tensor, rank: int
-) -> tuple[torch.Tensor, torch.Tensor]:
+def low_rank(rows: torch.Tensor, weights: torch.Tensor, rank: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Factorise a table so that the rows that matter most are kept best.
 
     Minimises the sum of `weights * |row - narrow @ wide.T|^2`: the right singular vectors of the weighted rows,

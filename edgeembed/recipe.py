@@ -1,9 +1,7 @@
 """A recipe: everything that decides what a student becomes, in one TOML file."""
 
 import dataclasses
-import difflib
 import tomllib
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -13,7 +11,6 @@ from typing import Any, Literal
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.settings import build, known, require
-
 
 OBJECTIVE_NAMES = ("cosine", "similarity", "token_embedding")
 """The objectives that exist; named here so that a recipe is checked before torch is imported."""

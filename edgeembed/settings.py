@@ -11,7 +11,7 @@ from edgeembed_runtime.errors import InputError
 T = typing.TypeVar("T")
 
 
-def require(holds: bool, name: str, given: object, expected: str) -> None:  # noqa: FBT001
+def require(holds: bool, name: str, given: object, expected: str) -> None:
     """Refuse a setting.
 
     Raises:

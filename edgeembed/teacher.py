@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.files import new_file, sha256
 from sentence_transformers import SentenceTransformer
@@ -126,9 +125,7 @@ def _open_vectors(file: Path, shape: tuple[int, int]) -> npt.NDArray[np.float16]
     return np.memmap(file, dtype=np.float16, mode="r+", shape=shape)
 
 
-def _intact_chunks(
-    file: Path, vectors: npt.NDArray[np.float16], order: npt.NDArray[np.int64]
-) -> dict[int, _Chunk]:
+def _intact_chunks(file: Path, vectors: npt.NDArray[np.float16], order: npt.NDArray[np.int64]) -> dict[int, _Chunk]:
     if not file.is_file():
         return {}
     chunks: dict[int, _Chunk] = {}
@@ -142,7 +139,7 @@ def _intact_chunks(
     return chunks
 
 
-def _encode_missing(  # noqa: PLR0913  # one chunk's life from text to disk
+def _encode_missing(  # one chunk's life from text to disk
     teacher: SentenceTransformer,
     precision: str,
     sentences: Sequence[str],

@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 from datasets import Dataset
-from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch import nn
 from transformers import PrinterCallback, TrainerCallback
@@ -109,9 +113,7 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
         report_to=[],
         logging_steps=50,
     )
-    trainer = _Trainer(
-        model=student, args=arguments, train_dataset=dataset, loss=loss, callbacks=list(callbacks)
-    )
+    trainer = _Trainer(model=student, args=arguments, train_dataset=dataset, loss=loss, callbacks=list(callbacks))
     trainer.remove_callback(PrinterCallback)  # it prints to stdout, which belongs to results
     checkpoint = get_last_checkpoint(str(checkpoints)) if resume and checkpoints.is_dir() else None
     with warnings.catch_warnings():

@@ -78,9 +78,7 @@ def from_bundle(folder: Path, name: str | None = None) -> Subject:
     @contextlib.contextmanager
     def opened(threads: int) -> Iterator[Encode]:
         if threads != 1:
-            raise InputError(
-                f"{name} was to run on {threads} threads; a bundle's encoder runs on one: choose 1"
-            )
+            raise InputError(f"{name} was to run on {threads} threads; a bundle's encoder runs on one: choose 1")
         # A warning per long text would be timed with it; the other encoders cut long texts silently.
         yield functools.partial(Encoder.load(folder).encode, on_truncate="ignore")
 
@@ -110,7 +108,7 @@ def from_sentence_transformer(model: Any, folder: Path, name: str | None = None)
     Raises:
         InputError: If the folder holds no weights.
     """
-    import torch  # noqa: PLC0415  # a bundle is measured without torch
+    import torch  # a bundle is measured without torch
 
     def encode(texts: str | list[str]) -> Any:
         return model.encode(texts, show_progress_bar=False)

@@ -25,14 +25,10 @@ _DOCSTRING_SENTENCES = 1000
     metavar="FILE",
     help="Text to encode, in any form that a corpus takes.  [default: Python's docstrings]",
 )
-@click.option(
-    "--runs", default=1000, show_default=True, type=click.IntRange(min=1), help="Timed texts a model."
-)
+@click.option("--runs", default=1000, show_default=True, type=click.IntRange(min=1), help="Timed texts a model.")
 @click.option("--threads", default=1, show_default=True, type=click.IntRange(min=1), help="Threads a model.")
 @click.option("--seed", default=0, show_default=True, help="Decides the order of turns.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Write the report, raw samples included, as JSON."
-)
+@click.option("--out", type=click.Path(path_type=Path), help="Write the report, raw samples included, as JSON.")
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(  # noqa: PLR0913  # one parameter an option

@@ -10,14 +10,27 @@ import click
 @click.command()
 @click.option("--recipe", default="compact", show_default=True, help="A recipe of ours by name, or a TOML file.")
 @click.option(
-    "--corpus", "sources", multiple=True, required=True,
+    "--corpus",
+    "sources",
+    multiple=True,
+    required=True,
     help="Text: a file, a folder, - for stdin, or pydoc: for Python's documentation. Repeatable.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the student.")
 @click.option("--teacher", help="The model to distil, in place of the recipe's.")
-@click.option("--cache", type=click.Path(path_type=Path), help="Folder for teacher vectors and checkpoints.  [default: OUT.cache]")
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    help="Folder for teacher vectors and checkpoints.  [default: OUT.cache]",
+)
 @click.option("--resume", is_flag=True, help="Go on from the last checkpoint of the same run.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change a setting of the recipe. Repeatable.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a setting of the recipe. Repeatable.",
+)
 @click.option("--seed", default=0, show_default=True, help="Decides every draw.")
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -36,10 +49,11 @@ def command(  # noqa: PLR0913  # one parameter an option
     """Distil a compact student from a teacher."""
     from edgeembed_runtime.files import refuse_existing
 
+    from edgeembed.models import PROVENANCE_FILE
     from edgeembed.recipe import load_recipe
 
     settings = load_recipe(recipe, [*overrides, *([f'teacher="{teacher}"'] if teacher else [])])
-    refuse_existing(out, force=force)
+    refuse_existing(out, force=force, marker=PROVENANCE_FILE)
 
     from edgeembed.cli.progress import TerminalReporter, note
     from edgeembed.corpus import split_holdout
@@ -49,10 +63,19 @@ def command(  # noqa: PLR0913  # one parameter an option
     note(f"corpus: {corpus.counts}")
     sentences, _ = split_holdout(corpus.sentences, settings.corpus.heldout, seed)
     report = distil(
-        settings, sentences, out, cache=cache, resume=resume, seed=seed, force=force, reporter=TerminalReporter()
+        settings,
+        sentences,
+        out,
+        cache=cache,
+        resume=resume,
+        seed=seed,
+        force=force,
+        reporter=TerminalReporter(),
     )
     if as_json:
         click.echo(json.dumps(asdict(report), indent=2))
     else:
-        click.echo(f"{report.student}: {report.parameters:,} parameters, {report.dimension} dimensions, "
-                   f"{report.vocabulary_size:,} tokens, distilled from {report.sentences:,} sentences")
+        click.echo(
+            f"{report.student}: {report.parameters:,} parameters, {report.dimension} dimensions, "
+            f"{report.vocabulary_size:,} tokens, distilled from {report.sentences:,} sentences"
+        )

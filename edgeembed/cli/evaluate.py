@@ -73,9 +73,7 @@ def _table(evaluation: "Evaluation") -> "Table":
     table.add_column("metric", overflow="fold")
     for title in ("items", "score", *(["reference", "percent"] if evaluation.reference else [])):
         table.add_column(title, justify="right")
-    rows = [
-        [score.task, score.metric, f"{score.items:,}", f"{score.value:.1f}"] for score in evaluation.scores
-    ]
+    rows = [[score.task, score.metric, f"{score.items:,}", f"{score.value:.1f}"] for score in evaluation.scores]
     for row, comparison in zip(rows, evaluation.comparisons, strict=False):
         percent = "-" if comparison.percent is None else f"{comparison.percent:.1f}"
         row += [f"{comparison.reference.value:.1f}", percent]

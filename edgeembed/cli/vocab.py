@@ -27,20 +27,14 @@ _LEAST_SHARE_TO_TRAIN_ON = 10  # tenths: one sentence in ten is held out at the 
 )
 @click.option("--size", type=int, required=True, help="Tokens in the vocabulary, special ones included.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The tokenizer.json to write.")
-@click.option(
-    "--trim", metavar="MODEL", help="Cut the vocabulary from this model's, in place of training one."
-)
-@click.option(
-    "--report/--no-report", default=True, show_default=True, help="Tell what the vocabulary covers."
-)
-@click.option(
-    "--against", metavar="MODEL", multiple=True, help="Report on this model's vocabulary too. Repeatable."
-)
+@click.option("--trim", metavar="MODEL", help="Cut the vocabulary from this model's, in place of training one.")
+@click.option("--report/--no-report", default=True, show_default=True, help="Tell what the vocabulary covers.")
+@click.option("--against", metavar="MODEL", multiple=True, help="Report on this model's vocabulary too. Repeatable.")
 @click.option("--limit", type=int, help="Use a random sample of this many sentences.")
 @click.option("--seed", default=0, show_default=True, help="Decides every draw.")
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(  # noqa: PLR0913, PLR0917  # one parameter an option
+def command(  # noqa: PLR0913  # one parameter an option
     sources: tuple[str, ...],
     size: int,
     out: Path,
@@ -71,9 +65,7 @@ def command(  # noqa: PLR0913, PLR0917  # one parameter an option
     with progress.step("corpus"):
         corpus = gather_corpus(sources, limit=limit, seed=seed)
     note(f"corpus: {corpus.counts}")
-    sentences, held_out = split_holdout(
-        corpus.sentences, min(_MOST_HELD_OUT, len(corpus.sentences) // 10), seed
-    )
+    sentences, held_out = split_holdout(corpus.sentences, min(_MOST_HELD_OUT, len(corpus.sentences) // 10), seed)
     with progress.step("vocabulary"):
         tokenizer = _make(sentences, size, peers[trim] if trim else None)
     with new_file(out, force=force) as path:
@@ -91,14 +83,10 @@ def _make(sentences: Sequence[str], size: int, source: "Tokenizer | None") -> "T
     return train_vocabulary(sentences, size) if source is None else trim_vocabulary(source, sentences, size)
 
 
-def _show(
-    out: Path, size: int, counts: dict[str, int], coverage: "dict[str, Coverage]", *, as_json: bool
-) -> None:
+def _show(out: Path, size: int, counts: dict[str, int], coverage: "dict[str, Coverage]", *, as_json: bool) -> None:
     if as_json:
         measured = {name: row.to_dict() for name, row in coverage.items()}
-        click.echo(
-            json.dumps({"out": str(out), "size": size, "corpus": counts, "coverage": measured}, indent=2)
-        )
+        click.echo(json.dumps({"out": str(out), "size": size, "corpus": counts, "coverage": measured}, indent=2))
         return
     click.echo(f"{out}: {size:,} tokens")
     if coverage:
@@ -122,7 +110,5 @@ def coverage_table(coverage: "dict[str, Coverage]") -> "Table":
         table.add_column(name, justify="right")
     for name, row in coverage.items():
         unknown = "none" if row.unknown_rate is None else f"{row.unknown_rate:.2%}"
-        table.add_row(
-            name, f"{row.size:,}", f"{row.size_bytes / 1000:,.0f}", unknown, f"{row.tokens_per_word:.2f}"
-        )
+        table.add_row(name, f"{row.size:,}", f"{row.size_bytes / 1000:,.0f}", unknown, f"{row.tokens_per_word:.2f}")
     return table

@@ -52,7 +52,7 @@ class Docstring:
         return next(split_sentences(self.text), "")
 
 
-def docstrings(modules: Sequence[str] | None = None) -> Iterator[Docstring]:
+def docstrings(modules: Sequence[str] | None = None, *, standard_library_only: bool = False) -> Iterator[Docstring]:
     """Give the docstrings of the standard library and of the packages that this interpreter can import.
 
     Public names only (no part starts with an underscore), tests and vendored packages left out, each name
@@ -60,13 +60,14 @@ def docstrings(modules: Sequence[str] | None = None) -> Iterator[Docstring]:
 
     Args:
         modules: The modules to read, with their submodules, such as `["json", "numpy.linalg"]`; none: all.
+        standard_library_only: Whether to leave installed packages out.
 
     Raises:
         InputError: If one of `modules` has no docstring here.
     """
     wanted = tuple(modules or ())
     missing, seen = set(wanted), set()
-    for module, found in _all_docstrings(wanted):
+    for module, found in _all_docstrings(wanted, standard_library_only=standard_library_only):
         missing -= {name for name in missing if _is_within(module, name)}
         if found.name not in seen:
             seen.add(found.name)
@@ -78,12 +79,13 @@ def docstrings(modules: Sequence[str] | None = None) -> Iterator[Docstring]:
         )
 
 
-def _all_docstrings(wanted: Sequence[str]) -> Iterator[tuple[str, Docstring]]:
+def _all_docstrings(wanted: Sequence[str], *, standard_library_only: bool) -> Iterator[tuple[str, Docstring]]:
     yield from _parsed_docstrings(Path(sysconfig.get_path("stdlib")), wanted)
     for module in _COMPILED_MODULES:
         if _is_wanted(module, wanted):
             yield from ((module, found) for found in _compiled_docstrings(module))
-    for folder in sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}):
+    packages = set() if standard_library_only else {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+    for folder in sorted(packages):
         yield from _parsed_docstrings(Path(folder), wanted)
 
 

@@ -76,9 +76,7 @@ class _Reader:
     def _is_skipped(self, indent: int) -> bool:
         if self._skip_right_of is not None and indent <= self._skip_right_of:
             self._skip_right_of = None
-        return (
-            self._in_fence or self._in_doctest or self._in_dropped_section or self._skip_right_of is not None
-        )
+        return self._in_fence or self._in_doctest or self._in_dropped_section or self._skip_right_of is not None
 
     def _read_text(self, text: str, indent: int, following: str) -> None:
         section = _SECTION.match(text)

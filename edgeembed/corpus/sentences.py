@@ -46,6 +46,6 @@ def looks_like_language(text: str) -> bool:
     tokens = text.split()
     words = sum(_WORD.match(token) is not None for token in tokens)
     letters = sum(character.isalpha() or character == " " for character in text)
-    return words >= max(
-        _LEAST_WORDS, _LEAST_SHARE_OF_WORDS * len(tokens)
-    ) and letters >= _LEAST_SHARE_OF_LETTERS * len(text)
+    return words >= max(_LEAST_WORDS, _LEAST_SHARE_OF_WORDS * len(tokens)) and letters >= _LEAST_SHARE_OF_LETTERS * len(
+        text
+    )

@@ -100,9 +100,7 @@ def _file_texts(path: Path, columns: Sequence[str]) -> Iterator[str]:
     if ending in readers:
         return readers[ending](path, columns)
     if columns:
-        raise InputError(
-            f"{path}#{','.join(columns)} asks for columns; expected a table, and a .txt file has none"
-        )
+        raise InputError(f"{path}#{','.join(columns)} asks for columns; expected a table, and a .txt file has none")
     return (line for _, line in read_lines(path))
 
 

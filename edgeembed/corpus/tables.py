@@ -92,9 +92,7 @@ def read_parquet(path: Path, columns: Sequence[str]) -> Iterator[str]:
                     yield from (text for text in row if text is not None)
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split())
-        raise InputError(
-            f"{path} cannot be read as Parquet ({reason}); expected a whole Parquet file"
-        ) from error
+        raise InputError(f"{path} cannot be read as Parquet ({reason}); expected a whole Parquet file") from error
 
 
 def choose_columns(where: Path | str, available: Sequence[str], asked: Sequence[str]) -> list[str]:
@@ -137,9 +135,7 @@ def _checked_text(where: str, value: object) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"{where} holds half a surrogate pair; expected Unicode text: mend the row"
-        ) from error
+        raise InputError(f"{where} holds half a surrogate pair; expected Unicode text: mend the row") from error
     return value
 
 
@@ -149,6 +145,4 @@ def _expect_strings(path: Path, schema: Any, names: Sequence[str]) -> None:
     for name in names:
         kind = schema.field(name).type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
-            raise InputError(
-                f"{path} column {name} holds {kind}; expected strings: choose with PATH#column1,column2"
-            )
+            raise InputError(f"{path} column {name} holds {kind}; expected strings: choose with PATH#column1,column2")

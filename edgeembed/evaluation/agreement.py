@@ -49,9 +49,7 @@ def ranking_agreement(teacher: Matrix, student: Matrix, *, queries: int | None =
     sentences = len(teacher)
     count = sentences if queries is None else min(queries, sentences)
     if len(student) != sentences:
-        raise InputError(
-            f"{sentences} teacher and {len(student)} student vectors; expected one each a sentence"
-        )
+        raise InputError(f"{sentences} teacher and {len(student)} student vectors; expected one each a sentence")
     if sentences < NEAREST + 2 or count < 1:
         raise InputError(f"{count} queries, {sentences} sentences; expected at least 1 and {NEAREST + 2}")
     teacher, student = _normalised(teacher), _normalised(student)
@@ -59,9 +57,7 @@ def ranking_agreement(teacher: Matrix, student: Matrix, *, queries: int | None =
     for query in range(count):
         first, second = _others(teacher, query), _others(student, query)
         if np.ptp(first) == 0 or np.ptp(second) == 0:
-            raise CheckError(
-                f"sentence {query} has the same cosine with all others; such vectors rank nothing"
-            )
+            raise CheckError(f"sentence {query} has the same cosine with all others; such vectors rank nothing")
         kept.append(len(_nearest(first) & _nearest(second)) / NEAREST)
         correlations.append(float(spearmanr(first, second).statistic))
     return Agreement(100 * float(np.mean(kept)), 100 * float(np.mean(correlations)), sentences, count)

@@ -72,7 +72,5 @@ def vectors(encode: Callable[..., Any], texts: list[str]) -> npt.NDArray[np.floa
         encoded = np.asarray(encode(texts, batch_size=32), dtype=np.float32)
     bad = np.flatnonzero(~np.isfinite(encoded).all(axis=1))
     if bad.size:
-        raise CheckError(
-            f"{bad.size} of {len(texts)} vectors are not finite, the first for: {texts[bad[0]][:80]!r}"
-        )
+        raise CheckError(f"{bad.size} of {len(texts)} vectors are not finite, the first for: {texts[bad[0]][:80]!r}")
     return encoded

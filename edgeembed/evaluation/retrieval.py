@@ -51,12 +51,8 @@ def read_retrieval(folder: Path) -> RetrievalSet:
     relevant = _judgements(folder / "qrels" / "test.tsv")
     for query, found in relevant.items():
         if query not in queries or not found <= documents.keys():
-            raise InputError(
-                f"{folder}: a judgement of query {query} names a text that is not there; {_LAYOUT}"
-            )
-    return RetrievalSet(
-        folder.resolve().name, {query: queries[query] for query in relevant}, documents, relevant
-    )
+            raise InputError(f"{folder}: a judgement of query {query} names a text that is not there; {_LAYOUT}")
+    return RetrievalSet(folder.resolve().name, {query: queries[query] for query in relevant}, documents, relevant)
 
 
 def score_retrieval(encoder: SentenceEncoder, task: RetrievalSet) -> Score:
@@ -83,7 +79,7 @@ def score_retrieval(encoder: SentenceEncoder, task: RetrievalSet) -> Score:
         write_csv=False,
         score_functions={"cosine": cos_sim},
     )
-    found: Any = evaluator.compute_all_metrics(_Adapter(encoder))["cosine"]  # type: ignore[arg-type]
+    found: Any = evaluator.compute_all_metrics(_Adapter(encoder))["cosine"]
     details = {
         "MRR@10 x100": 100 * float(found["mrr@k"][10]),
         "recall@10 x100": 100 * float(found["recall@k"][10]),
@@ -139,9 +135,7 @@ def _judgements(file: Path) -> dict[str, set[str]]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {error}; {_LAYOUT}") from error
     except (KeyError, TypeError, ValueError, csv.Error) as error:
-        raise InputError(
-            f"{file} is malformed: {error}; expected query-id, corpus-id and a numeric score"
-        ) from error
+        raise InputError(f"{file} is malformed: {error}; expected query-id, corpus-id and a numeric score") from error
     if not relevant:
         raise InputError(f"{file} judges no document relevant; expected one or more scores above 0")
     return relevant

@@ -53,14 +53,10 @@ def read_sts(file: Path) -> SentencePairs:
     rows = _rows(file)
     scores = np.array([_score(row["score"], file, number) for number, row in enumerate(rows, start=1)])
     if len(set(scores)) < 2:
-        raise InputError(
-            f"{file}: {len(rows)} pairs, {len(set(scores))} different scores; expected two or more"
-        )
+        raise InputError(f"{file}: {len(rows)} pairs, {len(set(scores))} different scores; expected two or more")
     held_out = np.array([row["in_stsb"] == "none" for row in rows]) if "in_stsb" in rows[0] else None
     name = f"{file.resolve().parent.name}/{file.stem}"
-    return SentencePairs(
-        name, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows], scores, held_out
-    )
+    return SentencePairs(name, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows], scores, held_out)
 
 
 def score_sts(encoder: SentenceEncoder, pairs: SentencePairs) -> list[Score]:
@@ -85,9 +81,7 @@ def score_sts(encoder: SentenceEncoder, pairs: SentencePairs) -> list[Score]:
     return scores
 
 
-def paired_cosines(
-    first: npt.NDArray[np.float32], second: npt.NDArray[np.float32]
-) -> npt.NDArray[np.float64]:
+def paired_cosines(first: npt.NDArray[np.float32], second: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Give the cosine of each row of one matrix with the same row of another.
 
     Args:
@@ -98,9 +92,7 @@ def paired_cosines(
         (n,) float64; 0 where a row is all zeros.
     """
     dots: npt.NDArray[np.float64] = np.einsum("nd,nd->n", first, second, dtype=np.float64)
-    norms = np.linalg.norm(first.astype(np.float64), axis=1) * np.linalg.norm(
-        second.astype(np.float64), axis=1
-    )
+    norms = np.linalg.norm(first.astype(np.float64), axis=1) * np.linalg.norm(second.astype(np.float64), axis=1)
     cosines: npt.NDArray[np.float64] = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
     return cosines
 
@@ -121,9 +113,7 @@ def _rows(file: Path) -> list[dict[str, str]]:
         raise InputError(f"{file} cannot be read: {error}; expected UTF-8 TSV with a header") from error
     missing = [column for column in _COLUMNS if column not in header]
     if missing:
-        raise InputError(
-            f"{file} lacks the column {missing[0]}; expected a header with {', '.join(_COLUMNS)}"
-        )
+        raise InputError(f"{file} lacks the column {missing[0]}; expected a header with {', '.join(_COLUMNS)}")
     if not rows:
         raise InputError(f"{file} holds no pairs below its header; expected two or more")
     return rows

@@ -10,7 +10,15 @@ from edgeembed.objectives.cosine import cosine
 from edgeembed.objectives.similarity import similarity
 from edgeembed.objectives.token_embedding import TokenEmbedding
 
-__all__ = ["OBJECTIVES", "DistillationLoss", "Objective", "ObjectiveInputs", "TokenEmbedding", "cosine", "similarity"]
+__all__ = [
+    "OBJECTIVES",
+    "DistillationLoss",
+    "Objective",
+    "ObjectiveInputs",
+    "TokenEmbedding",
+    "cosine",
+    "similarity",
+]
 
 OBJECTIVES: dict[str, Callable[[nn.Module, torch.Tensor], Objective]] = {
     "cosine": lambda _embedding, _targets: cosine,

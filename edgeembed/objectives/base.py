@@ -67,7 +67,9 @@ class DistillationLoss(nn.Module):
         self.objectives = dict(objectives)
         self.weights = dict(weights)
 
-    def forward(self, sentence_features: list[dict[str, torch.Tensor]], labels: torch.Tensor) -> dict[str, torch.Tensor]:
+    def forward(
+        self, sentence_features: list[dict[str, torch.Tensor]], labels: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
         """Give each objective's weighted value for a batch; the trainer adds and logs them."""
         (features,) = sentence_features
         teacher = torch.from_numpy(np.asarray(self.teacher_vectors[labels.cpu().numpy()], dtype=np.float32))

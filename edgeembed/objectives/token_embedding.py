@@ -20,6 +20,7 @@ class TokenEmbedding:
 
     def __call__(self, inputs: ObjectiveInputs) -> torch.Tensor:
         """Give the error, averaged over the distinct tokens of the batch and their dimensions."""
-        token_ids = inputs.token_ids[inputs.attention_mask.bool()].unique()
+        token_ids = torch.unique(inputs.token_ids[inputs.attention_mask.bool()])
         targets = self.targets.to(token_ids.device)[token_ids]
-        return (self.embedding(token_ids).float() - targets).square().mean()
+        embedded: torch.Tensor = self.embedding(token_ids)
+        return (embedded.float() - targets).square().mean()

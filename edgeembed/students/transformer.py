@@ -10,7 +10,14 @@ from edgeembed_runtime.errors import InputError
 from sentence_transformers.base.modules import InputModule
 from tokenizers import Tokenizer
 from torch import nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
 
 from edgeembed.projection import low_rank
 
@@ -49,7 +56,7 @@ class CompactTransformer(InputModule):  # type: ignore[misc]  # sentence-transfo
     save_in_root = True
 
     def __init__(
-        self, auto_model: nn.Module, tokenizer: PreTrainedTokenizerBase, token_dim: int, max_seq_length: int
+        self, auto_model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, token_dim: int, max_seq_length: int
     ) -> None:
         super().__init__()
         self.auto_model = auto_model
@@ -103,15 +110,18 @@ class CompactTransformer(InputModule):  # type: ignore[misc]  # sentence-transfo
         config = AutoConfig.for_model(encoder.pop("model_type"), **encoder)
         tokenizer = AutoTokenizer.from_pretrained(folder)
         module = cls(
-            factorised_encoder(config, settings["token_dim"]), tokenizer, settings["token_dim"], settings["max_seq_length"]
+            factorised_encoder(config, settings["token_dim"]),
+            tokenizer,
+            settings["token_dim"],
+            settings["max_seq_length"],
         )
         cls.load_torch_weights(folder, model=module)
         return module
 
     @classmethod
-    def from_teacher(  # noqa: PLR0913  # the choices that make a student
+    def from_teacher(  # the choices that make a student
         cls,
-        teacher: nn.Module,
+        teacher: PreTrainedModel,
         tokenizer: Tokenizer,
         token_targets: torch.Tensor,
         *,
@@ -158,7 +168,7 @@ class CompactTransformer(InputModule):  # type: ignore[misc]  # sentence-transfo
         return cls(encoder, _fast_tokenizer(tokenizer, max_seq_length), token_dim, max_seq_length)
 
 
-def check_teacher(teacher: nn.Module, *, layers: int, token_dim: int, max_seq_length: int) -> None:
+def check_teacher(teacher: PreTrainedModel, *, layers: int, token_dim: int, max_seq_length: int) -> None:
     """Refuse a teacher that a student of this shape cannot be made from.
 
     Raises:
@@ -181,7 +191,7 @@ def check_teacher(teacher: nn.Module, *, layers: int, token_dim: int, max_seq_le
             raise InputError(f"{name} is {given}, but the teacher has only {most}; choose {most} or less")
 
 
-def factorised_encoder(config: Any, token_dim: int) -> nn.Module:
+def factorised_encoder(config: Any, token_dim: int) -> PreTrainedModel:
     """Build an encoder of random weights whose input embedding is factorised.
 
     Args:
@@ -191,13 +201,13 @@ def factorised_encoder(config: Any, token_dim: int) -> nn.Module:
     Returns:
         The encoder, without a pooler.
     """
-    encoder: nn.Module = AutoModel.from_config(config)
+    encoder = AutoModel.from_config(config)
     encoder.set_input_embeddings(FactorisedEmbedding(config.vocab_size, token_dim, config.hidden_size))
     encoder.pooler = None
     return encoder
 
 
-def _copy_layers(teacher: nn.Module, student: nn.Module, layers: int) -> None:
+def _copy_layers(teacher: PreTrainedModel, student: PreTrainedModel, layers: int) -> None:
     first = len(teacher.encoder.layer) - layers
     with torch.no_grad():
         for index, layer in enumerate(student.encoder.layer):

@@ -66,9 +66,7 @@ def _characters(uses: Counter[str], vocabulary: dict[str, int]) -> set[str]:
     return {form for character in seen for form in (character, PREFIX + character) if form in vocabulary}
 
 
-def _by_use(
-    uses: Counter[str], vocabulary: dict[str, int], tokenizer: Tokenizer, without: set[str]
-) -> list[str]:
+def _by_use(uses: Counter[str], vocabulary: dict[str, int], tokenizer: Tokenizer, without: set[str]) -> list[str]:
     candidates = (token for token in vocabulary if token not in without)
     reachable = [token for token in candidates if token in uses or _is_reachable(token, tokenizer)]
     return sorted(reachable, key=lambda token: (-uses[token], vocabulary[token]))
@@ -78,11 +76,7 @@ def _is_reachable(token: str, tokenizer: Tokenizer) -> bool:
     """Tell whether any text can give the token: `[unused7]` and folded capitals never come out."""
     surface = token.removeprefix(PREFIX)
     normalised = tokenizer.normalizer.normalize_str(surface) if tokenizer.normalizer else surface
-    words = (
-        tokenizer.pre_tokenizer.pre_tokenize_str(normalised)
-        if tokenizer.pre_tokenizer
-        else [(surface, (0, 0))]
-    )
+    words = tokenizer.pre_tokenizer.pre_tokenize_str(normalised) if tokenizer.pre_tokenizer else [(surface, (0, 0))]
     return normalised == surface and len(words) == 1
 
 

@@ -55,9 +55,7 @@ class Bundle(Manifest):
         That is the model, external weights included, the tokenizer, the prompts and the length limit; not the
         card or the scores.
         """
-        files = {
-            f.name: f.sha256 for f in self.files if f.name.startswith((self.model_file, "tokenizer.json"))
-        }
+        files = {f.name: f.sha256 for f in self.files if f.name.startswith((self.model_file, "tokenizer.json"))}
         decisive = [files, self.max_seq_length, self.prompts, self.default_prompt_name]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 

@@ -145,23 +145,17 @@ class Encoder:
             raise InputError(f"batch_size is {batch_size}, expected at least 1")
         rows = [texts] if isinstance(texts, str) else as_texts(texts)
         prefix = self._prefix(prompt_name, prompt)
-        vectors = self._vectors(
-            [prefix + row for row in rows], on_truncate, show_progress=bool(show_progress_bar)
-        )
+        vectors = self._vectors([prefix + row for row in rows], on_truncate, show_progress=bool(show_progress_bar))
         if truncate_dim is not None:
             vectors = shortened(vectors, truncate_dim, normalise=normalize_embeddings)
         result = vectors[0] if isinstance(texts, str) else vectors
         return as_tensor(result) if convert_to_tensor else result
 
-    def encode_query(
-        self, texts: str | Iterable[str], **options: Unpack[EncodeOptions]
-    ) -> npt.NDArray[np.float32]:
+    def encode_query(self, texts: str | Iterable[str], **options: Unpack[EncodeOptions]) -> npt.NDArray[np.float32]:
         """Give the vectors of queries: as `encode`, with the prompt "query" if the bundle has it."""
         return self.encode(texts, **self._with_prompt(options, _QUERY_PROMPTS))
 
-    def encode_document(
-        self, texts: str | Iterable[str], **options: Unpack[EncodeOptions]
-    ) -> npt.NDArray[np.float32]:
+    def encode_document(self, texts: str | Iterable[str], **options: Unpack[EncodeOptions]) -> npt.NDArray[np.float32]:
         """Give the vectors of documents: as `encode`, with the prompt "document", "passage" or "corpus"."""
         return self.encode(texts, **self._with_prompt(options, _DOCUMENT_PROMPTS))
 
@@ -181,9 +175,7 @@ class Encoder:
         matrix: npt.NDArray[np.float32] = cosines(a, b)
         return matrix
 
-    def _vectors(
-        self, texts: list[str], on_truncate: OnTruncate, *, show_progress: bool
-    ) -> npt.NDArray[np.float32]:
+    def _vectors(self, texts: list[str], on_truncate: OnTruncate, *, show_progress: bool) -> npt.NDArray[np.float32]:
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         truncated = 0
         for i, text in enumerate(counted(texts, "texts") if show_progress else texts):
@@ -191,9 +183,7 @@ class Encoder:
             vectors[i] = self._backend.embed(tokens.ids)
             truncated += tokens.truncated
         if truncated and on_truncate == "warn":
-            message = (
-                f"{truncated} of {len(texts)} texts: only the first {self.max_seq_length} tokens were read"
-            )
+            message = f"{truncated} of {len(texts)} texts: only the first {self.max_seq_length} tokens were read"
             warnings.warn(message, TruncationWarning, stacklevel=3)
         self._check_finite(vectors)
         return vectors
@@ -213,9 +203,7 @@ class Encoder:
     def _check_finite(self, vectors: npt.NDArray[np.float32]) -> None:
         if not np.isfinite(vectors).all():
             position = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-            raise BundleError(
-                f"{self._bundle.path} gives no finite vector for text {position}; export it again"
-            )
+            raise BundleError(f"{self._bundle.path} gives no finite vector for text {position}; export it again")
 
     def _prefix(self, prompt_name: str | None, prompt: str | None) -> str:
         if prompt is not None:

@@ -38,9 +38,7 @@ class Fields:
         except (ValueError, RecursionError) as problem:
             if isinstance(problem, InputError):
                 raise
-            raise error(
-                f"{path} is no valid JSON ({problem}); it may be cut short: make it again"
-            ) from problem
+            raise error(f"{path} is no valid JSON ({problem}); it may be cut short: make it again") from problem
 
     def text(self, name: str, choices: Collection[str] = ()) -> str:
         """Give a text, which must be one of `choices` if there are any."""
@@ -53,9 +51,7 @@ class Fields:
 
     def whole(self, name: str, at_least: int = 0) -> int:
         """Give a whole number that is at least `at_least`."""
-        return int(
-            self._take(name, f"a whole number of at least {at_least}", lambda v: _is_whole(v, at_least))
-        )
+        return int(self._take(name, f"a whole number of at least {at_least}", lambda v: _is_whole(v, at_least)))
 
     def number(self, name: str) -> float:
         """Give a finite number."""
@@ -67,9 +63,7 @@ class Fields:
 
     def texts_by_name(self, name: str) -> dict[str, str]:
         """Give an object whose values are texts."""
-        return dict(
-            self._take(name, "an object of texts", lambda v: isinstance(v, dict) and _all_text(v.values()))
-        )
+        return dict(self._take(name, "an object of texts", lambda v: isinstance(v, dict) and _all_text(v.values())))
 
     def optional_object(self, name: str) -> dict[str, Any] | None:
         """Give an object as it is, or None."""

@@ -11,18 +11,24 @@ from pathlib import Path
 from edgeembed_runtime.errors import InputError
 
 
-def refuse_existing(path: Path, *, force: bool) -> None:
+def refuse_existing(path: Path, *, force: bool, marker: str | None = None) -> None:
     """Refuse to overwrite, before any work is done.
 
     Args:
         path: Where a result is to be written.
         force: Whether an existing result may be replaced.
+        marker: A file that such folders hold: a folder without it is never replaced, so that `force` with a
+            mistyped path (a home directory, say) destroys nothing. None replaces whatever is there.
 
     Raises:
-        InputError: If `path` exists and `force` is not set.
+        InputError: If `path` exists and may not be replaced.
     """
-    if path.exists() and not force:
+    if not path.exists():
+        return
+    if not force:
         raise InputError(f"{path} exists already; expected a new path: choose another --out or pass --force")
+    if marker is not None and (not path.is_dir() or (any(path.iterdir()) and not (path / marker).is_file())):
+        raise InputError(f"{path} holds no {marker}, so it is not replaced; choose another path or remove it")
 
 
 @contextlib.contextmanager
@@ -32,8 +38,7 @@ def new_folder(path: Path, *, force: bool = False, marker: str | None = None) ->
     Args:
         path: Where the folder is to appear.
         force: Whether an existing folder is replaced.
-        marker: A file that such folders hold: a folder without it is never replaced, so that `force` with a
-            mistyped path (a home directory, say) destroys nothing. None replaces whatever is there.
+        marker: As for `refuse_existing`.
 
     Yields:
         A temporary folder beside `path`; it is removed if the block raises, Ctrl-C included.
@@ -41,8 +46,7 @@ def new_folder(path: Path, *, force: bool = False, marker: str | None = None) ->
     Raises:
         InputError: If `path` exists and may not be replaced, or cannot be written.
     """
-    refuse_existing(path, force=force)
-    _refuse_foreign(path, marker)
+    refuse_existing(path, force=force, marker=marker)
     beside = _temporary_folder(path)
     try:
         with _body_errors(path):
@@ -85,13 +89,6 @@ def sha256(path: Path) -> str:
     """Give the SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _refuse_foreign(path: Path, marker: str | None) -> None:
-    if marker is None or not path.exists():
-        return
-    if not path.is_dir() or (any(path.iterdir()) and not (path / marker).is_file()):
-        raise InputError(f"{path} holds no {marker}, so it is not replaced; choose another path or remove it")
 
 
 def _temporary_folder(path: Path) -> Path:

@@ -152,9 +152,7 @@ def _load_vectors(folder: Path, shape: tuple[int, int]) -> npt.NDArray[np.float3
     path = folder / _VECTORS
     try:
         # A file of no rows cannot be mapped.
-        vectors: npt.NDArray[np.float32] = np.load(
-            path, mmap_mode="r" if shape[0] else None, allow_pickle=False
-        )
+        vectors: npt.NDArray[np.float32] = np.load(path, mmap_mode="r" if shape[0] else None, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{path} is no array: {error}; build the index again") from error
     if vectors.shape != shape or vectors.dtype != np.float32:

@@ -71,6 +71,4 @@ def _stays_inside(name: str) -> bool:
     """Whether `name` is a plain relative path, on Windows too (no drive, no backslash)."""
     path = PurePosixPath(name)
     is_plain = bool(name) and not any(character in name for character in "\\:\0")
-    return (
-        is_plain and not path.is_absolute() and ".." not in path.parts and str(path) == name and name != "."
-    )
+    return is_plain and not path.is_absolute() and ".." not in path.parts and str(path) == name and name != "."

@@ -22,7 +22,5 @@ def shipped_bundle() -> Path:
         )
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
-        raise BundleError(
-            f"this build carries {len(found)} encoders ({names}), expected one: remove all but one"
-        )
+        raise BundleError(f"this build carries {len(found)} encoders ({names}), expected one: remove all but one")
     return found[0]

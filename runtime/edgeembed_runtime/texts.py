@@ -20,7 +20,5 @@ def as_texts(texts: Iterable[str], what: str = "text") -> list[str]:
     listed = list(texts)
     for position, text in enumerate(listed):
         if not isinstance(text, str):
-            raise InputError(
-                f"{what} {position} is {type(text).__name__}, expected str; convert or remove it"
-            )
+            raise InputError(f"{what} {position} is {type(text).__name__}, expected str; convert or remove it")
     return listed

@@ -32,11 +32,7 @@ def shortened(rows: npt.NDArray[np.float32], dimension: int, *, normalise: bool)
         InputError: If `dimension` is no whole number from 1 to the whole dimension.
     """
     whole = rows.shape[1]
-    if (
-        isinstance(dimension, bool)
-        or not isinstance(dimension, int | np.integer)
-        or not 1 <= dimension <= whole
-    ):
+    if isinstance(dimension, bool) or not isinstance(dimension, int | np.integer) or not 1 <= dimension <= whole:
         raise InputError(f"truncate_dim is {dimension!r}, expected a whole number from 1 to {whole}")
     kept = np.ascontiguousarray(rows[:, :dimension])
     return unit(kept) if normalise else kept
@@ -70,9 +66,7 @@ def as_tensor(vectors: npt.NDArray[np.float32]) -> Any:
     """
     torch = sys.modules.get("torch")
     if torch is None:
-        raise InputError(
-            "convert_to_tensor is True but torch is not loaded; import torch first, or leave it False"
-        )
+        raise InputError("convert_to_tensor is True but torch is not loaded; import torch first, or leave it False")
     return torch.from_numpy(vectors)
 
 
@@ -80,9 +74,7 @@ def _rows(vectors: Any, name: str) -> npt.NDArray[np.float32]:
     try:
         rows = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(
-            f"{name} is no array of vectors ({error}); expected (n, dimension) numbers"
-        ) from error
+        raise InputError(f"{name} is no array of vectors ({error}); expected (n, dimension) numbers") from error
     if rows.ndim != 2:
         raise InputError(f"{name} has the shape {rows.shape}, expected (n, dimension) or (dimension,)")
     return rows

@@ -147,9 +147,7 @@ def test_threads_reach_the_tokenizer_and_the_environment_is_restored(monkeypatch
         ([_subject("a")], TEXTS, {"baseline": "z"}, "baseline z"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_in_a_line(
-    subjects: Any, texts: Any, options: Any, message: str
-) -> None:
+def test_what_cannot_be_measured_is_refused_in_a_line(subjects: Any, texts: Any, options: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         bench(subjects, texts, **options)
 

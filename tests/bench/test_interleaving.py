@@ -4,9 +4,7 @@ import pytest
 from edgeembed_bench.interleaving import Samples, interleaved
 
 
-def _logged(
-    names: str, inputs: list[int], **options: Any
-) -> tuple[list[tuple[str, int]], dict[str, Samples]]:
+def _logged(names: str, inputs: list[int], **options: Any) -> tuple[list[tuple[str, int]], dict[str, Samples]]:
     calls: list[tuple[str, int]] = []
     callables = {name: lambda item, name=name: calls.append((name, item)) for name in names}
     samples = interleaved(callables, inputs, **{"warmup": 0, "block": 2, "seed": 0, **options})

@@ -36,9 +36,7 @@ def test_a_powercap_folder_without_rapl_says_so(tmp_path: Path) -> None:
     assert "holds none" in _reason(tmp_path / "powercap" / "intel-rapl")
 
 
-def test_denied_permission_names_the_counter_and_the_command(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_denied_permission_names_the_counter_and_the_command(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def denied(path: Path, **_: Any) -> Never:
         raise PermissionError(13, "Permission denied", str(path))
 

@@ -9,10 +9,10 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
-_WORDS = (
-    "the a small large red green old new quick slow cat dog bird house river road train letter garden window "
-    "runs sleeps sings falls opens closes carries finds near under over behind quietly today often never"
-).split()
+_WORDS = """
+the a small large red green old new quick slow cat dog bird house river road train letter garden window
+runs sleeps sings falls opens closes carries finds near under over behind quietly today often never
+""".split()  # noqa: SIM905  # words read better than a list of strings
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def _offline_and_single_threaded(monkeypatch: pytest.MonkeyPatch) -> None:
 def sentences() -> list[str]:
     """Three hundred distinct sentences of unlike lengths."""
     generator = torch.Generator().manual_seed(7)
-    made = set()
+    made: set[str] = set()
     while len(made) < 300:
         count = int(torch.randint(3, 14, (1,), generator=generator))
         picks = torch.randint(len(_WORDS), (count,), generator=generator)
@@ -37,9 +37,18 @@ def sentences() -> list[str]:
 def tokenizer() -> Tokenizer:
     """A WordPiece tokenizer that knows the made-up words and every letter."""
     letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_WORDS, *letters, *(f"##{letter}" for letter in letters)]
+    tokens = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *_WORDS,
+        *letters,
+        *(f"##{letter}" for letter in letters),
+    ]
     vocabulary = {token: index for index, token in enumerate(dict.fromkeys(tokens))}
-    made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106  # no password
+    made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # no password
     made.normalizer = normalizers.BertNormalizer()
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     made.post_processor = processors.TemplateProcessing(

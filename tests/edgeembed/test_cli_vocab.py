@@ -86,9 +86,7 @@ def test_an_existing_result_is_kept_unless_forced(tmp_path: Path, corpus: Path) 
 
 
 @pytest.mark.parametrize("size", [0, -5, 10])
-def test_a_size_that_is_too_small_is_refused_and_leaves_nothing(
-    tmp_path: Path, corpus: Path, size: int
-) -> None:
+def test_a_size_that_is_too_small_is_refused_and_leaves_nothing(tmp_path: Path, corpus: Path, size: int) -> None:
     done = run("--corpus", corpus, "--size", size, "--out", tmp_path / "made" / "t.json")
     assert isinstance(done.exception, InputError)
     assert not (tmp_path / "made").exists()

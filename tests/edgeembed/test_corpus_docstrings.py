@@ -83,10 +83,7 @@ def test_definitions_under_conditions_are_found_and_those_in_functions_are_not(p
 
 
 def test_a_summary_is_the_first_sentence() -> None:
-    assert (
-        Docstring("f", "f(x) -> int\n\nReturn the length of it. And more.").summary
-        == "Return the length of it."
-    )
+    assert Docstring("f", "f(x) -> int\n\nReturn the length of it. And more.").summary == "Return the length of it."
     assert Docstring("f", "f(x)").summary == ""
 
 

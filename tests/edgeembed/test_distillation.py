@@ -1,17 +1,19 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 import torch
 from datasets import Dataset
+from edgeembed_runtime.errors import InputError
+
 from edgeembed import distillation
 from edgeembed.distillation import distil
 from edgeembed.models import load_model, provenance
 from edgeembed.recipe import Recipe, StageSettings, load_recipe
 from edgeembed.training import LengthGroupedSampler
-from edgeembed_runtime.errors import InputError
 
 
 @pytest.fixture
@@ -39,7 +41,8 @@ def _cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_model(str(folder)).state_dict()
+    state: dict[str, torch.Tensor] = load_model(str(folder)).state_dict()
+    return state
 
 
 def assert_equal(ours: Path, theirs: Path) -> None:
@@ -90,7 +93,7 @@ def test_a_resumed_run_gives_the_weights_of_one_that_was_never_interrupted(
     distil(with_dropout, sentences, tmp_path / "whole", cache=cache)
 
     class _Stops(distillation._Progress):
-        def on_step_end(self, args: object, state: object, control: object, **_: object) -> None:
+        def on_step_end(self, _args: object, state: object, _control: object, **_: object) -> None:
             if state.global_step == 14:  # type: ignore[attr-defined]
                 raise _InterruptedError
 
@@ -107,7 +110,7 @@ def test_a_resumed_run_gives_the_weights_of_one_that_was_never_interrupted(
 
 @pytest.mark.parametrize("kind", ["trimmed", "tailored"])
 def test_a_student_can_have_a_vocabulary_of_its_own(
-    recipe: Recipe, sentences: list[str], tmp_path: Path, kind: str
+    recipe: Recipe, sentences: list[str], tmp_path: Path, kind: Literal["trimmed", "tailored"]
 ) -> None:
     size = 100
     chosen = replace(recipe, vocabulary=replace(recipe.vocabulary, kind=kind, size=size))
@@ -123,7 +126,9 @@ def test_the_resolved_recipe_lies_beside_the_weights(recipe: Recipe, sentences: 
     assert written["seed"] == 3
 
 
-def test_an_existing_folder_is_refused_before_work_and_kept(recipe: Recipe, sentences: list[str], tmp_path: Path) -> None:
+def test_an_existing_folder_is_refused_before_work_and_kept(
+    recipe: Recipe, sentences: list[str], tmp_path: Path
+) -> None:
     (tmp_path / "student").mkdir()
     (tmp_path / "student" / "mine.txt").write_text("keep")
     with pytest.raises(InputError, match="--force"):
@@ -134,13 +139,25 @@ def test_an_existing_folder_is_refused_before_work_and_kept(recipe: Recipe, sent
 
 @pytest.mark.parametrize(
     ("override", "message"),
-    [("head.dim=33", "head.dim is 33, but the teacher's vectors have 32"), ("student.layers=9", "has only 4")],
+    [
+        ("head.dim=33", "head.dim is 33, but the teacher's vectors have 32"),
+        ("student.layers=9", "has only 4"),
+    ],
 )
 def test_more_than_the_teacher_has_is_refused_before_work(
     teacher_folder: Path, sentences: list[str], tmp_path: Path, override: str, message: str
 ) -> None:
-    asked = load_recipe("compact", [f'teacher="{teacher_folder}"', "student.token_dim=8", "student.max_seq_length=32",
-                                    "student.layers=1", "head.dim=6", override])
+    asked = load_recipe(
+        "compact",
+        [
+            f'teacher="{teacher_folder}"',
+            "student.token_dim=8",
+            "student.max_seq_length=32",
+            "student.layers=1",
+            "head.dim=6",
+            override,
+        ],
+    )
     with pytest.raises(InputError, match=message):
         distil(asked, sentences, tmp_path / "student")
     assert list(tmp_path.iterdir()) == []

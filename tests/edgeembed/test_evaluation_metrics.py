@@ -146,9 +146,7 @@ def test_only_judged_queries_count_and_title_and_text_are_joined(tmp_path: Path)
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\t1\t0\n", "judges no document relevant"),
     ],
 )
-def test_a_bad_retrieval_folder_is_refused(
-    tmp_path: Path, file: str, content: str | None, message: str
-) -> None:
+def test_a_bad_retrieval_folder_is_refused(tmp_path: Path, file: str, content: str | None, message: str) -> None:
     folder = _retrieval_folder(tmp_path)
     if content is None:
         (folder / file).unlink()

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from edgeembed.models import load_model, load_tokenizer, model_folder, provenance
 from edgeembed_runtime.errors import InputError
+
+from edgeembed.models import load_model, load_tokenizer, model_folder, provenance
 
 
 def test_a_package_that_carries_a_model_is_found_by_name() -> None:

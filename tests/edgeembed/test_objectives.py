@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
+
 from edgeembed.objectives import DistillationLoss, ObjectiveInputs, TokenEmbedding, cosine, similarity
 from edgeembed.projection import Projection
 from edgeembed.students.transformer import FactorisedEmbedding
-from torch import nn
 
 
 def inputs(student: torch.Tensor, target: torch.Tensor, teacher: torch.Tensor | None = None) -> ObjectiveInputs:
@@ -56,7 +57,10 @@ def test_the_loss_reads_the_rows_that_the_labels_name_projects_and_weighs_them()
     projection = Projection(np.array([1, 1, 0], np.float32), np.eye(3, 2, dtype=np.float32), 1.0)
     student = FixedStudent(torch.tensor([[0.0, 2.0], [0.0, 5.0]]))
     loss = DistillationLoss(student, cache, projection, {"cosine": cosine}, {"cosine": 10.0})
-    features = {"input_ids": torch.ones(2, 3, dtype=torch.long), "attention_mask": torch.ones(2, 3, dtype=torch.long)}
+    features = {
+        "input_ids": torch.ones(2, 3, dtype=torch.long),
+        "attention_mask": torch.ones(2, 3, dtype=torch.long),
+    }
     values = loss([features], torch.tensor([1, 2]))
     # Rows 1 and 2 project to (2, 0) and (0, 2): cosines 0 and 1.
     assert values["cosine"].item() == pytest.approx(10 * 0.5)

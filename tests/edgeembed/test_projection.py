@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 import torch
-from edgeembed.projection import fit_pca, low_rank
 from edgeembed_runtime.errors import InputError
+
+from edgeembed.projection import fit_pca, low_rank
 
 
 def test_pca_finds_the_axes_of_most_variance_in_order() -> None:

@@ -1,9 +1,10 @@
 from pathlib import Path
 
 import pytest
+from edgeembed_runtime.errors import InputError
+
 from edgeembed.objectives import OBJECTIVES
 from edgeembed.recipe import OBJECTIVE_NAMES, load_recipe, recipe_names
-from edgeembed_runtime.errors import InputError
 
 
 def recipe_file(folder: Path, text: str) -> str:
@@ -70,7 +71,7 @@ def test_a_wrong_recipe_is_refused_by_name(tmp_path: Path, text: str, message: s
 
 
 def test_a_recipe_that_does_not_exist_names_those_that_do() -> None:
-    with pytest.raises(InputError, match="no recipe called nope.*compact"):
+    with pytest.raises(InputError, match=r"no recipe called nope.*compact"):
         load_recipe("nope")
 
 

@@ -2,15 +2,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from edgeembed.models import load_model
-from edgeembed.students.transformer import CompactTransformer, check_teacher
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from tokenizers import Tokenizer
 
+from edgeembed.models import load_model
+from edgeembed.students.transformer import CompactTransformer, check_teacher
 
-def student_of(teacher: SentenceTransformer, tokenizer: Tokenizer, *, layers: int, token_dim: int) -> SentenceTransformer:
+
+def student_of(
+    teacher: SentenceTransformer, tokenizer: Tokenizer, *, layers: int, token_dim: int
+) -> SentenceTransformer:
     table = teacher[0].auto_model.get_input_embeddings().weight.detach()
     transformer = CompactTransformer.from_teacher(
         teacher[0].auto_model,
@@ -31,7 +34,10 @@ def test_a_student_of_all_layers_and_full_width_is_its_teacher(
     teacher = load_model(str(teacher_folder))
     student = student_of(teacher, tokenizer, layers=4, token_dim=32)
     torch.testing.assert_close(
-        torch.tensor(student.encode(sentences[:20])), torch.tensor(teacher.encode(sentences[:20])), atol=2e-5, rtol=0
+        torch.tensor(student.encode(sentences[:20])),
+        torch.tensor(teacher.encode(sentences[:20])),
+        atol=2e-5,
+        rtol=0,
     )
 
 
@@ -65,7 +71,10 @@ def test_the_table_is_as_narrow_as_asked_for(teacher_folder: Path, tokenizer: To
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"layers": 5, "token_dim": 8, "max_seq_length": 8}, "student.layers is 5, but the teacher has only 4"),
+        (
+            {"layers": 5, "token_dim": 8, "max_seq_length": 8},
+            "student.layers is 5, but the teacher has only 4",
+        ),
         ({"layers": 1, "token_dim": 33, "max_seq_length": 8}, "student.token_dim is 33"),
         ({"layers": 1, "token_dim": 8, "max_seq_length": 65}, "student.max_seq_length is 65"),
     ],

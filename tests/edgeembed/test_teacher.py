@@ -7,11 +7,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
+from edgeembed_runtime.errors import InputError
+
 from edgeembed import teacher as teacher_module
 from edgeembed.models import load_model
 from edgeembed.teacher import teacher_fingerprint, teacher_vectors
-from edgeembed_runtime.errors import InputError
 
 
 @pytest.fixture(autouse=True)
@@ -19,9 +21,11 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(teacher_module, "_CHUNK", 64)
 
 
-def cosines(vectors: np.ndarray, others: np.ndarray) -> np.ndarray:
-    vectors, others = (np.asarray(part, dtype=np.float64) for part in (vectors, others))
-    return (vectors * others).sum(1) / np.linalg.norm(vectors, axis=1) / np.linalg.norm(others, axis=1)
+def paired_cosines(vectors: npt.ArrayLike, others: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    ours, theirs = (np.asarray(part, dtype=np.float64) for part in (vectors, others))
+    products: npt.NDArray[np.float64] = (ours * theirs).sum(1)
+    cosines: npt.NDArray[np.float64] = products / np.linalg.norm(ours, axis=1) / np.linalg.norm(theirs, axis=1)
+    return cosines
 
 
 def test_vectors_are_the_teachers_in_the_order_of_the_sentences(
@@ -30,7 +34,7 @@ def test_vectors_are_the_teachers_in_the_order_of_the_sentences(
     cached = teacher_vectors(load_model(str(teacher_folder)), "print", sentences, tmp_path)
     expected = load_model(str(teacher_folder)).encode(sentences)
     assert cached.vectors.dtype == np.float16
-    assert cosines(cached.vectors, expected).min() > 0.999
+    assert paired_cosines(cached.vectors, expected).min() > 0.999
     assert cached.reused_sentences == 0
 
 
@@ -81,7 +85,7 @@ def test_a_line_that_a_kill_cut_short_counts_as_not_done(
 
 
 _KILLED = """
-import sys
+import pathlib, sys
 from edgeembed import teacher
 from edgeembed.models import load_model
 import torch
@@ -93,7 +97,8 @@ def progress(done):
     if done >= 128:
         import time
         time.sleep(60)
-teacher.teacher_vectors(load_model(sys.argv[1]), "print", sentences, __import__("pathlib").Path(sys.argv[3]), progress=progress)
+cache = pathlib.Path(sys.argv[3])
+teacher.teacher_vectors(load_model(sys.argv[1]), "print", sentences, cache, progress=progress)
 """
 
 
@@ -101,7 +106,9 @@ def test_a_killed_run_goes_on_where_it_stopped(teacher_folder: Path, sentences: 
     text = tmp_path / "sentences.txt"
     text.write_text("\n".join(sentences), encoding="utf-8")
     command = [sys.executable, "-c", _KILLED, str(teacher_folder), str(text), str(tmp_path / "cache")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONWARNINGS": "ignore"})
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONWARNINGS": "ignore"}
+    )
     assert process.stdout is not None
     for line in process.stdout:
         if int(line) >= 128:
@@ -112,7 +119,7 @@ def test_a_killed_run_goes_on_where_it_stopped(teacher_folder: Path, sentences: 
     time.sleep(0.1)
     cached = teacher_vectors(load_model(str(teacher_folder)), "print", sentences, tmp_path / "cache")
     assert cached.reused_sentences == 128
-    assert cosines(cached.vectors, load_model(str(teacher_folder)).encode(sentences)).min() > 0.999
+    assert paired_cosines(cached.vectors, load_model(str(teacher_folder)).encode(sentences)).min() > 0.999
 
 
 def test_encoding_leaves_the_teachers_weights_as_they_were(

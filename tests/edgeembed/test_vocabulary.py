@@ -68,10 +68,7 @@ def test_the_same_corpus_gives_the_same_vocabulary_in_every_process() -> None:
         "text = [' '.join(words[start : start + 8]) for start in range(0, 8000, 8)];"
         "print(hashlib.sha256(train_vocabulary(text, 400).to_str().encode()).hexdigest())"
     )
-    runs = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        for _ in range(3)
-    ]
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(3)]
     assert len({run.stdout for run in runs}) == 1
 
 
@@ -167,15 +164,13 @@ def test_a_trimmed_token_comes_from_the_row_of_its_string(teacher: Tokenizer) ->
     trimmed = trim_vocabulary(teacher, PROSE, 300)
     rows = source_rows(trimmed, teacher)
     assert len(rows) == 300
-    assert [teacher.id_to_token(row[0]) for row in rows] == [
-        trimmed.id_to_token(index) for index in range(300)
-    ]
+    assert [teacher.id_to_token(row[0]) for row in rows] == [trimmed.id_to_token(index) for index in range(300)]
     assert all(len(row) == 1 for row in rows)
 
 
 def wordpiece(*tokens: str) -> Tokenizer:
     vocabulary = {token: index for index, token in enumerate(dict.fromkeys([*SPECIAL, *tokens]))}
-    made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106  # no password
+    made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # no password
     made.normalizer = normalizers.BertNormalizer()
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     made.add_special_tokens(SPECIAL)
@@ -236,8 +231,6 @@ def test_coverage_of_no_text_is_refused(teacher: Tokenizer) -> None:
 def test_a_tailored_vocabulary_cuts_its_own_text_into_fewer_tokens_than_a_trimmed_one(
     teacher: Tokenizer,
 ) -> None:
-    text = [
-        f"Deserialise the {kind} buffer into a dataframe." for kind in ("parquet", "arrow", "msgpack")
-    ] * 3
+    text = [f"Deserialise the {kind} buffer into a dataframe." for kind in ("parquet", "arrow", "msgpack")] * 3
     tailored, trimmed = train_vocabulary(text, 110), trim_vocabulary(teacher, text, 110)
     assert measure_coverage(tailored, text).tokens < measure_coverage(trimmed, text).tokens

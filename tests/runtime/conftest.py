@@ -80,7 +80,7 @@ def _make_bundle(path: Path, seed: int = 0, **fields: Any) -> Path:
 
 def _tokenizer() -> tokenizers.Tokenizer:
     vocabulary = {token: number for number, token in enumerate(_VOCABULARY)}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = tokenizers.processors.TemplateProcessing(

@@ -48,9 +48,7 @@ def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
     assert "holds no edgeembed.json" in _refusal(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b'{"a": 1' + b"0" * 5000 + b"}"]
-)
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b'{"a": 1' + b"0" * 5000 + b"}"])
 def test_a_manifest_that_is_no_json_is_refused(bundle_copy: Path, content: bytes) -> None:
     (bundle_copy / "edgeembed.json").write_bytes(content)
     assert "edgeembed.json" in _refusal(bundle_copy)
@@ -91,9 +89,7 @@ _WRONG: dict[str, list[object]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in _WRONG.items() for value in values]
-)
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in _WRONG.items() for value in values])
 def test_each_field_of_a_wrong_kind_is_named(bundle_copy: Path, name: str, value: object) -> None:
     _edit(bundle_copy, lambda m: m.update({name: value}))
     assert f"'{name}'" in _refusal(bundle_copy)
@@ -167,9 +163,7 @@ def test_a_model_that_is_none_is_one_line(bundle_copy: Path, rewrite_manifest: M
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff"])
-def test_a_tokenizer_that_is_none_is_one_line(
-    bundle_copy: Path, rewrite_manifest: Make, content: bytes
-) -> None:
+def test_a_tokenizer_that_is_none_is_one_line(bundle_copy: Path, rewrite_manifest: Make, content: bytes) -> None:
     (bundle_copy / "tokenizer.json").write_bytes(content)
     rewrite_manifest(bundle_copy)
     with pytest.raises(BundleError, match="is no tokenizer: ") as caught:
@@ -195,9 +189,7 @@ def test_a_manifest_that_belies_its_model_is_refused_at_load(
 
 def test_the_fingerprint_follows_the_vectors_and_not_the_card(tmp_path: Path, make_bundle: Make) -> None:
     first = Bundle.open(make_bundle(tmp_path / "first")).fingerprint
-    assert (
-        Bundle.open(make_bundle(tmp_path / "copy", name="renamed", quality={"sts": 80})).fingerprint == first
-    )
+    assert Bundle.open(make_bundle(tmp_path / "copy", name="renamed", quality={"sts": 80})).fingerprint == first
     assert Bundle.open(make_bundle(tmp_path / "weights", seed=1)).fingerprint != first
     assert Bundle.open(make_bundle(tmp_path / "prompt", prompts={"query": "q: "})).fingerprint != first
     assert Bundle.open(make_bundle(tmp_path / "limit", max_seq_length=16)).fingerprint != first

@@ -73,9 +73,7 @@ def test_encode_reads_stdin(
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
-def test_rank_prints_score_position_and_text(
-    bundle: list[str], texts: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rank_prints_score_position_and_text(bundle: list[str], texts: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rank", "read the file", texts, "-k", "2", *bundle]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "1.0000\t0\tread the file"
@@ -85,9 +83,7 @@ def test_rank_prints_score_position_and_text(
     assert document["hits"][0]["document"] == "the dog"  # type: ignore[index]
 
 
-def test_options_may_stand_anywhere(
-    bundle: list[str], texts: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_may_stand_anywhere(bundle: list[str], texts: str, capsys: pytest.CaptureFixture[str]) -> None:
     for argv in (["cat", texts, *bundle], ["cat", *bundle, texts], [*bundle, "cat", texts]):
         assert len(_json(["rank", *argv], capsys)["hits"]) == 3  # type: ignore[arg-type]
     assert len(_json(["rank", "cat", texts, *bundle, texts], capsys)["hits"]) == 6  # type: ignore[arg-type]
@@ -125,9 +121,7 @@ def test_verify_passes_a_whole_bundle(bundle_path: Path, capsys: pytest.CaptureF
     assert _json(["verify", str(bundle_path)], capsys)["verified"] is True
 
 
-def test_verify_fails_a_changed_bundle_with_exit_code_1(
-    bundle_copy: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_fails_a_changed_bundle_with_exit_code_1(bundle_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (bundle_copy / "README.md").write_text("changed by hand", encoding="utf-8")
     assert "README.md has 15 bytes" in _error(["verify", str(bundle_copy)], capsys, code=1)
 
@@ -220,9 +214,7 @@ def test_ctrl_c_is_one_line_and_leaves_nothing(bundle: list[str], tmp_path: Path
     command = [sys.executable, "-c", _PROCESS, "index", "-", "--out", str(out), *bundle]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
-        process.stdin.write(
-            b"cat\n" * 100_000
-        )  # more than a pipe holds: once it is through, the command reads
+        process.stdin.write(b"cat\n" * 100_000)  # more than a pipe holds: once it is through, the command reads
         process.stdin.flush()
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate()

@@ -32,9 +32,7 @@ def test_the_encoder_says_its_sizes(encoder: Encoder) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "\0", "the cat", "中文", "\U0001f600", "[CLS] [PAD]"])
-def test_every_text_has_a_finite_vector_of_unit_length_and_always_the_same(
-    encoder: Encoder, text: str
-) -> None:
+def test_every_text_has_a_finite_vector_of_unit_length_and_always_the_same(encoder: Encoder, text: str) -> None:
     vector = encoder.encode(text)
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
     assert np.array_equal(vector, encoder.encode([text, "dog"])[0])
@@ -50,8 +48,8 @@ def test_a_vector_does_not_depend_on_its_batch(encoder: Encoder, texts: list[str
 
 
 def test_the_vector_is_that_of_the_graph_by_hand(encoder: Encoder, bundle_path: Path) -> None:
-    import onnx  # noqa: PLC0415 - for this test alone
-    from onnx import numpy_helper  # noqa: PLC0415
+    import onnx
+    from onnx import numpy_helper
 
     graph = onnx.load(str(bundle_path / "onnx" / "model.onnx")).graph
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
@@ -181,8 +179,8 @@ def test_threads_that_share_an_encoder_get_the_serial_vectors(encoder: Encoder) 
 
 def test_a_model_that_gives_no_finite_vector_is_refused(bundle_copy: Path, rewrite_manifest: Make) -> None:
     model = bundle_copy / "onnx" / "model.onnx"
-    import onnx  # noqa: PLC0415 - for this test alone
-    from onnx import numpy_helper  # noqa: PLC0415
+    import onnx
+    from onnx import numpy_helper
 
     graph = onnx.load(str(model))
     head = next(tensor for tensor in graph.graph.initializer if tensor.name == "head")

@@ -69,9 +69,7 @@ def test_an_index_of_nothing_is_one(encoder: Encoder, tmp_path: Path) -> None:
 
 def test_another_encoder_is_refused_by_name(saved: Path, tmp_path: Path, make_bundle: Make) -> None:
     other = Encoder.load(make_bundle(tmp_path / "other", seed=1, name="other"))
-    with pytest.raises(
-        InputError, match=r"built by the encoder 'tiny' \(\w{12}\), expected 'other' \(\w{12}\)"
-    ):
+    with pytest.raises(InputError, match=r"built by the encoder 'tiny' \(\w{12}\), expected 'other' \(\w{12}\)"):
         Index.open(saved, other)
 
 

@@ -69,6 +69,4 @@ def test_queries_and_documents_have_their_own_prompts(tmp_path: Path, make_bundl
     assert callable(make_bundle)
     prompted = Encoder.load(make_bundle(tmp_path / "b", prompts={"query": "read ", "document": "dog "}))
     hit = RelevanceRanker(prompted).rank("cat", ["cat"])[0]
-    assert hit.score == pytest.approx(
-        float(np.dot(prompted.encode("read cat"), prompted.encode("dog cat"))), abs=1e-6
-    )
+    assert hit.score == pytest.approx(float(np.dot(prompted.encode("read cat"), prompted.encode("dog cat"))), abs=1e-6)

@@ -51,9 +51,7 @@ def test_a_long_text_gives_the_tokens_of_the_whole_text(
     assert tokens.truncated == bool(whole.overflowing)
 
 
-@pytest.mark.parametrize(
-    "unit", ["a", " ", "hello world ", ".", "中", "e\u0301", "\u0301", "\U0001f468\u200d"]
-)
+@pytest.mark.parametrize("unit", ["a", " ", "hello world ", ".", "中", "e\u0301", "\u0301", "\U0001f468\u200d"])
 def test_a_megabyte_on_one_line_is_read(tokenizer: Tokenizer, unit: str) -> None:
     tokens = tokenizer.tokenize(unit * (1_000_000 // len(unit.encode())))
     assert 2 <= len(tokens.ids) <= 32

@@ -37,6 +37,6 @@ def load_backend(bundle: "Bundle") -> Backend:
             f"{bundle.path} needs the backend {bundle.backend!r}, expected 'onnx'; upgrade edgeembed-runtime"
         )
     # Imported here so that a bundle of another backend never needs onnxruntime.
-    from edgeembed_runtime.backends.onnx import OnnxBackend  # noqa: PLC0415
+    from edgeembed_runtime.backends.onnx import OnnxBackend
 
     return OnnxBackend(bundle.path / bundle.model_file, bundle.dimension)

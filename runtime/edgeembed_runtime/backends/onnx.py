@@ -52,9 +52,7 @@ class OnnxBackend:
         try:
             vector: npt.NDArray[np.float32] = self._session.run([_OUTPUT], feeds)[0][0]
         except Exception as error:  # onnxruntime's errors have no common base
-            raise BundleError(
-                f"{self._model} cannot run: {_first_line(error)}; export the bundle again"
-            ) from error
+            raise BundleError(f"{self._model} cannot run: {_first_line(error)}; export the bundle again") from error
         return vector
 
 
@@ -84,9 +82,7 @@ def _check_graph(session: Any, model: Path, dimension: int) -> None:
         raise BundleError(f"{model} gives {', '.join(shapes)}, expected {_OUTPUT}; export the bundle again")
     shape = shapes[_OUTPUT]
     if len(shape) != 2 or (isinstance(shape[1], int) and shape[1] != dimension):
-        raise BundleError(
-            f"{model} gives shape {shape}, expected (batch, {dimension}); export the bundle again"
-        )
+        raise BundleError(f"{model} gives shape {shape}, expected (batch, {dimension}); export the bundle again")
 
 
 def _first_line(error: Exception) -> str:

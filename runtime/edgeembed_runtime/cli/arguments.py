@@ -23,9 +23,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_bundle(parser: argparse._ActionsContainer) -> None:
     """Add --bundle."""
-    parser.add_argument(
-        "--bundle", metavar="DIR", help="the bundle to use (default: the one that came with the wheel)"
-    )
+    parser.add_argument("--bundle", metavar="DIR", help="the bundle to use (default: the one that came with the wheel)")
 
 
 def add_one_bundle(parser: argparse.ArgumentParser) -> None:
@@ -40,16 +38,12 @@ def add_one_bundle(parser: argparse.ArgumentParser) -> None:
 def add_texts(parser: argparse.ArgumentParser) -> None:
     """Add FILE... and --text."""
     parser.add_argument("files", nargs="*", metavar="FILE", help="UTF-8, one text a line; - is stdin")
-    parser.add_argument(
-        "--text", action="append", default=[], metavar="TEXT", help="a text itself; may be repeated"
-    )
+    parser.add_argument("--text", action="append", default=[], metavar="TEXT", help="a text itself; may be repeated")
 
 
 def add_count(parser: argparse.ArgumentParser, default: int | None, shown: str) -> None:
     """Add -k."""
-    parser.add_argument(
-        "-k", type=int, default=default, metavar="N", help=f"how many to show (default: {shown})"
-    )
+    parser.add_argument("-k", type=int, default=default, metavar="N", help=f"how many to show (default: {shown})")
 
 
 def load_encoder(args: argparse.Namespace) -> "Encoder":
@@ -58,7 +52,7 @@ def load_encoder(args: argparse.Namespace) -> "Encoder":
     Raises:
         BundleError: If there is none.
     """
-    from edgeembed_runtime.encoder import Encoder  # noqa: PLC0415 - keeps --help free of numpy
+    from edgeembed_runtime.encoder import Encoder
 
     return Encoder() if args.bundle is None else Encoder.load(args.bundle)
 
@@ -80,9 +74,7 @@ def read_texts(args: argparse.Namespace) -> list[str]:
         InputError: If there are none, or a file cannot be read.
     """
     if not args.files and not args.text:
-        raise InputError(
-            "no texts were given; expected a FILE of one text a line, - for stdin, or --text TEXT"
-        )
+        raise InputError("no texts were given; expected a FILE of one text a line, - for stdin, or --text TEXT")
     texts: list[str] = [line for name in args.files for line in _read_lines(name)]
     if not texts and not args.text:
         raise InputError(f"{', '.join(args.files)}: no text in there, expected one a line")

@@ -18,12 +18,8 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser("encode", help="print the vector of each text")
     add_texts(parser)
     add_bundle(parser)
-    parser.add_argument(
-        "--truncate-dim", type=int, metavar="N", help="keep only the first N numbers of each vector"
-    )
-    parser.add_argument(
-        "--prompt-name", metavar="NAME", help="which of the bundle's prompts to put before each text"
-    )
+    parser.add_argument("--truncate-dim", type=int, metavar="N", help="keep only the first N numbers of each vector")
+    parser.add_argument("--prompt-name", metavar="NAME", help="which of the bundle's prompts to put before each text")
     add_json(parser)
     parser.set_defaults(run=_run)
 

@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
 def _run(args: argparse.Namespace) -> None:
     refuse_existing(Path(args.out), force=args.force)
     documents = read_texts(args)
-    from edgeembed_runtime.index import Index  # noqa: PLC0415 - keeps --help free of numpy
+    from edgeembed_runtime.index import Index
 
     encoder = load_encoder(args)
     Index.build(encoder, documents, show_progress_bar=True).save(args.out, force=args.force)

@@ -18,7 +18,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from edgeembed_runtime.index import Index  # noqa: PLC0415 - keeps --help free of numpy
+    from edgeembed_runtime.index import Index
 
     hits = Index.open(args.index, load_encoder(args)).search(args.query, args.k)
     print_hits(args.query, hits, as_json=args.json)

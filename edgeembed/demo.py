@@ -1,0 +1,126 @@
+"""The whole job on text that every machine has: the documentation of Python itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgeembed_bench import BenchReport, bench, from_bundle, from_sentence_transformer
+from edgeembed_exporters import ExportReport, Provenance, export
+from edgeembed_runtime import Encoder, Hit, Index
+
+from edgeembed.corpus import Corpus, docstrings, split_holdout
+from edgeembed.distillation import DistilReport, distil, recipe_corpus
+from edgeembed.evaluation.agreement import ranking_agreement
+from edgeembed.models import load_model, load_tokenizer, model_folder
+from edgeembed.progress import Reporter
+from edgeembed.recipe import Recipe
+from edgeembed.vocabulary import Coverage, measure_coverage
+
+QUESTIONS = (
+    "how do I read a file line by line",
+    "how can I run a function in another thread",
+    "sort a list without changing it",
+)
+
+
+_KEPT = "top-10\nkept %"
+
+
+@dataclass(frozen=True)
+class DemoText:
+    """The demo's corpus.
+
+    Attributes:
+        corpus: Sentences and how they were gathered.
+        training: Sentences to distil from.
+        heldout: Sentences that neither vocabulary nor student has seen.
+    """
+
+    corpus: Corpus
+    training: list[str]
+    heldout: list[str]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the search found.
+
+    Attributes:
+        question: What was asked.
+        hits: The best documents, each a name of Python's library and what it says of itself.
+    """
+
+    question: str
+    hits: list[Hit]
+
+
+def gather_text(recipe: Recipe, reporter: Reporter, seed: int = 0) -> DemoText:
+    """Gather the docstrings of the standard library and of the installed packages, as sentences."""
+    with reporter.step("corpus"):
+        corpus = recipe_corpus(recipe, ["pydoc:"], seed)
+    training, heldout = split_holdout(corpus.sentences, recipe.corpus.heldout, seed)
+    return DemoText(corpus, training, heldout)
+
+
+def make_student(
+    recipe: Recipe, text: DemoText, folder: Path, reporter: Reporter, *, seed: int = 0, resume: bool = False
+) -> DistilReport:
+    """Distil the demo's student into `folder/student`."""
+    return distil(
+        recipe,
+        text.training,
+        folder / "student",
+        cache=folder / "cache",
+        seed=seed,
+        resume=resume,
+        force=True,
+        reporter=reporter,
+    )
+
+
+def compare_vocabularies(recipe: Recipe, text: DemoText, student: Path) -> dict[str, Coverage]:
+    """Measure on held-out sentences what the student's vocabulary covers, and the teacher's."""
+    names = {"tailored": str(student), recipe.teacher: recipe.teacher}
+    return {label: measure_coverage(load_tokenizer(name), text.heldout) for label, name in names.items()}
+
+
+def make_bundle(recipe: Recipe, text: DemoText, student: Path, bundle: Path, reporter: Reporter) -> ExportReport:
+    """Export the student to int8 ONNX through the parity gate."""
+    with reporter.step("export"):
+        provenance = Provenance(teacher=recipe.teacher, recipe=recipe.to_dict(), licences=recipe.corpus.licences)
+        return export(
+            load_model(str(student)),
+            bundle,
+            precision="int8",
+            sentences=text.heldout,
+            provenance=provenance,
+            force=True,
+        )
+
+
+def search_documentation(
+    bundle: Path, index_folder: Path, questions: Sequence[str], reporter: Reporter, k: int = 3
+) -> list[Answer]:
+    """Index the standard library's documentation with a bundle, keep the index, and put questions to it."""
+    with reporter.step("index"):
+        documents = [
+            f"{found.name}: {found.summary}" for found in docstrings(standard_library_only=True) if found.summary
+        ]
+        index = Index.build(Encoder.load(bundle), documents)
+        index.save(index_folder, force=True)
+    return [Answer(question, index.search(question, k)) for question in questions]
+
+
+def measure_costs(recipe: Recipe, text: DemoText, bundle: Path, reporter: Reporter, *, runs: int = 500) -> BenchReport:
+    """Measure teacher and student side by side, and how much of the teacher's ranking of held-out text each keeps."""
+    teacher = load_model(recipe.teacher)
+    with reporter.step("ranking kept"):
+        wanted = teacher.encode(text.heldout, show_progress_bar=False)
+        kept = ranking_agreement(wanted, Encoder.load(bundle).encode(text.heldout))
+    with reporter.step("costs"):
+        subjects = [
+            from_sentence_transformer(teacher, model_folder(recipe.teacher), "teacher"),
+            from_bundle(bundle, "student"),
+        ]
+        report = bench(subjects, text.heldout, runs=runs)
+    return report.with_quality(_KEPT, {"teacher": 100.0, "student": kept.kept_percent})

@@ -1,0 +1,158 @@
+"""The command line as a whole: exit codes, one-line errors, nothing half-written."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from edgeembed.cli.main import main
+
+Captured = pytest.CaptureFixture[str]
+
+
+def run(arguments: Sequence[str]) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    return int(left.value.code or 0)
+
+
+def one_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    assert len(lines) == 1, text
+    assert lines[0].startswith("edgeembed: ")
+    return lines[0]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, sentences: list[str]) -> Path:
+    file = tmp_path / "corpus.txt"
+    file.write_text("\n".join(sentences) + "\n", encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def tiny(teacher_folder: Path) -> list[str]:
+    settings = {
+        "corpus.heldout": 20,
+        "vocabulary.kind": "teacher",
+        "student.layers": 1,
+        "student.token_dim": 8,
+        "student.max_seq_length": 32,
+        "head.dim": 6,
+        "stages.epochs": 1,
+        "stages.batch_size": 32,
+    }
+    return [
+        *("--teacher", str(teacher_folder)),
+        *(part for key, value in settings.items() for part in ("--set", f"{key}={value}")),
+    ]
+
+
+def test_distill_writes_a_student_and_reports_it_as_json(
+    corpus: Path, tiny: list[str], tmp_path: Path, capfd: Captured
+) -> None:
+    assert run(["distill", "--corpus", str(corpus), "--out", str(tmp_path / "s"), *tiny, "--json"]) == 0
+    captured = capfd.readouterr()
+    report = json.loads(captured.out)
+    assert report["sentences"] == 280
+    assert report["dimension"] == 6
+    assert "corpus: 300 read" in captured.err
+    assert (tmp_path / "s" / "modules.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--corpus", "missing.txt"], "missing.txt"),
+        (["--recipe", "nope", "--corpus", "CORPUS"], "no recipe called nope"),
+        (["--set", "student.layer=2", "--corpus", "CORPUS"], "did you mean layers?"),
+        (["--set", "head.dim=64", "--corpus", "CORPUS"], "the teacher's vectors have 32 dimensions"),
+        (["--set", "corpus.heldout=400", "--corpus", "CORPUS"], "400"),
+        (["--teacher", "TMP", "--corpus", "CORPUS"], "is no model"),
+        (["--seed", "x", "--corpus", "CORPUS"], "'x' is not a valid integer"),
+        ([], "Missing option '--corpus'"),
+    ],
+)
+def test_bad_input_gives_one_line_exit_code_two_and_writes_nothing(
+    corpus: Path, tiny: list[str], tmp_path: Path, capsys: Captured, arguments: list[str], message: str
+) -> None:
+    given = [argument.replace("CORPUS", str(corpus)).replace("TMP", str(tmp_path)) for argument in arguments]
+    assert run(["distill", "--out", str(tmp_path / "s"), *tiny, *given]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert message in one_line(lines[-1])
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "no usable sentence"),
+        (b"\n\n   \n", "no usable sentence"),
+        (b"x" * 1_000_000, "no usable sentence"),
+        (b"a fine first line\n\xff\xfe broken\n", "UTF-8"),
+    ],
+    ids=["empty", "blank", "one line of a megabyte", "not UTF-8"],
+)
+def test_a_corpus_without_usable_text_is_refused(
+    tiny: list[str], tmp_path: Path, capsys: Captured, content: bytes, message: str
+) -> None:
+    (tmp_path / "corpus.txt").write_bytes(content)
+    assert run(["distill", "--corpus", str(tmp_path / "corpus.txt"), "--out", str(tmp_path / "s"), *tiny]) == 2
+    assert message in one_line(capsys.readouterr().err)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.txt"]
+
+
+def test_an_existing_out_is_refused_without_force(
+    corpus: Path, tiny: list[str], tmp_path: Path, capsys: Captured
+) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "notes.txt").write_text("mine")
+    assert run(["distill", "--corpus", str(corpus), "--out", str(tmp_path / "s"), *tiny]) == 2
+    assert "--force" in one_line(capsys.readouterr().err)
+    assert (tmp_path / "s" / "notes.txt").read_text() == "mine"
+
+
+def test_a_folder_that_holds_something_else_is_not_replaced_even_with_force(
+    corpus: Path, tiny: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "notes.txt").write_text("mine")
+    assert run(["distill", "--corpus", str(corpus), "--out", str(tmp_path / "s"), *tiny, "--force"]) == 2
+    assert (tmp_path / "s" / "notes.txt").read_text() == "mine"
+
+
+def test_ctrl_c_gives_one_line_and_leaves_no_student(corpus: Path, tiny: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "edgeembed.cli.main", "distill", "--corpus", str(corpus)]
+    process = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "s"), *tiny, "--set", "stages.epochs=5000"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"},
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("initialise"):
+            break
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert errors.strip().splitlines()[-1] == "edgeembed: interrupted; nothing was left half-written"
+    assert "Traceback" not in errors
+    assert not (tmp_path / "s").exists()
+    assert not list(tmp_path.glob(".s.*"))
+
+
+def test_an_unknown_command_is_refused_in_one_line(capsys: Captured) -> None:
+    assert run(["distil"]) == 2
+    assert "No such command 'distil'" in one_line(capsys.readouterr().err)
+
+
+def test_the_version_is_told(capsys: Captured) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("edgeembed, version")

@@ -1,0 +1,62 @@
+"""The rooms, and what may stand in them."""
+
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import edgeembed_runtime
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def project(folder: str) -> dict[str, object]:
+    content: dict[str, dict[str, object]] = tomllib.loads(
+        (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
+    )
+    return content["project"]
+
+
+def test_both_distributions_have_one_version_and_the_runtime_is_pinned_to_it() -> None:
+    version = project(".")["version"]
+    assert project("runtime")["version"] == version
+    assert edgeembed_runtime.__version__ == version
+    assert f"edgeembed-runtime=={version}" in project(".")["dependencies"]  # type: ignore[operator]
+    assert metadata.version("edgeembed") == metadata.version("edgeembed-runtime") == version
+
+
+def test_the_runtime_depends_on_three_packages() -> None:
+    dependencies = [str(line) for line in project("runtime")["dependencies"]]  # type: ignore[attr-defined]
+    assert sorted(line.split(">")[0] for line in dependencies) == ["numpy", "onnxruntime", "tokenizers"]
+
+
+def test_imports_go_one_way() -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    "command", [[], *([name] for name in ("distill", "vocab", "export", "verify", "evaluate", "bench", "demo"))]
+)
+def test_help_imports_no_torch(command: list[str]) -> None:
+    script = (
+        "import sys\n"
+        "from edgeembed.cli.main import main\n"
+        "try:\n"
+        f"    main({[*command, '--help']!r})\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code, end.code\n"
+        "heavy = {'torch', 'transformers', 'onnxruntime', 'datasets', 'scipy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Usage:" in done.stdout
