@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     try:
-        code = group.main(list(arguments) if arguments is not None else None, standalone_mode=False)
+        code = group.main(arguments, prog_name="edgeembed", standalone_mode=False)
     except click.exceptions.Abort:
         _leave("interrupted; nothing was left half-written", 130)
     except click.ClickException as error:
