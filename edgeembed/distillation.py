@@ -87,6 +87,7 @@ def distil(  # what the command offers
     seed: int = 0,
     force: bool = False,
     reporter: Reporter | None = None,
+    command: str | None = None,
 ) -> DistilReport:
     """Distil a student from a teacher over unlabelled sentences.
 
@@ -99,6 +100,7 @@ def distil(  # what the command offers
         seed: Decides every draw; the same seed gives the same weights on the same machine and libraries.
         force: Whether an existing `out` is replaced.
         reporter: Hears of the steps.
+        command: What the user typed, which the student's card repeats.
 
     Returns:
         What was done, and how long each step took.
@@ -147,13 +149,20 @@ def distil(  # what the command offers
         losses=losses,
         seconds=clock.seconds,
     )
-    save_student(student, out, recipe, report, seed=seed, force=force)
+    save_student(student, out, recipe, report, seed=seed, force=force, command=command)
     shutil.rmtree(checkpoints, ignore_errors=True)
     return report
 
 
-def save_student(
-    student: SentenceTransformer, out: Path, recipe: Recipe, report: DistilReport, *, seed: int, force: bool
+def save_student(  # noqa: PLR0913  # what a student's folder tells of it
+    student: SentenceTransformer,
+    out: Path,
+    recipe: Recipe,
+    report: DistilReport,
+    *,
+    seed: int,
+    force: bool,
+    command: str | None = None,
 ) -> None:
     """Write a student's folder, the resolved recipe beside the weights.
 
@@ -165,6 +174,7 @@ def save_student(
         provenance = {
             "teacher": recipe.teacher,
             "licences": list(recipe.corpus.licences),
+            "command": command,
             "seed": seed,
             "recipe": recipe.to_dict(),
             "report": {**asdict(report), "student": out.name},

@@ -1,6 +1,8 @@
 """`edgeembed distill`: text and a teacher in, a student out."""
 
 import json
+import shlex
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -71,6 +73,7 @@ def command(  # noqa: PLR0913  # one parameter an option
         seed=seed,
         force=force,
         reporter=TerminalReporter(),
+        command=shlex.join(["edgeembed", *sys.argv[1:]]),
     )
     if as_json:
         click.echo(json.dumps(asdict(report), indent=2))

@@ -123,8 +123,12 @@ def _provenance(model: str) -> "Provenance":
         teacher=known.get("teacher"),
         recipe=known.get("recipe"),
         licences=tuple(known.get("licences", ())),
-        command=shlex.join(["edgeembed", *sys.argv[1:]]),
+        command=" && ".join(command for command in (known.get("command"), _typed()) if command),
     )
+
+
+def _typed() -> str:
+    return shlex.join(["edgeembed", *sys.argv[1:]])
 
 
 def _as_json(report: "ExportReport") -> str:

@@ -52,6 +52,8 @@ def new_folder(path: Path, *, force: bool = False, marker: str | None = None) ->
         with _body_errors(path):
             yield beside
             for file in beside.rglob("*"):
+                if file.is_file():
+                    file.chmod(0o644)  # some libraries write for the owner alone
                 _sync(file)
             beside.chmod(0o755)
             _replace(beside, path)
