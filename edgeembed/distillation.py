@@ -77,7 +77,7 @@ def recipe_corpus(recipe: Recipe, sources: Sequence[str | Path], seed: int = 0) 
     )
 
 
-def distil(  # what the command offers
+def distil(  # noqa: PLR0913  # what the command offers
     recipe: Recipe,
     sentences: Sequence[str],
     out: Path,
@@ -154,7 +154,7 @@ def distil(  # what the command offers
     return report
 
 
-def save_student(  # noqa: PLR0913  # what a student's folder tells of it
+def save_student(  # what a student's folder tells of it
     student: SentenceTransformer,
     out: Path,
     recipe: Recipe,

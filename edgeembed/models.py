@@ -101,7 +101,8 @@ def provenance(folder: Path) -> dict[str, Any]:
         folder: A model folder.
 
     Returns:
-        `teacher`, `recipe` (resolved), `licences`, `seed`, `command` and `report`, as `distil` wrote them; empty for other models.
+        `teacher`, `recipe` (resolved), `licences`, `seed`, `command` and `report`, as `distil` wrote them; empty
+        for other models.
     """
     file = folder / PROVENANCE_FILE
     if not file.is_file():
