@@ -33,9 +33,10 @@ bench: $(STAMP)
 
 $(STAMP): pyproject.toml runtime/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: call make with PYTHON=python3.11 or newer" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ./runtime --editable '.[dev]'
-	touch $(STAMP)
+	@echo "installing into $(VENV); the first time this fetches some hundred MB"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ./runtime --editable '.[dev]'
+	@touch $(STAMP)
 
 clean:
 	rm -rf $(VENV) demo

@@ -1,12 +1,13 @@
 """The whole job on text that every machine has: the documentation of Python itself."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgeembed_bench import BenchReport, bench, from_bundle, from_sentence_transformer
 from edgeembed_exporters import ExportReport, Provenance, export
-from edgeembed_runtime import Encoder, Hit, Index
+from edgeembed_runtime import Encoder, Hit, Index, TruncationWarning
 
 from edgeembed.corpus import Corpus, docstrings, split_holdout
 from edgeembed.distillation import DistilReport, distil, recipe_corpus
@@ -106,7 +107,9 @@ def search_documentation(
         documents = [
             f"{found.name}: {found.summary}" for found in docstrings(standard_library_only=True) if found.summary
         ]
-        index = Index.build(Encoder.load(bundle), documents)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TruncationWarning)  # one summary in thousands is that long
+            index = Index.build(Encoder.load(bundle), documents)
         index.save(index_folder, force=True)
     return [Answer(question, index.search(question, k)) for question in questions]
 
