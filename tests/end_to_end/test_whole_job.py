@@ -15,7 +15,7 @@ from edgeembed_runtime import Encoder
 
 def call(script: str, arguments: Sequence[str | Path], *, code: int = 0) -> Any:
     """Run a command and give its JSON; a failing one gives its last line on stderr."""
-    command = [Path(sys.executable).with_name(script), *map(str, arguments)]
+    command = [str(Path(sys.executable).with_name(script)), *map(str, arguments)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == code, done.stderr
