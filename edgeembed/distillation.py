@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.files import new_folder, refuse_existing
+from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
@@ -170,7 +171,10 @@ def save_student(  # what a student's folder tells of it
         InputError: If `out` exists and `force` is not set, or cannot be written.
     """
     with new_folder(out, force=force, marker=PROVENANCE_FILE) as folder:
-        student.cpu().save(str(folder), create_model_card=False)
+        try:
+            student.cpu().save(str(folder), create_model_card=False)
+        except SafetensorError as error:  # it reports a full disk in its own way
+            raise InputError(f"cannot write {out}: {error}; make room there or choose another place") from error
         provenance = {
             "teacher": recipe.teacher,
             "licences": list(recipe.corpus.licences),

@@ -1,5 +1,6 @@
 """Stages of a recipe, run by `SentenceTransformerTrainer`."""
 
+import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 from datasets import Dataset
+from edgeembed_runtime.errors import InputError
+from safetensors import SafetensorError
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -16,7 +19,7 @@ from sentence_transformers import (
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch import nn
 from transformers import PrinterCallback, TrainerCallback
-from transformers.trainer_utils import get_last_checkpoint
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
 
 from edgeembed.hardware import has_bf16
 from edgeembed.recipe import StageSettings
@@ -115,13 +118,26 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
     )
     trainer = _Trainer(model=student, args=arguments, train_dataset=dataset, loss=loss, callbacks=list(callbacks))
     trainer.remove_callback(PrinterCallback)  # it prints to stdout, which belongs to results
-    checkpoint = get_last_checkpoint(str(checkpoints)) if resume and checkpoints.is_dir() else None
-    with warnings.catch_warnings():
-        # torch warns of its own scheduler order when a checkpoint is loaded; nothing a user can act on.
-        warnings.simplefilter("ignore")
-        result = trainer.train(resume_from_checkpoint=checkpoint)
+    checkpoint = _last_whole_checkpoint(checkpoints) if resume else None
+    try:
+        with warnings.catch_warnings():
+            # torch warns of its own scheduler order when a checkpoint is loaded; nothing a user can act on.
+            warnings.simplefilter("ignore")
+            result = trainer.train(resume_from_checkpoint=checkpoint)
+    except (OSError, SafetensorError) as error:
+        raise InputError(
+            f"cannot write checkpoints to {checkpoints}: {error}; make room there or give another --cache"
+        ) from error
     student.eval()
     return float(result.training_loss)
+
+
+def _last_whole_checkpoint(folder: Path) -> str | None:
+    """Find the checkpoint to resume from; the trainer writes trainer_state.json last, so one without was cut short."""
+    for checkpoint in folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
+        if not (checkpoint / "trainer_state.json").is_file():
+            shutil.rmtree(checkpoint)
+    return get_last_checkpoint(str(folder)) if folder.is_dir() else None
 
 
 def _warmup_steps(count: int, stage: StageSettings) -> int:

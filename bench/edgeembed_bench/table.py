@@ -52,7 +52,7 @@ def _method(report: BenchReport) -> str:
         f"ms: median latency of {settings.runs:,} texts one by one, tokenizing included, and its quartiles "
         f"({settings.texts:,} different, {settings.mean_characters:.0f} characters on average); x base: "
         f"the latency as a multiple of {report.baseline}'s; texts/s: batches of {settings.batch_size}; "
-        f"mJ: energy a text; MB: 10^6 bytes on disk; threads: {settings.threads}; {report.machine.cpu}"
+        f"mJ: energy a text; MB: 10^6 bytes of what it runs from; threads: {settings.threads}; {report.machine.cpu}"
     )
 
 

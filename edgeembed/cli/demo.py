@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     metavar="KEY=VALUE",
     help="Change a setting of the recipe. Repeatable.",
 )
-@click.option("--seed", default=0, show_default=True, help="Decides every draw.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Decides every draw.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 def command(out: Path, recipe: str, overrides: tuple[str, ...], seed: int, as_json: bool) -> None:
     """Do the whole job on text that every machine has: Python's own documentation.

@@ -33,7 +33,7 @@ import click
     metavar="KEY=VALUE",
     help="Change a setting of the recipe. Repeatable.",
 )
-@click.option("--seed", default=0, show_default=True, help="Decides every draw.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Decides every draw.")
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(  # noqa: PLR0913  # one parameter an option
@@ -51,11 +51,12 @@ def command(  # noqa: PLR0913  # one parameter an option
     """Distil a compact student from a teacher."""
     from edgeembed_runtime.files import refuse_existing
 
-    from edgeembed.models import PROVENANCE_FILE
+    from edgeembed.models import PROVENANCE_FILE, model_folder
     from edgeembed.recipe import load_recipe
 
     settings = load_recipe(recipe, [*overrides, *([f'teacher="{teacher}"'] if teacher else [])])
     refuse_existing(out, force=force, marker=PROVENANCE_FILE)
+    model_folder(settings.teacher)  # reading a corpus can take minutes; a wrong name shows now
 
     from edgeembed.cli.progress import TerminalReporter, note
     from edgeembed.corpus import split_holdout

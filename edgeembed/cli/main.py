@@ -40,7 +40,8 @@ class _LazyGroup(click.Group):
 def group() -> None:
     """Make sentence encoders small enough for a phone, prove what they cost, and run them.
 
-    Results go to stdout, progress to stderr. Exit codes: 0 done, 1 a check or gate failed, 2 bad input.
+    Results go to stdout, progress to stderr. Exit codes: 0 done, 1 a check or gate failed, 2 bad input,
+    130 Ctrl-C, 141 the reader of stdout went away.
     """
 
 
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _leave("interrupted; nothing was left half-written", 130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        sys.exit(141)  # as shells report a closed pipe
     except OSError as error:
         _leave(f"{error.filename or 'the system'}: {error.strerror or error}", 2)
     sys.exit(code if isinstance(code, int) else 0)

@@ -149,7 +149,7 @@ def split_holdout(sentences: Sequence[str], count: int, seed: int = 0) -> tuple[
     if not 0 <= count < len(sentences):
         raise InputError(
             f"{count} of {len(sentences)} sentences cannot be held out; "
-            f"expected 0 to {max(len(sentences) - 1, 0)}: hold out fewer or give a larger corpus"
+            f"expected 0 to {max(len(sentences) - 1, 0)}: hold out fewer (corpus.heldout) or give a larger corpus"
         )
     held = set(_generator(seed).sample(range(len(sentences)), count))
     train = [text for index, text in enumerate(sentences) if index not in held]

@@ -112,7 +112,7 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 if line.strip():
                     yield _row(line, f"{file}, line {number}")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {error}; {_LAYOUT}") from error
+        raise InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; {_LAYOUT}") from error
 
 
 def _row(line: str, place: str) -> tuple[str, dict[str, Any]]:
@@ -133,7 +133,7 @@ def _judgements(file: Path) -> dict[str, set[str]]:
                 if float(row["score"]) > 0:
                     relevant.setdefault(row["query-id"], set()).add(row["corpus-id"])
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {error}; {_LAYOUT}") from error
+        raise InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; {_LAYOUT}") from error
     except (KeyError, TypeError, ValueError, csv.Error) as error:
         raise InputError(f"{file} is malformed: {error}; expected query-id, corpus-id and a numeric score") from error
     if not relevant:

@@ -110,7 +110,9 @@ def _rows(file: Path) -> list[dict[str, str]]:
             rows = list(reader)
             header = reader.fieldnames or []
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{file} cannot be read: {error}; expected UTF-8 TSV with a header") from error
+        raise InputError(
+            f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; expected UTF-8 TSV with a header"
+        ) from error
     missing = [column for column in _COLUMNS if column not in header]
     if missing:
         raise InputError(f"{file} lacks the column {missing[0]}; expected a header with {', '.join(_COLUMNS)}")

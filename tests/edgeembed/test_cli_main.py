@@ -74,6 +74,7 @@ def test_distill_writes_a_student_and_reports_it_as_json(
         (["--set", "head.dim=64", "--corpus", "CORPUS"], "the teacher's vectors have 32 dimensions"),
         (["--set", "corpus.heldout=400", "--corpus", "CORPUS"], "400"),
         (["--teacher", "TMP", "--corpus", "CORPUS"], "is no model"),
+        (["--seed", "-1", "--corpus", "CORPUS"], "-1 is not in the range"),
         (["--seed", "x", "--corpus", "CORPUS"], "'x' is not a valid integer"),
         ([], "Missing option '--corpus'"),
     ],

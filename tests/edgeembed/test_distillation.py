@@ -8,6 +8,8 @@ import pytest
 import torch
 from datasets import Dataset
 from edgeembed_runtime.errors import InputError
+from safetensors import SafetensorError
+from transformers import TrainerState
 
 from edgeembed import distillation
 from edgeembed.distillation import distil
@@ -85,6 +87,15 @@ class _InterruptedError(Exception):
     pass
 
 
+def stopping_at(step: int) -> type:
+    class _Stops(distillation._Progress):
+        def on_step_end(self, _args: object, state: TrainerState, _control: object, **_: object) -> None:
+            if state.global_step == step:
+                raise _InterruptedError
+
+    return _Stops
+
+
 def test_a_resumed_run_gives_the_weights_of_one_that_was_never_interrupted(
     recipe: Recipe, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,13 +103,8 @@ def test_a_resumed_run_gives_the_weights_of_one_that_was_never_interrupted(
     cache = tmp_path / "cache"
     distil(with_dropout, sentences, tmp_path / "whole", cache=cache)
 
-    class _Stops(distillation._Progress):
-        def on_step_end(self, _args: object, state: object, _control: object, **_: object) -> None:
-            if state.global_step == 14:  # type: ignore[attr-defined]
-                raise _InterruptedError
-
     with monkeypatch.context() as patched:
-        patched.setattr(distillation, "_Progress", _Stops)
+        patched.setattr(distillation, "_Progress", stopping_at(14))
         with pytest.raises(_InterruptedError):
             distil(with_dropout, sentences, tmp_path / "resumed", cache=cache)
     assert not (tmp_path / "resumed").exists()
@@ -181,3 +187,32 @@ def test_batches_hold_every_sentence_once_neighbours_in_length_and_a_new_order_e
 
 def test_a_stage_counts_in_whole_settings() -> None:
     assert StageSettings().objectives == {"cosine": 1.0}
+
+
+def test_a_checkpoint_that_was_cut_short_is_passed_over(
+    recipe: Recipe, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    distil(recipe, sentences, tmp_path / "whole", cache=cache)
+    with monkeypatch.context() as patched:
+        patched.setattr(distillation, "_Progress", stopping_at(14))
+        with pytest.raises(_InterruptedError):
+            distil(recipe, sentences, tmp_path / "resumed", cache=cache)
+    (stage,) = cache.glob("checkpoints/*/0")
+    (stage / "checkpoint-16").mkdir()
+    (stage / "checkpoint-16" / "compact_transformer.json").write_text("{}")
+    distil(recipe, sentences, tmp_path / "resumed", cache=cache, resume=True)
+    assert_equal(tmp_path / "whole", tmp_path / "resumed")
+
+
+def test_a_full_disk_gives_one_line_and_no_student(
+    recipe: Recipe, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer.save", full)
+    with pytest.raises(InputError, match=r"cannot write .*No space left on device"):
+        distil(recipe, sentences, tmp_path / "student")
+    assert not (tmp_path / "student").exists()
+    assert not list(tmp_path.glob(".student.*"))

@@ -253,3 +253,25 @@ def test_text_that_the_terminal_cannot_show_is_escaped(bundle: list[str]) -> Non
         encoding="utf-8",
     )
     assert process.stdout.endswith("\\u4e2d\n")
+
+
+def test_ctrl_c_during_the_import_of_a_c_extension_is_an_interrupt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted_import(_args: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("initialization failed") from None
+
+    monkeypatch.setattr("edgeembed_runtime.cli.info._run", interrupted_import)
+    assert main(["info"]) == 130
+    assert capsys.readouterr().err == "edgeembed-runtime: interrupted\n"
+
+
+def test_a_closed_stdout_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    assert main(["info"]) == 2
+    assert "stdout is closed" in capsys.readouterr().err

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import io
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -32,16 +33,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0 done, 1 a check failed, 2 bad input, 130 Ctrl-C, 141 the reader of stdout went away.
     """
+    with _noticed_interrupts() as interrupts:
+        try:
+            return _run(argv)
+        except KeyboardInterrupt:
+            return _report("interrupted", _INTERRUPTED)
+        except ImportError:
+            if interrupts:
+                return _report("interrupted", _INTERRUPTED)
+            raise
+
+
+def _run(argv: Sequence[str] | None) -> int:
     try:
         with _one_line_warnings():
             _never_fail_to_encode(sys.stdout)
             args = _parse(argv)
+            _expect_stdout()
             args.run(args)
             sys.stdout.flush()
     except EdgeEmbedError as error:
         return _report(f"error: {_one_line(str(error))}", 1 if isinstance(error, CheckError) else 2)
-    except KeyboardInterrupt:
-        return _report("interrupted", _INTERRUPTED)
     except BrokenPipeError:
         _discard_stdout()
         return _PIPE_CLOSED
@@ -80,6 +92,31 @@ def _one_line_warnings() -> Iterator[None]:
         warnings.simplefilter("always", TruncationWarning)
         warnings.showwarning = show
         yield
+
+
+def _expect_stdout() -> None:
+    if sys.stdout is None:
+        raise InputError("stdout is closed, so that the result has nowhere to go; leave it open or redirect it")
+
+
+@contextlib.contextmanager
+def _noticed_interrupts() -> Iterator[list[int]]:
+    """Give a list that every Ctrl-C is added to: a C extension turns one during its import into an ImportError."""
+    noticed: list[int] = []
+
+    def notice(number: int, _frame: object) -> None:
+        noticed.append(number)
+        raise KeyboardInterrupt
+
+    try:
+        previous = signal.signal(signal.SIGINT, notice)
+    except ValueError:  # not in the main thread, where no Ctrl-C arrives
+        yield noticed
+        return
+    try:
+        yield noticed
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def _never_fail_to_encode(stream: TextIO) -> None:
