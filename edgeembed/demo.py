@@ -63,9 +63,7 @@ def gather_text(recipe: Recipe, reporter: Reporter, seed: int = 0) -> DemoText:
     return DemoText(corpus, training, heldout)
 
 
-def make_student(
-    recipe: Recipe, text: DemoText, folder: Path, reporter: Reporter, *, seed: int = 0, resume: bool = False
-) -> DistilReport:
+def make_student(recipe: Recipe, text: DemoText, folder: Path, reporter: Reporter, *, seed: int = 0) -> DistilReport:
     """Distil the demo's student into `folder/student`."""
     return distil(
         recipe,
@@ -73,7 +71,6 @@ def make_student(
         folder / "student",
         cache=folder / "cache",
         seed=seed,
-        resume=resume,
         force=True,
         reporter=reporter,
     )

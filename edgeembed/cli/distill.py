@@ -54,7 +54,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     from edgeembed.models import PROVENANCE_FILE, model_folder
     from edgeembed.recipe import load_recipe
 
-    settings = load_recipe(recipe, [*overrides, *([f'teacher="{teacher}"'] if teacher else [])])
+    settings = load_recipe(recipe, [*overrides, *([f"teacher={json.dumps(teacher)}"] if teacher else [])])
     refuse_existing(out, force=force, marker=PROVENANCE_FILE)
     model_folder(settings.teacher)  # reading a corpus can take minutes; a wrong name shows now
 
