@@ -128,7 +128,14 @@ def test_a_folder_that_holds_something_else_is_not_replaced_even_with_force(
 
 
 def test_ctrl_c_gives_one_line_and_leaves_no_student(corpus: Path, tiny: list[str], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "edgeembed.cli.main", "distill", "--corpus", str(corpus)]
+    # A job in the background ignores Ctrl-C, and its children inherit that.
+    script = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from edgeembed.cli.main import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    command = [sys.executable, "-c", script, "distill", "--corpus", str(corpus)]
     process = subprocess.Popen(
         [*command, "--out", str(tmp_path / "s"), *tiny, "--set", "stages.epochs=5000"],
         stderr=subprocess.PIPE,
