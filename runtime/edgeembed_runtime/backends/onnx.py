@@ -62,7 +62,7 @@ def _session(model: Path, threads: int) -> Any:
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # The arena keeps what the longest text ever needed, and the pattern is planned anew for every length:
-    # without them memory is given back after a long text, at no measurable cost in latency.
+    # without them memory is given back after a long text.
     options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
     options.log_severity_level = 4  # errors reach the caller as exceptions, not stderr
