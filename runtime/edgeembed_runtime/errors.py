@@ -43,12 +43,13 @@ class MissingExtraError(EdgeEmbedError, ImportError):
 
     Args:
         package: The package that is missing.
-        extra: The extra of `edgeembed` that installs it.
+        extra: The extra that installs it.
+        distribution: The distribution whose extra that is.
 
     Attributes:
         extra: The extra to install.
     """
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed; install it with: pip install 'edgeembed[{extra}]'")
+    def __init__(self, package: str, extra: str, distribution: str = "edgeembed") -> None:
+        super().__init__(f"{package} is not installed; install it with: pip install '{distribution}[{extra}]'")
         self.extra = extra
