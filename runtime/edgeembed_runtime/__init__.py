@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from edgeembed_runtime.hits import Hit
     from edgeembed_runtime.index import Index
     from edgeembed_runtime.relevance import RelevanceRanker
+    from edgeembed_runtime.tokenization import TextInfo
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,7 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "RelevanceRanker",
+    "TextInfo",
     "TruncationWarning",
     "VerificationError",
     "__version__",
@@ -48,6 +50,7 @@ _MODULES = {
     "Hit": "hits",
     "Index": "index",
     "RelevanceRanker": "relevance",
+    "TextInfo": "tokenization",
 }
 
 

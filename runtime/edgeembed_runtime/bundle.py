@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeembed_runtime.errors import BundleError, VerificationError
+from edgeembed_runtime.files import Folder
 from edgeembed_runtime.manifest import Manifest, read_manifest
 
 _AGAIN = "copy the bundle again or export it again"
@@ -17,13 +18,13 @@ class Bundle(Manifest):
     """A manifest and the folder that it describes.
 
     Attributes:
-        path: The folder.
+        path: The folder; inside a zip file, for an application that is one, no `Path` but a `zipfile.Path`.
     """
 
-    path: Path
+    path: Folder
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, verify: bool = False) -> "Bundle":
+    def open(cls, path: str | os.PathLike[str] | Folder, *, verify: bool = False) -> "Bundle":
         """Give the bundle in a folder, its manifest checked and its files present.
 
         Args:
@@ -34,7 +35,7 @@ class Bundle(Manifest):
             BundleError: If the folder is no bundle that this version can open.
             VerificationError: If `verify` is set and a file is not the one that was exported.
         """
-        folder = Path(path)
+        folder = _folder(path)
         bundle = cls(path=folder, **vars(read_manifest(folder)))
         for file in bundle.files:
             if not (folder / file.name).is_file():
@@ -52,12 +53,37 @@ class Bundle(Manifest):
     def fingerprint(self) -> str:
         """The SHA-256, in hexadecimal, of all that decides a text's vector.
 
-        That is the model, external weights included, the tokenizer, the prompts and the length limit; not the
-        card or the scores.
+        That is the model, the tokenizer, the prompts and the length limit; not the card or the scores.
         """
-        files = {f.name: f.sha256 for f in self.files if f.name.startswith((self.model_file, "tokenizer.json"))}
+        files = {file.name: file.sha256 for file in self.files if file.name in (self.model_file, "tokenizer.json")}
         decisive = [files, self.max_seq_length, self.prompts, self.default_prompt_name]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+
+    def holds(self, name: str) -> bool:
+        """Whether the manifest lists a file of this name."""
+        return any(file.name == name for file in self.files)
+
+    def read(self, name: str) -> bytes:
+        """Give the bytes of a file that the manifest lists.
+
+        Args:
+            name: Its path within the folder, with forward slashes.
+
+        Raises:
+            BundleError: If it is missing or of another size, which is looked at before anything is read.
+            VerificationError: If its bytes are not the ones that were exported.
+        """
+        record = next(file for file in self.files if file.name == name)
+        if (difference := record.size_difference(self.path)) is not None:
+            raise BundleError(f"{self.path}: {difference}; {_AGAIN}")
+        try:
+            with (self.path / name).open("rb") as file:
+                content = bytes(file.read(record.size_bytes))
+        except OSError as error:
+            raise BundleError(f"cannot read {self.path / name}: {error.strerror}; expected a readable file") from error
+        if (difference := record.content_difference(hashlib.sha256(content).hexdigest())) is not None:
+            raise VerificationError(f"{self.path}: {difference}; {_AGAIN}")
+        return content
 
     def check_sizes(self) -> None:
         """Check that every file is present and has the size that was exported; this reads no file.
@@ -78,3 +104,11 @@ class Bundle(Manifest):
         differences = [found for file in self.files if (found := file.difference(self.path)) is not None]
         if differences:
             raise VerificationError(f"{self.path}: {'; '.join(differences)}; {_AGAIN}")
+
+
+def _folder(path: str | os.PathLike[str] | Folder) -> Folder:
+    if isinstance(path, str | os.PathLike):
+        return Path(path)
+    if isinstance(path, Folder):
+        return path
+    raise BundleError(f"{path!r} is {type(path).__name__}, expected the path of a bundle's folder")

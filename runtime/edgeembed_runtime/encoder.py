@@ -3,25 +3,28 @@
 import os
 import warnings
 from collections.abc import Collection, Iterable
-from typing import Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
-import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime.backends import load_backend
 from edgeembed_runtime.bundle import Bundle
-from edgeembed_runtime.errors import BundleError, InputError, TruncationWarning
-from edgeembed_runtime.progress import counted
+from edgeembed_runtime.errors import InputError, TruncationWarning
+from edgeembed_runtime.memory import give_back_free_memory
+from edgeembed_runtime.parallel import allowed_cores
+from edgeembed_runtime.pipeline import Pipeline
+from edgeembed_runtime.precision import PRECISIONS, Precision, quantised
+from edgeembed_runtime.prompts import prompt_for
 from edgeembed_runtime.shipped import shipped_bundle
 from edgeembed_runtime.texts import as_texts
-from edgeembed_runtime.tokenization import Tokenizer, Tokens
-from edgeembed_runtime.vectors import as_tensor, cosines, shortened
+from edgeembed_runtime.tokenization import TextInfo
+from edgeembed_runtime.vectors import as_tensor, cosines, pairwise_cosines, shortened
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 OnTruncate = Literal["warn", "error", "ignore"]
 
-# In the order in which sentence-transformers looks for them.
-_QUERY_PROMPTS = ("query",)
-_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+_ON_TRUNCATE: tuple[OnTruncate, ...] = ("warn", "error", "ignore")
 
 
 class EncodeOptions(TypedDict, total=False):
@@ -30,27 +33,35 @@ class EncodeOptions(TypedDict, total=False):
     batch_size: int
     normalize_embeddings: bool
     truncate_dim: int | None
-    precision: str | None
+    precision: Precision | None
     prompt_name: str | None
     prompt: str | None
     on_truncate: OnTruncate
     show_progress_bar: bool | None
     convert_to_numpy: bool
     convert_to_tensor: bool
+    prompt_type: str | None
+    task_metadata: object
+    hf_split: str | None
+    hf_subset: str | None
 
 
 class Encoder:
-    """Gives a text's vector. Threads may share one.
+    """Gives a text's vector. Threads may share one, and a forked process may go on using it.
 
     Args:
         bundle: The bundle to load; None, the default, stands for the encoder that ships inside the wheel.
+        threads: On how many threads many texts are encoded; None, the default, stands for as many as the process
+            has cores. One text is always encoded on one, which is the fastest.
 
     Attributes:
         similarity_fn_name: How vectors are compared, as sentence-transformers calls it.
         model_card_data: Takes the scores that sentence-transformers' evaluators report, and drops them.
 
     Raises:
+        InputError: If `threads` is below 1.
         BundleError: If the bundle cannot be loaded, or this build carries no encoder.
+        VerificationError: If the model or the tokenizer is not the one that was exported.
 
     Example:
         >>> encoder = Encoder()
@@ -60,26 +71,32 @@ class Encoder:
 
     similarity_fn_name = "cosine"
 
-    def __init__(self, bundle: Bundle | None = None) -> None:
+    def __init__(self, bundle: Bundle | None = None, *, threads: int | None = None) -> None:
+        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+            raise InputError(f"threads is {threads!r}, expected a whole number of at least 1, or None for all cores")
         self._bundle = Bundle.open(shipped_bundle()) if bundle is None else bundle
         self._bundle.check_sizes()
-        self._tokenizer = Tokenizer(self._bundle.path / "tokenizer.json", self._bundle.max_seq_length)
-        self._backend = load_backend(self._bundle)
+        self._threads = allowed_cores() if threads is None else threads
+        self._pipeline = Pipeline(self._bundle)
         self.model_card_data = _NoModelCard()
+        give_back_free_memory()
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, verify: bool = False) -> "Encoder":
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = False, threads: int | None = None) -> "Encoder":
         """Give the encoder in a bundle.
 
         Args:
             path: The bundle's folder.
-            verify: Whether to compare every file with its checksum first. Sizes are compared in any case.
+            verify: Whether to compare every file with its checksum first. The sizes of all, and the checksums of
+                the model and the tokenizer, are compared in any case.
+            threads: As for `Encoder`.
 
         Raises:
+            InputError: If `threads` is below 1.
             BundleError: If the folder is no whole bundle that this version can load.
-            VerificationError: If `verify` is set and a file is not the one that was exported.
+            VerificationError: If a file is not the one that was exported.
         """
-        return cls(Bundle.open(path, verify=verify))
+        return cls(Bundle.open(path, verify=verify), threads=threads)
 
     @property
     def bundle(self) -> Bundle:
@@ -96,41 +113,71 @@ class Encoder:
         """The most tokens of a text that are read, special ones included."""
         return self._bundle.max_seq_length
 
-    def encode(  # noqa: PLR0913 - the names are those of sentence-transformers
+    @overload
+    def encode(
+        self, texts: str | Iterable[Any], *, return_info: Literal[False] = ..., **options: "Unpack[EncodeOptions]"
+    ) -> npt.NDArray[Any]: ...
+
+    @overload
+    def encode(
+        self, texts: str, *, return_info: Literal[True], **options: "Unpack[EncodeOptions]"
+    ) -> tuple[npt.NDArray[Any], TextInfo]: ...
+
+    @overload
+    def encode(
+        self, texts: Iterable[Any], *, return_info: Literal[True], **options: "Unpack[EncodeOptions]"
+    ) -> tuple[npt.NDArray[Any], list[TextInfo]]: ...
+
+    def encode(  # noqa: PLR0913 - the names are those of sentence-transformers and mteb
         self,
-        texts: str | Iterable[str],
+        texts: str | Iterable[Any],
         *,
         batch_size: int = 32,
         normalize_embeddings: bool = True,
         truncate_dim: int | None = None,
-        precision: str | None = "float32",
+        precision: Precision | None = "float32",
         prompt_name: str | None = None,
         prompt: str | None = None,
         on_truncate: OnTruncate = "warn",
         show_progress_bar: bool | None = None,
+        return_info: bool = False,
         convert_to_numpy: bool = True,  # noqa: ARG002 - sentence-transformers' evaluators pass it
         convert_to_tensor: bool = False,
-    ) -> npt.NDArray[np.float32]:
+        prompt_type: str | None = None,
+        task_metadata: object = None,  # noqa: ARG002 - mteb passes this and the two that follow
+        hf_split: str | None = None,  # noqa: ARG002
+        hf_subset: str | None = None,  # noqa: ARG002
+    ) -> Any:
         """Give the vector of a text, or of each of many.
 
+        Many texts are shared out over `threads`, the longest first. Each is run by itself, unpadded, so that its
+        vector never depends on its neighbours.
+
         Args:
-            texts: One text, or many. The empty text is one.
-            batch_size: Is checked, and changes nothing: texts are run one by one, unpadded, so that a text's
-                vector never depends on its neighbours.
+            texts: One text, or many; or mteb's batches of texts. The empty text is one.
+            batch_size: Is checked, and changes nothing.
             normalize_embeddings: Whether vectors that `truncate_dim` cuts get unit length again; whole ones
                 have it.
             truncate_dim: Keep only that many leading numbers of a vector; None, the default, keeps all.
-            precision: "float32", of which None is another name; no other is supported.
+            precision: "float32", of which None is another name, or fewer bytes: "int8" or "uint8", a byte a number,
+                or "binary" or "ubinary", a bit a number. `edgeembed_runtime.precision.quantised` says how; other
+                than in sentence-transformers, it needs no texts to fit a range to.
             prompt_name: Which of the bundle's prompts to put before each text; None is the bundle's default.
             prompt: What to put before each text instead.
             on_truncate: What becomes of texts of more than `max_seq_length` tokens, whose ends are not read:
                 "warn" once a call, refuse with an "error", or "ignore" it.
             show_progress_bar: Whether to count on stderr, if it is a terminal, once two seconds have passed.
+            return_info: Whether to say, too, what became of each text.
             convert_to_numpy: Changes nothing: vectors are arrays unless tensors are asked for.
             convert_to_tensor: Whether to give a torch tensor; the caller must have imported torch.
+            prompt_type: "query" or "document", as mteb says it: use the bundle's prompt for these, if it has one.
+            task_metadata: What mteb is measuring; changes nothing.
+            hf_split: Likewise.
+            hf_subset: Likewise.
 
         Returns:
-            float32, (dimension,) for one text, (texts, dimension) for many.
+            (dimension,) for one text, (texts, dimension) for many, in the precision asked for. With `return_info`
+            that and a `TextInfo`, or a list of them.
 
         Raises:
             InputError: If a text is no valid text, or an option has no such value.
@@ -139,88 +186,84 @@ class Encoder:
         Warns:
             TruncationWarning: If a text is longer than the limit and `on_truncate` is "warn".
         """
-        _check_choice("precision", precision or "float32", ("float32",))
-        _check_choice("on_truncate", on_truncate, ("warn", "error", "ignore"))
+        precision = precision or "float32"
+        _check_choice("precision", precision, PRECISIONS)
+        _check_choice("on_truncate", on_truncate, _ON_TRUNCATE)
         if batch_size < 1:
             raise InputError(f"batch_size is {batch_size}, expected at least 1")
+        prefix = self._prefix(prompt, prompt_name, prompt_type)
         rows = [texts] if isinstance(texts, str) else as_texts(texts)
-        prefix = self._prefix(prompt_name, prompt)
-        vectors = self._vectors([prefix + row for row in rows], on_truncate, show_progress=bool(show_progress_bar))
+        encoded = self._pipeline.run(
+            [prefix + row for row in rows] if prefix else rows,
+            threads=self._threads,
+            refuse_long=on_truncate == "error",
+            described=return_info,
+            show_progress=bool(show_progress_bar),
+        )
+        if encoded.truncated and on_truncate == "warn":
+            message = f"{encoded.truncated} of {len(rows)} texts: only the first {self.max_seq_length} tokens were read"
+            warnings.warn(message, TruncationWarning, stacklevel=2)
+        vectors = encoded.vectors
         if truncate_dim is not None:
             vectors = shortened(vectors, truncate_dim, normalise=normalize_embeddings)
+        vectors = quantised(vectors, precision)
         result = vectors[0] if isinstance(texts, str) else vectors
-        return as_tensor(result) if convert_to_tensor else result
+        if convert_to_tensor:
+            result = as_tensor(result)
+        if not return_info:
+            return result
+        return result, encoded.infos[0] if isinstance(texts, str) else encoded.infos
 
-    def encode_query(self, texts: str | Iterable[str], **options: Unpack[EncodeOptions]) -> npt.NDArray[np.float32]:
+    def encode_query(self, texts: str | Iterable[Any], **options: "Unpack[EncodeOptions]") -> npt.NDArray[Any]:
         """Give the vectors of queries: as `encode`, with the prompt "query" if the bundle has it."""
-        return self.encode(texts, **self._with_prompt(options, _QUERY_PROMPTS))
+        return self.encode(texts, **_typed("query", options))
 
-    def encode_document(self, texts: str | Iterable[str], **options: Unpack[EncodeOptions]) -> npt.NDArray[np.float32]:
+    def encode_document(self, texts: str | Iterable[Any], **options: "Unpack[EncodeOptions]") -> npt.NDArray[Any]:
         """Give the vectors of documents: as `encode`, with the prompt "document", "passage" or "corpus"."""
-        return self.encode(texts, **self._with_prompt(options, _DOCUMENT_PROMPTS))
+        return self.encode(texts, **_typed("document", options))
 
-    def similarity(self, a: Any, b: Any) -> npt.NDArray[np.float32]:
+    def similarity(self, a: Any, b: Any, *, precision: Precision | None = None) -> Any:
         """Give the cosine of each vector with each other.
 
         Args:
             a: (n, dimension) or (dimension,), an array, or a torch tensor on the CPU.
             b: (m, dimension) or (dimension,), likewise.
+            precision: In which precision they were encoded; vectors of bytes do not show it, and need it.
 
         Returns:
             (n, m) float32; a tensor if `a` is one.
 
         Raises:
-            InputError: If these are no vectors of one dimension.
+            InputError: If these are no vectors of one dimension, or not finite.
         """
-        matrix: npt.NDArray[np.float32] = cosines(a, b)
-        return matrix
+        return cosines(a, b, precision)
 
-    def _vectors(self, texts: list[str], on_truncate: OnTruncate, *, show_progress: bool) -> npt.NDArray[np.float32]:
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        truncated = 0
-        for i, text in enumerate(counted(texts, "texts") if show_progress else texts):
-            tokens = self._tokens(text, i, refuse_long=on_truncate == "error")
-            vectors[i] = self._backend.embed(tokens.ids)
-            truncated += tokens.truncated
-        if truncated and on_truncate == "warn":
-            message = f"{truncated} of {len(texts)} texts: only the first {self.max_seq_length} tokens were read"
-            warnings.warn(message, TruncationWarning, stacklevel=3)
-        self._check_finite(vectors)
-        return vectors
+    def similarity_pairwise(self, a: Any, b: Any, *, precision: Precision | None = None) -> Any:
+        """Give the cosine of each vector with the one in its place.
 
-    def _tokens(self, text: str, position: int, *, refuse_long: bool) -> Tokens:
-        try:
-            tokens = self._tokenizer.tokenize(text)
-        except InputError as error:
-            raise InputError(f"text {position} {error}") from error
-        if refuse_long and tokens.truncated:
-            raise InputError(
-                f"text {position} is too long, expected at most {self.max_seq_length} tokens; "
-                "split it, or pass on_truncate='ignore'"
-            )
-        return tokens
+        Args:
+            a: (n, dimension) or (dimension,), an array, or a torch tensor on the CPU.
+            b: Likewise.
+            precision: As for `similarity`.
 
-    def _check_finite(self, vectors: npt.NDArray[np.float32]) -> None:
-        if not np.isfinite(vectors).all():
-            position = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-            raise BundleError(f"{self._bundle.path} gives no finite vector for text {position}; export it again")
+        Returns:
+            (n,) float32; a tensor if `a` is one.
 
-    def _prefix(self, prompt_name: str | None, prompt: str | None) -> str:
-        if prompt is not None:
-            if prompt_name is not None:
-                raise InputError("both prompt and prompt_name were given, expected one of them")
-            return prompt
-        name = self._bundle.default_prompt_name if prompt_name is None else prompt_name
-        if name is None:
-            return ""
-        _check_choice("prompt_name", name, self._bundle.prompts)
-        return self._bundle.prompts[name]
+        Raises:
+            InputError: If these are not as many vectors, of one dimension, or not finite.
+        """
+        return pairwise_cosines(a, b, precision)
 
-    def _with_prompt(self, options: EncodeOptions, names: tuple[str, ...]) -> EncodeOptions:
-        if options.get("prompt") is not None or options.get("prompt_name") is not None:
-            return options
-        name = next((name for name in names if name in self._bundle.prompts), None)
-        return {**options, "prompt_name": name}
+    def _prefix(self, prompt: str | None, prompt_name: str | None, prompt_type: str | None) -> str:
+        prompts, default = self._bundle.prompts, self._bundle.default_prompt_name
+        chosen = prompt_for(prompts, prompt=prompt, prompt_name=prompt_name, prompt_type=prompt_type)
+        if chosen is None:
+            return "" if default is None else prompts[default]
+        return chosen
+
+
+def _typed(prompt_type: str, options: EncodeOptions) -> EncodeOptions:
+    return {**options, "prompt_type": prompt_type}
 
 
 class _NoModelCard:
@@ -232,5 +275,4 @@ class _NoModelCard:
 
 def _check_choice(name: str, value: str, choices: Collection[str]) -> None:
     if value not in choices:
-        expected = f"one of {', '.join(choices)}" if choices else "None, for this bundle has none"
-        raise InputError(f"{name} is {value!r}, expected {expected}")
+        raise InputError(f"{name} is {value!r}, expected one of {', '.join(choices)}")

@@ -3,10 +3,13 @@
 import json
 import math
 from collections.abc import Callable, Collection
-from pathlib import Path
 from typing import Any
 
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.files import Folder
+
+# Far more than any of our files needs; what claims more is not read.
+_MOST_BYTES = 16 << 20
 
 
 class Fields:
@@ -29,15 +32,20 @@ class Fields:
         self._values: dict[str, Any] = values
 
     @classmethod
-    def read(cls, path: Path, error: type[InputError] = InputError) -> "Fields":
+    def read(cls, path: Folder, error: type[InputError] = InputError) -> "Fields":
         """Give the fields of the JSON file at `path`."""
         try:
-            return cls(json.loads(path.read_bytes()), str(path), error)
+            with path.open("rb") as file:
+                content = file.read(_MOST_BYTES + 1)
         except OSError as problem:
             raise error(f"cannot read {path}: {problem.strerror}; expected a readable file") from problem
+        if len(content) > _MOST_BYTES:
+            raise error(f"{path} has more than {_MOST_BYTES >> 20} MiB, expected a short JSON file; make it again")
+        try:
+            return cls(json.loads(content), str(path), error)
+        except InputError:
+            raise
         except (ValueError, RecursionError) as problem:
-            if isinstance(problem, InputError):
-                raise
             raise error(f"{path} is no valid JSON ({problem}); it may be cut short: make it again") from problem
 
     def text(self, name: str, choices: Collection[str] = ()) -> str:

@@ -1,11 +1,11 @@
 """What edgeembed.json says about a bundle, checked field by field."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from edgeembed_runtime.errors import BundleError
 from edgeembed_runtime.fields import Fields
+from edgeembed_runtime.files import Folder
 from edgeembed_runtime.records import FileRecord
 
 MANIFEST = "edgeembed.json"
@@ -89,7 +89,7 @@ class Manifest:
     files: tuple[FileRecord, ...]
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Folder) -> Manifest:
     """Give what a bundle's edgeembed.json says.
 
     Args:
@@ -109,7 +109,7 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def _check_version(fields: Fields, folder: Path) -> None:
+def _check_version(fields: Fields, folder: Folder) -> None:
     version = fields.whole("schema_version")
     if version != SCHEMA_VERSION:
         raise BundleError(

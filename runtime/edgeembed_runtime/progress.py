@@ -2,32 +2,31 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
-
-Item = TypeVar("Item")
+from collections.abc import Iterable, Iterator
 
 _WAIT_S = 2.0
 _REFRESH_S = 0.2
 
 
-def counted(items: Sequence[Item], what: str) -> Iterator[Item]:
-    """Give the items, with a counter on stderr once two seconds have passed, if stderr is a terminal.
+def counted(steps: Iterable[int], total: int, what: str) -> Iterator[int]:
+    """Give the steps, with a counter on stderr once two seconds have passed, if stderr is a terminal.
 
     Args:
-        items: What is worked on.
+        steps: How many more items are done, each time some are.
+        total: How many there are.
         what: What the items are called.
     """
     if not sys.stderr.isatty():
-        yield from items
+        yield from steps
         return
     due = time.monotonic() + _WAIT_S
-    shown = False
-    for number, item in enumerate(items):
+    shown, done = False, 0
+    for step in steps:
+        done += step
         if time.monotonic() >= due:
-            sys.stderr.write(f"\r{number:,} of {len(items):,} {what}")
+            sys.stderr.write(f"\r{done:,} of {total:,} {what}")
             sys.stderr.flush()
             shown, due = True, time.monotonic() + _REFRESH_S
-        yield item
+        yield step
     if shown:
-        sys.stderr.write(f"\r{len(items):,} of {len(items):,} {what}\n")
+        sys.stderr.write(f"\r{total:,} of {total:,} {what}\n")

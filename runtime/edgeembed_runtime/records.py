@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from edgeembed_runtime.fields import Fields
-from edgeembed_runtime.files import sha256
+from edgeembed_runtime.files import Folder, sha256, size_bytes
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -49,22 +49,22 @@ class FileRecord:
         """Give what `parse` reads."""
         return {"name": self.name, "bytes": self.size_bytes, "sha256": self.sha256}
 
-    def size_difference(self, folder: Path) -> str | None:
+    def size_difference(self, folder: Folder) -> str | None:
         """Say how the file's presence or size differs from the record, or give None if neither does."""
-        path = folder / self.name
-        if not path.is_file():
+        file = folder / self.name
+        if not file.is_file():
             return f"{self.name} is missing"
-        if (size := path.stat().st_size) != self.size_bytes:
+        if (size := size_bytes(file)) != self.size_bytes:
             return f"{self.name} has {size} bytes, expected {self.size_bytes}"
         return None
 
-    def difference(self, folder: Path) -> str | None:
+    def content_difference(self, digest: str) -> str | None:
+        """Say how the SHA-256 of the file's bytes differs from the record, or give None if it does not."""
+        return None if digest == self.sha256 else f"{self.name} has SHA-256 {digest}, expected {self.sha256}"
+
+    def difference(self, folder: Folder) -> str | None:
         """Say how the file differs from the record, its content included, or give None if it does not."""
-        if (difference := self.size_difference(folder)) is not None:
-            return difference
-        if (digest := sha256(folder / self.name)) != self.sha256:
-            return f"{self.name} has SHA-256 {digest}, expected {self.sha256}"
-        return None
+        return self.size_difference(folder) or self.content_difference(sha256(folder / self.name))
 
 
 def _stays_inside(name: str) -> bool:

@@ -1,7 +1,7 @@
 """Text to token ids, in time that a text's length cannot blow up."""
 
+import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import tokenizers
 
@@ -12,6 +12,21 @@ _CHARACTERS_PER_TOKEN = 16
 _GROWTH = 4
 
 
+@dataclass(frozen=True)
+class TextInfo:
+    """What became of a text.
+
+    Attributes:
+        tokens: How many tokens were read, special ones included.
+        truncated: Whether the end of the text was not read.
+        unknown: The pieces of the text that the vocabulary has no token for, in order.
+    """
+
+    tokens: int
+    truncated: bool
+    unknown: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """A text's tokens.
@@ -19,38 +34,43 @@ class Tokens:
     Attributes:
         ids: Token ids, special ones included; their number is the count of tokens that are read.
         truncated: Whether the end of the text is not among them.
+        encoding: What the library gave.
     """
 
     ids: list[int]
     truncated: bool
+    encoding: tokenizers.Encoding
 
 
 class Tokenizer:
     """A bundle's tokenizer: truncates, never pads.
 
     Args:
-        path: The bundle's tokenizer.json.
+        content: The bundle's tokenizer.json.
         max_seq_length: The most tokens that a text may give, special ones included.
+        where: The file's path, for messages.
 
     Raises:
         BundleError: If the file is no tokenizer, or leaves no room for a token of text.
     """
 
-    def __init__(self, path: Path, max_seq_length: int) -> None:
+    def __init__(self, content: bytes, max_seq_length: int, where: str) -> None:
         try:
-            self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+            self._tokenizer = tokenizers.Tokenizer.from_buffer(content)
         except Exception as error:  # the library raises bare Exception
             reason = str(error).splitlines()[0]
-            raise BundleError(f"{path} is no tokenizer: {reason}; export the bundle again") from error
+            raise BundleError(f"{where} is no tokenizer: {reason}; export the bundle again") from error
         special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         if max_seq_length <= special:
             raise BundleError(
-                f"{path} adds {special} special tokens, expected fewer than max_seq_length, which is "
+                f"{where} adds {special} special tokens, expected fewer than max_seq_length, which is "
                 f"{max_seq_length}; export the bundle again"
             )
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_seq_length)
         self._first_cut = max_seq_length * _CHARACTERS_PER_TOKEN
+        self._unknown_id: int | None = None
+        self._knows_unknown_id = False
 
     def tokenize(self, text: str) -> Tokens:
         """Give a text's tokens.
@@ -65,16 +85,37 @@ class Tokenizer:
         while end < len(text):
             encoding = self._encode(text[:end])
             if _is_settled(encoding):
-                return Tokens(encoding.ids, truncated=True)
+                return Tokens(encoding.ids, truncated=True, encoding=encoding)
             end *= _GROWTH
         encoding = self._encode(text)
-        return Tokens(encoding.ids, truncated=bool(encoding.overflowing))
+        return Tokens(encoding.ids, truncated=bool(encoding.overflowing), encoding=encoding)
+
+    def describe(self, text: str, tokens: Tokens) -> TextInfo:
+        """Say what became of a text.
+
+        Args:
+            text: What was tokenized.
+            tokens: What that gave.
+        """
+        unknown = self._find_unknown_id()
+        spans = zip(tokens.ids, tokens.encoding.offsets, strict=True)
+        pieces = tuple(text[start:end] for token, (start, end) in spans if token == unknown)
+        return TextInfo(len(tokens.ids), tokens.truncated, pieces)
 
     def _encode(self, text: str) -> tokenizers.Encoding:
         try:
             return self._tokenizer.encode(text)
         except TypeError as error:
             raise InputError(_surrogate(text)) from error
+
+    def _find_unknown_id(self) -> int | None:
+        """Give the id of the unknown token, None if there is none; looked for once, since few callers ask."""
+        if not self._knows_unknown_id:
+            model = json.loads(self._tokenizer.to_str())["model"]
+            token = model.get("unk_token")
+            self._unknown_id = model.get("unk_id") if token is None else self._tokenizer.token_to_id(token)
+            self._knows_unknown_id = True
+        return self._unknown_id
 
 
 def _is_settled(encoding: tokenizers.Encoding) -> bool:

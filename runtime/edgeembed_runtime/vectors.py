@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.precision import Precision, widened
 
 
 def unit(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -38,27 +39,45 @@ def shortened(rows: npt.NDArray[np.float32], dimension: int, *, normalise: bool)
     return unit(kept) if normalise else kept
 
 
-def cosines(a: Any, b: Any) -> Any:
+def cosines(a: Any, b: Any, precision: Precision | None = None) -> Any:
     """Give the cosine of each vector of `a` with each of `b`.
 
     Args:
         a: (n, dimension) or (dimension,), an array, or a torch tensor on the CPU.
         b: (m, dimension) or (dimension,), likewise.
+        precision: What they are in; None stands for float32, and is refused for vectors of bytes.
 
     Returns:
         (n, m) float32; a tensor if `a` is one. The cosine with a vector of zeros is 0.
 
     Raises:
-        InputError: If these are no vectors of one dimension.
+        InputError: If these are no finite vectors of one dimension.
     """
-    left, right = _rows(a, "a"), _rows(b, "b")
-    if left.shape[1] != right.shape[1]:
-        raise InputError(f"a has {left.shape[1]} dimensions and b {right.shape[1]}, expected as many in both")
-    matrix = unit(left) @ unit(right).T
-    return a.new_tensor(matrix) if hasattr(a, "new_tensor") else matrix
+    left, right = _two(a, b, precision)
+    return _like(a, unit(left) @ unit(right).T)
 
 
-def as_tensor(vectors: npt.NDArray[np.float32]) -> Any:
+def pairwise_cosines(a: Any, b: Any, precision: Precision | None = None) -> Any:
+    """Give the cosine of each vector of `a` with the one of `b` in its place.
+
+    Args:
+        a: (n, dimension) or (dimension,), an array, or a torch tensor on the CPU.
+        b: Likewise.
+        precision: As for `cosines`.
+
+    Returns:
+        (n,) float32; a tensor if `a` is one. The cosine with a vector of zeros is 0.
+
+    Raises:
+        InputError: If these are not as many finite vectors of one dimension.
+    """
+    left, right = _two(a, b, precision)
+    if len(left) != len(right):
+        raise InputError(f"a has {len(left)} vectors and b {len(right)}, expected as many in both")
+    return _like(a, np.einsum("ij,ij->i", unit(left), unit(right)))
+
+
+def as_tensor(vectors: npt.NDArray[Any]) -> Any:
     """Give a torch tensor over the same memory.
 
     Raises:
@@ -70,11 +89,28 @@ def as_tensor(vectors: npt.NDArray[np.float32]) -> Any:
     return torch.from_numpy(vectors)
 
 
-def _rows(vectors: Any, name: str) -> npt.NDArray[np.float32]:
+def _two(a: Any, b: Any, precision: Precision | None) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    left, right = _rows(a, "a", precision), _rows(b, "b", precision)
+    if left.shape[1] != right.shape[1]:
+        raise InputError(f"a has {left.shape[1]} dimensions and b {right.shape[1]}, expected as many in both")
+    return left, right
+
+
+def _rows(vectors: Any, name: str, precision: Precision | None) -> npt.NDArray[np.float32]:
     try:
-        rows = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
+        rows = np.atleast_2d(np.asarray(vectors))
+        rows = rows.astype(np.float32) if precision is None and rows.dtype.itemsize > 1 else rows
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{name} is no array of vectors ({error}); expected (n, dimension) numbers") from error
     if rows.ndim != 2:
         raise InputError(f"{name} has the shape {rows.shape}, expected (n, dimension) or (dimension,)")
+    if precision is None and rows.dtype != np.float32:
+        raise InputError(f"{name} is {rows.dtype}; say which precision that is, with precision='int8' for example")
+    rows = rows if precision is None else widened(rows, precision)
+    if not np.isfinite(rows).all():
+        raise InputError(f"{name} holds numbers that are not finite, expected vectors as encode gives them")
     return rows
+
+
+def _like(a: Any, result: npt.NDArray[np.float32]) -> Any:
+    return a.new_tensor(result, dtype=sys.modules["torch"].float32) if hasattr(a, "new_tensor") else result

@@ -64,7 +64,7 @@ def bundle_copy(bundle_path: Path, tmp_path: Path) -> Path:
 def shipped() -> Path:
     """Give the bundle in the wheel; skips where this build carries none."""
     try:
-        return shipped_bundle()
+        return Path(str(shipped_bundle()))
     except InputError as error:
         pytest.skip(str(error))
 

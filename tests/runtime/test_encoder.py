@@ -91,10 +91,10 @@ def test_what_is_no_text_is_named(encoder: Encoder, texts: list[str], message: s
 
 
 def test_options_of_no_such_value_are_refused(encoder: Encoder) -> None:
-    with pytest.raises(InputError, match="precision is 'int8', expected one of float32"):
-        encoder.encode("a", precision="int8")
+    with pytest.raises(InputError, match="precision is 'int4', expected one of float32, int8"):
+        encoder.encode("a", precision="int4")  # type: ignore[call-overload]
     with pytest.raises(InputError, match="on_truncate is 'cut', expected one of warn, error, ignore"):
-        encoder.encode("a", on_truncate="cut")  # type: ignore[arg-type]
+        encoder.encode("a", on_truncate="cut")  # type: ignore[call-overload]
     with pytest.raises(InputError, match="batch_size is 0"):
         encoder.encode("a", batch_size=0)
     with pytest.raises(InputError, match="prompt_name is 'query', expected None"):

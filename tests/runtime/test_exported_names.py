@@ -20,6 +20,7 @@ def test_all_is_sorted_and_exact() -> None:
         "InputError",
         "MissingExtraError",
         "RelevanceRanker",
+        "TextInfo",
         "TruncationWarning",
         "VerificationError",
         "__version__",

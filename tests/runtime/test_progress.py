@@ -15,7 +15,7 @@ class _Terminal(io.StringIO):
 def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = _Terminal()
     monkeypatch.setattr("sys.stderr", stream)
-    assert list(counted("abc", "texts")) == ["a", "b", "c"]
+    assert list(counted([2, 1], 3, "texts")) == [2, 1]
     assert stream.getvalue() == ""
 
 
@@ -24,13 +24,13 @@ def test_long_work_counts_on_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setattr(edgeembed_runtime.progress, "_WAIT_S", 0)
     monkeypatch.setattr(edgeembed_runtime.progress, "_REFRESH_S", 0)
-    assert list(counted("abc", "texts")) == ["a", "b", "c"]
-    assert stream.getvalue() == "\r0 of 3 texts\r1 of 3 texts\r2 of 3 texts\r3 of 3 texts\n"
+    assert list(counted([2, 1], 3, "texts")) == [2, 1]
+    assert stream.getvalue() == "\r2 of 3 texts\r3 of 3 texts\r3 of 3 texts\n"
 
 
 def test_long_work_shows_nothing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setattr(edgeembed_runtime.progress, "_WAIT_S", 0)
-    assert list(counted("abc", "texts")) == ["a", "b", "c"]
+    assert list(counted([2, 1], 3, "texts")) == [2, 1]
     assert stream.getvalue() == ""

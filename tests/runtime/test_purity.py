@@ -24,8 +24,13 @@ _NETWORK = {
 }
 
 
+class _WithoutTypeChecking(ast.NodeTransformer):
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        return None if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" else node
+
+
 def _imported(file: Path) -> set[str]:
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree = _WithoutTypeChecking().visit(ast.parse(file.read_text(encoding="utf-8")))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     assert not any(node.level for node in froms), f"{file} imports relatively"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 @pytest.fixture(scope="module")
 def tokenizer(bundle_path: Path) -> Tokenizer:
-    return Tokenizer(bundle_path / "tokenizer.json", 32)
+    return Tokenizer((bundle_path / "tokenizer.json").read_bytes(), 32, "tokenizer.json")
 
 
 @pytest.fixture(scope="module")

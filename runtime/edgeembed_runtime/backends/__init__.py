@@ -39,4 +39,4 @@ def load_backend(bundle: "Bundle") -> Backend:
     # Imported here so that a bundle of another backend never needs onnxruntime.
     from edgeembed_runtime.backends.onnx import OnnxBackend
 
-    return OnnxBackend(bundle.path / bundle.model_file, bundle.dimension)
+    return OnnxBackend(bundle.read(bundle.model_file), bundle.dimension, str(bundle.path / bundle.model_file))

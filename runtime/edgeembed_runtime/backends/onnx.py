@@ -1,7 +1,7 @@
 """A model in ONNX Runtime, one row at a time."""
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,19 +21,19 @@ class OnnxBackend:
     text's vector would depend on its neighbours.
 
     Args:
-        model: The ONNX file: int64 input_ids, attention_mask (batch, tokens) -> float32 sentence_embedding
+        model: The ONNX file's bytes: int64 input_ids, attention_mask (batch, tokens) -> float32 sentence_embedding
             (batch, dimension).
         dimension: The length of a vector.
-        threads: Threads within an operator; one is the fastest for one text.
+        where: The file's path, for messages.
 
     Raises:
         BundleError: If the file is no such graph.
     """
 
-    def __init__(self, model: Path, dimension: int, threads: int = 1) -> None:
-        self._model = model
-        self._session = _session(model, threads)
-        _check_graph(self._session, model, dimension)
+    def __init__(self, model: bytes, dimension: int, where: str) -> None:
+        self._where = where
+        self._session = _session(model, where)
+        _check_graph(self._session, where, dimension)
 
     def embed(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Give the vector of one text.
@@ -52,37 +52,39 @@ class OnnxBackend:
         try:
             vector: npt.NDArray[np.float32] = self._session.run([_OUTPUT], feeds)[0][0]
         except Exception as error:  # onnxruntime's errors have no common base
-            raise BundleError(f"{self._model} cannot run: {_first_line(error)}; export the bundle again") from error
+            raise BundleError(f"{self._where} cannot run: {_first_line(error)}; export the bundle again") from error
         return vector
 
 
-def _session(model: Path, threads: int) -> Any:
+def _session(model: bytes, where: str) -> Any:
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = 1  # the fastest for one text; many are run on several threads of ours
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # The arena keeps what the longest text ever needed, and the pattern is planned anew for every length:
-    # without them memory is given back after a long text.
-    options.enable_cpu_mem_arena = False
+    # The arena keeps what the longest text needed, which the limit bounds. Without it, memory swings by a quarter as
+    # the C library sees fit; with a pattern planned for every length it is higher. docs/results/runtime.md has both.
+    options.enable_cpu_mem_arena = True
     options.enable_mem_pattern = False
+    # Weights are in the model's own file: a model that asks for another one is refused.
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
     options.log_severity_level = 4  # errors reach the caller as exceptions, not stderr
     try:
-        return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common base
-        raise BundleError(f"{model} is no model: {_first_line(error)}; export the bundle again") from error
+        raise BundleError(f"{where} is no model: {_first_line(error)}; export the bundle again") from error
 
 
-def _check_graph(session: Any, model: Path, dimension: int) -> None:
+def _check_graph(session: Any, where: str, dimension: int) -> None:
     inputs = {node.name for node in session.get_inputs()}
     if inputs != _INPUTS:
         taken, expected = ", ".join(sorted(inputs)), ", ".join(sorted(_INPUTS))
-        raise BundleError(f"{model} takes {taken}, expected {expected}; export the bundle again")
+        raise BundleError(f"{where} takes {taken}, expected {expected}; export the bundle again")
     shapes = {node.name: node.shape for node in session.get_outputs()}
     if _OUTPUT not in shapes:
-        raise BundleError(f"{model} gives {', '.join(shapes)}, expected {_OUTPUT}; export the bundle again")
+        raise BundleError(f"{where} gives {', '.join(shapes)}, expected {_OUTPUT}; export the bundle again")
     shape = shapes[_OUTPUT]
     if len(shape) != 2 or (isinstance(shape[1], int) and shape[1] != dimension):
-        raise BundleError(f"{model} gives shape {shape}, expected (batch, {dimension}); export the bundle again")
+        raise BundleError(f"{where} gives shape {shape}, expected (batch, {dimension}); export the bundle again")
 
 
 def _first_line(error: Exception) -> str:

@@ -1,0 +1,112 @@
+"""Tokenizer and model, one after the other, for one text or for many."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeembed_runtime.backends import load_backend
+from edgeembed_runtime.bundle import Bundle
+from edgeembed_runtime.errors import BundleError, InputError
+from edgeembed_runtime.parallel import in_parallel
+from edgeembed_runtime.progress import counted
+from edgeembed_runtime.tokenization import TextInfo, Tokenizer, Tokens
+
+# Fewer texts are done before another thread has started.
+_TEXTS_A_STEP = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What became of some texts.
+
+    Attributes:
+        vectors: (texts, dimension) float32.
+        truncated: How many texts' ends were not read.
+        infos: What became of each text; none if nobody asked.
+    """
+
+    vectors: npt.NDArray[np.float32]
+    truncated: int
+    infos: list[TextInfo]
+
+
+class Pipeline:
+    """What turns a text into its vector. Threads may share one.
+
+    Args:
+        bundle: Where tokenizer and model come from.
+
+    Raises:
+        BundleError: If one cannot be loaded.
+        VerificationError: If one is not the one that was exported.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        where = str(bundle.path / "tokenizer.json")
+        self._tokenizer = Tokenizer(bundle.read("tokenizer.json"), bundle.max_seq_length, where)
+        self._backend = load_backend(bundle)
+
+    def run(
+        self, texts: Sequence[str], *, threads: int, refuse_long: bool, described: bool, show_progress: bool
+    ) -> Encoded:
+        """Give the vectors of texts, each run by itself, the longest first.
+
+        Args:
+            texts: The texts, prompts included.
+            threads: How many are worked on at once.
+            refuse_long: Whether a text of too many tokens is an error.
+            described: Whether to say what became of each text.
+            show_progress: Whether to count on stderr.
+
+        Raises:
+            InputError: If a text is no valid Unicode, or too long and `refuse_long` is set.
+            BundleError: If the model cannot run, or gives a vector that is not finite.
+        """
+        vectors = np.empty((len(texts), self._bundle.dimension), dtype=np.float32)
+        truncated = bytearray(len(texts))
+        infos: dict[int, TextInfo] = {}
+
+        def encode(positions: Sequence[int]) -> int:
+            for i in positions:
+                tokens = self._tokens(texts[i], i, refuse_long=refuse_long)
+                vectors[i] = self._vector(tokens, i)
+                truncated[i] = tokens.truncated
+                if described:
+                    infos[i] = self._tokenizer.describe(texts[i], tokens)
+            return len(positions)
+
+        done = in_parallel(encode, _steps(texts), threads)
+        for _ in counted(done, len(texts), "texts") if show_progress else done:
+            pass
+        return Encoded(vectors, sum(truncated), [infos[i] for i in range(len(infos))])
+
+    def _tokens(self, text: str, position: int, *, refuse_long: bool) -> Tokens:
+        try:
+            tokens = self._tokenizer.tokenize(text)
+        except InputError as error:
+            raise InputError(f"text {position} {error}") from error
+        if refuse_long and tokens.truncated:
+            raise InputError(
+                f"text {position} is too long, expected at most {self._bundle.max_seq_length} tokens; "
+                "split it, or pass on_truncate='ignore'"
+            )
+        return tokens
+
+    def _vector(self, tokens: Tokens, position: int) -> npt.NDArray[np.float32]:
+        vector = self._backend.embed(tokens.ids)
+        # One number that is finite only if all are, and far cheaper than looking at each.
+        if not math.isfinite(vector.dot(vector)):
+            raise BundleError(f"{self._bundle.path} gives no finite vector for text {position}; export it again")
+        return vector
+
+
+def _steps(texts: Sequence[str]) -> list[Sequence[int]]:
+    """Give the texts' positions in steps of work, long texts first, so that no thread is left with one at the end."""
+    positions: Sequence[int] = range(len(texts))
+    if len(texts) > _TEXTS_A_STEP:
+        positions = sorted(positions, key=lambda i: len(texts[i]), reverse=True)
+    return [positions[i : i + _TEXTS_A_STEP] for i in range(0, len(positions), _TEXTS_A_STEP)]

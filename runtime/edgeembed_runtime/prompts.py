@@ -1,0 +1,44 @@
+"""What is put before a text, chosen from the bundle's prompts."""
+
+from collections.abc import Mapping
+
+from edgeembed_runtime.errors import InputError
+
+# In the order in which sentence-transformers looks for them.
+QUERY = ("query",)
+DOCUMENT = ("document", "passage", "corpus")
+
+
+def prompt_for(
+    prompts: Mapping[str, str], *, prompt: str | None, prompt_name: str | None, prompt_type: str | None
+) -> str | None:
+    """Give what is to be put before each text, or None if nothing was asked for.
+
+    Args:
+        prompts: The bundle's, by name.
+        prompt: The text itself.
+        prompt_name: Its name.
+        prompt_type: "query" or "document", as mteb calls them: the bundle's prompt for these, if it has one.
+
+    Raises:
+        InputError: If both a prompt and a name were given, or there is none of that name.
+    """
+    if prompt is not None:
+        if prompt_name is not None:
+            raise InputError("both prompt and prompt_name were given, expected one of them")
+        return prompt
+    if prompt_name is not None:
+        if prompt_name not in prompts:
+            expected = f"one of {', '.join(prompts)}" if prompts else "None, for this bundle has none"
+            raise InputError(f"prompt_name is {prompt_name!r}, expected {expected}")
+        return prompts[prompt_name]
+    if prompt_type is None:
+        return None
+    return _of_type(prompts, str(getattr(prompt_type, "value", prompt_type)))
+
+
+def _of_type(prompts: Mapping[str, str], prompt_type: str) -> str | None:
+    for names in (QUERY, DOCUMENT):
+        if prompt_type in names:
+            return next((prompts[name] for name in names if name in prompts), None)
+    raise InputError(f"prompt_type is {prompt_type!r}, expected 'query' or 'document'")
