@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tokenizers
 from edgeembed_runtime import Encoder, InputError
+from edgeembed_runtime.safetensors import pack_tensors
 from edgeembed_runtime.shipped import shipped_bundle
 from onnx import TensorProto, helper, numpy_helper
 
@@ -34,6 +35,15 @@ _VOCABULARY = [
 def make_bundle() -> Make:
     """Give a function that writes a bundle: `make_bundle(path, seed=0, **manifest fields)`."""
     return _make_bundle
+
+
+@pytest.fixture(scope="session")
+def make_numpy_bundle() -> Make:
+    """Give a function that writes a bundle for NumPy: `make_numpy_bundle(path, seed=0, model=None, **manifest fields)`.
+
+    Its student is a bidirectional hybrid, unless `model` gives the bytes of another's tensor file.
+    """
+    return _make_numpy_bundle
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +86,30 @@ def _make_bundle(path: Path, seed: int = 0, **fields: Any) -> Path:
     (path / "README.md").write_text("# Tiny\n", encoding="utf-8")
     _write_manifest(path, **fields)
     return path
+
+
+def _make_numpy_bundle(path: Path, seed: int = 0, model: bytes | None = None, **fields: Any) -> Path:
+    path.mkdir(parents=True)
+    (path / "model.safetensors").write_bytes(_hybrid(seed) if model is None else model)
+    _tokenizer().save(str(path / "tokenizer.json"))
+    (path / "README.md").write_text("# Tiny\n", encoding="utf-8")
+    _write_manifest(path, **{"backend": "numpy", "model_file": "model.safetensors", **fields})
+    return path
+
+
+def _hybrid(seed: int) -> bytes:
+    """Give forward and backward matrices of 3 x 3 and vectors of 7 -> head."""
+    random = np.random.default_rng(seed)
+    identity = np.eye(3).ravel()
+    tensors = {
+        "cmow.forward.weight": identity + 0.3 * random.standard_normal((len(_VOCABULARY), 9)),
+        "cmow.backward.weight": identity + 0.3 * random.standard_normal((len(_VOCABULARY), 9)),
+        "cbow.weight": random.standard_normal((len(_VOCABULARY), 7)),
+        "head.weight": random.standard_normal((_DIMENSION, 25)),
+        "head.bias": random.standard_normal(_DIMENSION),
+    }
+    settings = {"format": "edgeembed-matrix", "format_version": "1", "architecture": "hybrid", "cbow_pooling": "sum"}
+    return pack_tensors({name: tensor.astype(np.float32) for name, tensor in tensors.items()}, settings)
 
 
 def _tokenizer() -> tokenizers.Tokenizer:

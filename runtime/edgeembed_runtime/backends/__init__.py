@@ -32,11 +32,16 @@ def load_backend(bundle: "Bundle") -> Backend:
     Raises:
         BundleError: If no such engine exists here, or the model cannot be loaded.
     """
-    if bundle.backend != "onnx":
-        raise BundleError(
-            f"{bundle.path} needs the backend {bundle.backend!r}, expected 'onnx'; upgrade edgeembed-runtime"
-        )
+    where = str(bundle.path / bundle.model_file)
     # Imported here so that a bundle of another backend never needs onnxruntime.
-    from edgeembed_runtime.backends.onnx import OnnxBackend
+    if bundle.backend == "onnx":
+        from edgeembed_runtime.backends.onnx import OnnxBackend
 
-    return OnnxBackend(bundle.read(bundle.model_file), bundle.dimension, str(bundle.path / bundle.model_file))
+        return OnnxBackend(bundle.read(bundle.model_file), bundle.dimension, where)
+    if bundle.backend == "numpy":
+        from edgeembed_runtime.backends.numpy import NumpyBackend
+
+        return NumpyBackend(bundle.read(bundle.model_file), bundle.dimension, where)
+    raise BundleError(
+        f"{bundle.path} needs the backend {bundle.backend!r}, expected 'onnx' or 'numpy'; upgrade edgeembed-runtime"
+    )

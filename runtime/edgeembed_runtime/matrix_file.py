@@ -1,0 +1,178 @@
+"""The file of a matrix student (CBOW, CMOW or both): which tables it holds, and how they fit together.
+
+docs/tensor-file.md describes the layout for those who write it.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeembed_runtime.errors import BundleError
+from edgeembed_runtime.safetensors import unpack_tensors
+from edgeembed_runtime.tables import Table
+
+FORMAT = "edgeembed-matrix"
+FORMAT_VERSION = "1"
+FORWARD, BACKWARD, CBOW, HEAD = "cmow.forward", "cmow.backward", "cbow", "head"
+
+_POOLINGS = ("sum", "mean")
+# A row of this width is a 256 x 256 matrix; a file that claims more would have one text fill the memory.
+_WIDEST = 2**16
+_AGAIN = "export the bundle again"
+
+Array = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class MatrixStudent:
+    """A student that multiplies the matrices of a text's tokens, or adds up their vectors, or both.
+
+    Attributes:
+        forward: The table of matrices that are multiplied in the text's order, if there is one.
+        backward: The table of those that are multiplied in the reverse order, if there is one.
+        cbow: The table of vectors that are added up, if there is one.
+        takes_mean: Whether their sum is divided by how many tokens there are.
+        head: (dimension, width of the tables together) float32, if a linear layer follows.
+        head_bias: (dimension,) float32, if something is added after that.
+    """
+
+    forward: Table | None
+    backward: Table | None
+    cbow: Table | None
+    takes_mean: bool
+    head: Array | None
+    head_bias: Array | None
+
+    @property
+    def tables(self) -> list[Table]:
+        """Those that there are, in the order in which their results make up the vector."""
+        return [table for table in (self.forward, self.backward, self.cbow) if table is not None]
+
+
+def read_student(data: bytes, dimension: int, where: str) -> MatrixStudent:
+    """Give the student in the bytes of a tensor file.
+
+    Args:
+        data: The whole file.
+        dimension: The length of a vector.
+        where: What to call the file in messages.
+
+    Raises:
+        BundleError: If these are no such bytes, or the tensors do not fit together.
+    """
+    file = unpack_tensors(data, where)
+    _check_format(file.metadata, where)
+    tensors = _Tensors(file.tensors, where)
+    forward, backward, cbow = tensors.table(FORWARD), tensors.table(BACKWARD), tensors.table(CBOW)
+    takes_mean = cbow is not None and _choice(file.metadata, "cbow_pooling", _POOLINGS, where) == "mean"
+    student = MatrixStudent(forward, backward, cbow, takes_mean, *tensors.head())
+    tensors.check_all_taken()
+    _check_tables(student, file.metadata, where)
+    _check_dimension(student, dimension, where)
+    return student
+
+
+class _Tensors:
+    """The tensors of a file, each taken once by the name that the layout gives it."""
+
+    def __init__(self, tensors: dict[str, npt.NDArray[Any]], where: str) -> None:
+        self._left = dict(tensors)
+        self._where = where
+
+    def table(self, name: str) -> Table | None:
+        if f"{name}.factors" not in self._left:
+            codes = self._take(f"{name}.weight", (None, None))
+            if codes is None:
+                return None
+            basis, width = None, codes.shape[1]
+        else:
+            codes = self._need(f"{name}.factors", (None, None))
+            basis = _widened(self._need(f"{name}.basis", (codes.shape[1], None), "float32", "float16"))
+            width = basis.shape[1]
+        bias = self._take(f"{name}.bias", (width,), "float32", "float16")
+        return Table(codes, self._scale(name, codes), basis, None if bias is None else _widened(bias))
+
+    def head(self) -> tuple[Array | None, Array | None]:
+        weight = self._take(f"{HEAD}.weight", (None, None))
+        if weight is None:
+            return None, None
+        bias = self._take(f"{HEAD}.bias", (weight.shape[0],), "float32", "float16")
+        scale = self._scale(HEAD, weight)
+        head = _widened(weight) if scale is None else _widened(weight) * scale[:, None]
+        return head, None if bias is None else _widened(bias)
+
+    def check_all_taken(self) -> None:
+        if self._left:
+            raise BundleError(
+                f"{self._where} holds a tensor {min(self._left)[:80]!r}, of which this version knows no use; "
+                f"upgrade edgeembed-runtime or {_AGAIN}"
+            )
+
+    def _scale(self, name: str, codes: npt.NDArray[Any]) -> Array | None:
+        return self._need(f"{name}.scale", (codes.shape[0],), "float32") if codes.dtype == np.int8 else None
+
+    def _need(self, name: str, shape: tuple[int | None, ...], *types: str) -> npt.NDArray[Any]:
+        tensor = self._take(name, shape, *types)
+        if tensor is None:
+            raise BundleError(f"{self._where} holds no tensor {name!r}, expected one; {_AGAIN}")
+        return tensor
+
+    def _take(self, name: str, shape: tuple[int | None, ...], *types: str) -> npt.NDArray[Any] | None:
+        tensor = self._left.pop(name, None)
+        if tensor is None:
+            return None
+        if types and tensor.dtype.name not in types:
+            raise BundleError(f"{self._where}: {name!r} is {tensor.dtype}, expected {' or '.join(types)}; {_AGAIN}")
+        fits = len(shape) == tensor.ndim and all(
+            want in (None, found) and found > 0 for want, found in zip(shape, tensor.shape, strict=True)
+        )
+        if not fits:
+            expected = ", ".join("any" if size is None else str(size) for size in shape)
+            raise BundleError(f"{self._where}: {name!r} has the shape {tensor.shape}, expected ({expected}); {_AGAIN}")
+        return tensor
+
+
+def _widened(array: npt.NDArray[Any]) -> Array:
+    return array.astype(np.float32, copy=False)
+
+
+def _check_format(metadata: dict[str, str], where: str) -> None:
+    if metadata.get("format") != FORMAT:
+        raise BundleError(f"{where} is no tensor file of a matrix student: its format is not {FORMAT!r}; {_AGAIN}")
+    if (version := metadata.get("format_version")) != FORMAT_VERSION:
+        raise BundleError(
+            f"{where} has the format version {version!r}, expected {FORMAT_VERSION!r}; upgrade edgeembed-runtime"
+        )
+
+
+def _choice(metadata: dict[str, str], name: str, choices: tuple[str, ...], where: str) -> str:
+    if (value := metadata.get(name)) not in choices:
+        raise BundleError(f"{where}: {name!r} is {value!r}, expected one of {', '.join(choices)}; {_AGAIN}")
+    return str(value)
+
+
+def _check_tables(student: MatrixStudent, metadata: dict[str, str], where: str) -> None:
+    held = {(True, False): "cmow", (False, True): "cbow", (True, True): "hybrid"}
+    architecture = _choice(metadata, "architecture", tuple(held.values()), where)
+    is_cmow = student.forward is not None or student.backward is not None
+    if held.get((is_cmow, student.cbow is not None)) != architecture:
+        raise BundleError(f"{where} is {architecture!r} but does not hold the tables of one; {_AGAIN}")
+    if len({table.vocabulary for table in student.tables}) > 1:
+        raise BundleError(f"{where} has tables for different numbers of tokens, expected one; {_AGAIN}")
+    matrices = {table.width for table in (student.forward, student.backward) if table is not None}
+    if len(matrices) > 1 or any(math.isqrt(width) ** 2 != width for width in matrices):
+        raise BundleError(f"{where} has matrices of the widths {sorted(matrices)}, expected one square; {_AGAIN}")
+    if (widest := max(table.width for table in student.tables)) > _WIDEST:
+        raise BundleError(f"{where} has rows of {widest} numbers, expected at most {_WIDEST}; {_AGAIN}")
+
+
+def _check_dimension(student: MatrixStudent, dimension: int, where: str) -> None:
+    width = sum(table.width for table in student.tables)
+    if student.head is not None and student.head.shape[1] != width:
+        raise BundleError(f"{where} has a head for {student.head.shape[1]} numbers, expected {width}; {_AGAIN}")
+    given = width if student.head is None else student.head.shape[0]
+    if given != dimension:
+        raise BundleError(f"{where} gives vectors of {given} numbers, expected {dimension}; {_AGAIN}")
