@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import InputError, TruncationWarning
+from edgeembed_runtime.evaluators import NoModelCard, mteb_model_meta
 from edgeembed_runtime.memory import give_back_free_memory
 from edgeembed_runtime.parallel import allowed_cores
 from edgeembed_runtime.pipeline import Pipeline
@@ -78,7 +79,7 @@ class Encoder:
         self._bundle.check_sizes()
         self._threads = allowed_cores() if threads is None else threads
         self._pipeline = Pipeline(self._bundle)
-        self.model_card_data = _NoModelCard()
+        self.model_card_data = NoModelCard()
         give_back_free_memory()
 
     @classmethod
@@ -112,6 +113,11 @@ class Encoder:
     def max_seq_length(self) -> int:
         """The most tokens of a text that are read, special ones included."""
         return self._bundle.max_seq_length
+
+    @property
+    def mteb_model_meta(self) -> Any:
+        """The name and revision under which mteb files the scores; None where mteb is not loaded."""
+        return mteb_model_meta(self._bundle)
 
     @overload
     def encode(
@@ -264,13 +270,6 @@ class Encoder:
 
 def _typed(prompt_type: str, options: EncodeOptions) -> EncodeOptions:
     return {**options, "prompt_type": prompt_type}
-
-
-class _NoModelCard:
-    """Where sentence-transformers' evaluators leave their scores: a bundle's card is written at export."""
-
-    def set_evaluation_metrics(self, *args: object) -> None:
-        """Drop the scores."""
 
 
 def _check_choice(name: str, value: str, choices: Collection[str]) -> None:
