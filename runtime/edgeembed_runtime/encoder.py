@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 import numpy.typing as npt
@@ -79,6 +79,8 @@ class Encoder:
         self._bundle.check_sizes()
         self._threads = allowed_cores() if threads is None else threads
         self._pipeline = Pipeline(self._bundle)
+        default = self._bundle.default_prompt_name
+        self._default_prefix = "" if default is None else self._bundle.prompts[default]
         self.model_card_data = NoModelCard()
         give_back_free_memory()
 
@@ -193,32 +195,31 @@ class Encoder:
             TruncationWarning: If a text is longer than the limit and `on_truncate` is "warn".
         """
         precision = precision or "float32"
-        _check_choice("precision", precision, PRECISIONS)
-        _check_choice("on_truncate", on_truncate, _ON_TRUNCATE)
-        if batch_size < 1:
-            raise InputError(f"batch_size is {batch_size}, expected at least 1")
+        _check_options(precision, on_truncate, batch_size)
         prefix = self._prefix(prompt, prompt_name, prompt_type)
-        rows = [texts] if isinstance(texts, str) else as_texts(texts)
-        encoded = self._pipeline.run(
-            [prefix + row for row in rows] if prefix else rows,
-            threads=self._threads,
-            refuse_long=on_truncate == "error",
-            described=return_info,
-            show_progress=bool(show_progress_bar),
-        )
-        if encoded.truncated and on_truncate == "warn":
-            message = f"{encoded.truncated} of {len(rows)} texts: only the first {self.max_seq_length} tokens were read"
+        refuse_long = on_truncate == "error"
+        if isinstance(texts, str):
+            rows = [prefix + texts]
+            result, is_truncated = self._pipeline.run_one(rows[0], refuse_long=refuse_long)
+            truncated = int(is_truncated)
+        else:
+            rows = [prefix + row for row in as_texts(texts)]
+            result, truncated = self._pipeline.run(
+                rows, threads=self._threads, refuse_long=refuse_long, show_progress=bool(show_progress_bar)
+            )
+        if truncated and on_truncate == "warn":
+            message = f"{truncated} of {len(rows)} texts: only the first {self.max_seq_length} tokens were read"
             warnings.warn(message, TruncationWarning, stacklevel=2)
-        vectors = encoded.vectors
         if truncate_dim is not None:
-            vectors = shortened(vectors, truncate_dim, normalise=normalize_embeddings)
-        vectors = quantised(vectors, precision)
-        result = vectors[0] if isinstance(texts, str) else vectors
+            result = shortened(result, truncate_dim, normalise=normalize_embeddings)
+        if precision != "float32":
+            result = quantised(result, precision)
         if convert_to_tensor:
             result = as_tensor(result)
         if not return_info:
             return result
-        return result, encoded.infos[0] if isinstance(texts, str) else encoded.infos
+        infos = [self._pipeline.describe(row) for row in rows]
+        return result, infos[0] if isinstance(texts, str) else infos
 
     def encode_query(self, texts: str | Iterable[Any], **options: "Unpack[EncodeOptions]") -> npt.NDArray[Any]:
         """Give the vectors of queries: as `encode`, with the prompt "query" if the bundle has it."""
@@ -261,17 +262,21 @@ class Encoder:
         return pairwise_cosines(a, b, precision)
 
     def _prefix(self, prompt: str | None, prompt_name: str | None, prompt_type: str | None) -> str:
-        prompts, default = self._bundle.prompts, self._bundle.default_prompt_name
+        if prompt is prompt_name is prompt_type is None:
+            return self._default_prefix
+        prompts = self._bundle.prompts
         chosen = prompt_for(prompts, prompt=prompt, prompt_name=prompt_name, prompt_type=prompt_type)
-        if chosen is None:
-            return "" if default is None else prompts[default]
-        return chosen
+        return self._default_prefix if chosen is None else chosen
 
 
 def _typed(prompt_type: str, options: EncodeOptions) -> EncodeOptions:
     return {**options, "prompt_type": prompt_type}
 
 
-def _check_choice(name: str, value: str, choices: Collection[str]) -> None:
-    if value not in choices:
-        raise InputError(f"{name} is {value!r}, expected one of {', '.join(choices)}")
+def _check_options(precision: str, on_truncate: str, batch_size: int) -> None:
+    if precision not in PRECISIONS:
+        raise InputError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
+    if on_truncate not in _ON_TRUNCATE:
+        raise InputError(f"on_truncate is {on_truncate!r}, expected one of {', '.join(_ON_TRUNCATE)}")
+    if batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}, expected at least 1")

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,21 +15,6 @@ from edgeembed_runtime.tokenization import TextInfo, Tokenizer, Tokens
 
 # Fewer texts are done before another thread has started.
 _TEXTS_A_STEP = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """What became of some texts.
-
-    Attributes:
-        vectors: (texts, dimension) float32.
-        truncated: How many texts' ends were not read.
-        infos: What became of each text; none if nobody asked.
-    """
-
-    vectors: npt.NDArray[np.float32]
-    truncated: int
-    infos: list[TextInfo]
 
 
 class Pipeline:
@@ -51,16 +35,18 @@ class Pipeline:
         self._backend = load_backend(bundle)
 
     def run(
-        self, texts: Sequence[str], *, threads: int, refuse_long: bool, described: bool, show_progress: bool
-    ) -> Encoded:
+        self, texts: Sequence[str], *, threads: int, refuse_long: bool, show_progress: bool
+    ) -> tuple[npt.NDArray[np.float32], int]:
         """Give the vectors of texts, each run by itself, the longest first.
 
         Args:
             texts: The texts, prompts included.
             threads: How many are worked on at once.
             refuse_long: Whether a text of too many tokens is an error.
-            described: Whether to say what became of each text.
             show_progress: Whether to count on stderr.
+
+        Returns:
+            (texts, dimension) float32, and how many texts' ends were not read.
 
         Raises:
             InputError: If a text is no valid Unicode, or too long and `refuse_long` is set.
@@ -68,21 +54,43 @@ class Pipeline:
         """
         vectors = np.empty((len(texts), self._bundle.dimension), dtype=np.float32)
         truncated = bytearray(len(texts))
-        infos: dict[int, TextInfo] = {}
 
         def encode(positions: Sequence[int]) -> int:
             for i in positions:
-                tokens = self._tokens(texts[i], i, refuse_long=refuse_long)
-                vectors[i] = self._vector(tokens, i)
-                truncated[i] = tokens.truncated
-                if described:
-                    infos[i] = self._tokenizer.describe(texts[i], tokens)
+                vectors[i], truncated[i] = self.run_one(texts[i], i, refuse_long=refuse_long)
             return len(positions)
 
         done = in_parallel(encode, _steps(texts), threads)
         for _ in counted(done, len(texts), "texts") if show_progress else done:
             pass
-        return Encoded(vectors, sum(truncated), [infos[i] for i in range(len(infos))])
+        return vectors, sum(truncated)
+
+    def run_one(self, text: str, position: int = 0, *, refuse_long: bool) -> tuple[npt.NDArray[np.float32], bool]:
+        """Give the vector of one text, with as little around tokenizer and model as can be.
+
+        Args:
+            text: The text, its prompt included.
+            position: Its place among others, for messages.
+            refuse_long: As for `run`.
+
+        Returns:
+            (dimension,) float32, and whether the end of the text was not read.
+
+        Raises:
+            InputError: As for `run`.
+            BundleError: Likewise.
+        """
+        tokens = self._tokens(text, position, refuse_long=refuse_long)
+        vector = self._backend.embed(tokens.ids)
+        # One number that is finite only if all are. Of the ways to see that, this takes the least time after a model
+        # has emptied the processor's caches.
+        if not math.isfinite(vector.dot(vector)):
+            raise BundleError(f"{self._bundle.path} gives no finite vector for text {position}; export it again")
+        return vector, tokens.truncated
+
+    def describe(self, text: str) -> TextInfo:
+        """Say what becomes of a text, its prompt included."""
+        return self._tokenizer.describe(text)
 
     def _tokens(self, text: str, position: int, *, refuse_long: bool) -> Tokens:
         try:
@@ -95,13 +103,6 @@ class Pipeline:
                 "split it, or pass on_truncate='ignore'"
             )
         return tokens
-
-    def _vector(self, tokens: Tokens, position: int) -> npt.NDArray[np.float32]:
-        vector = self._backend.embed(tokens.ids)
-        # One number that is finite only if all are, and far cheaper than looking at each.
-        if not math.isfinite(vector.dot(vector)):
-            raise BundleError(f"{self._bundle.path} gives no finite vector for text {position}; export it again")
-        return vector
 
 
 def _steps(texts: Sequence[str]) -> list[Sequence[int]]:

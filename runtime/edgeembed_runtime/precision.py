@@ -20,13 +20,13 @@ def quantised(vectors: npt.NDArray[np.float32], precision: Precision) -> npt.NDA
     """Give unit vectors in a precision.
 
     Args:
-        vectors: (n, dimension) float32, of at most unit length.
+        vectors: (n, dimension) or (dimension,) float32, of at most unit length.
         precision: "float32" changes nothing. "int8" gives 127 times each number, rounded; "uint8" adds 128 to that,
             as vector stores without signed bytes want it. "ubinary" gives the signs, eight a byte, the first in the
             highest bit, a positive number as 1. "binary" subtracts 128 from that.
 
     Returns:
-        (n, dimension) float32, int8 or uint8; (n, dimension / 8) int8 for "binary", uint8 for "ubinary".
+        As many rows: float32, int8 or uint8; for "binary" int8 and for "ubinary" uint8, dimension / 8 columns.
 
     Raises:
         InputError: If signs are asked for and 8 does not divide the dimension.
@@ -34,11 +34,11 @@ def quantised(vectors: npt.NDArray[np.float32], precision: Precision) -> npt.NDA
     if precision == "float32":
         return vectors
     if precision in ("binary", "ubinary"):
-        if vectors.shape[1] % 8:
+        if vectors.shape[-1] % 8:
             raise InputError(
-                f"{vectors.shape[1]} numbers do not fill whole bytes with signs; pass another truncate_dim"
+                f"{vectors.shape[-1]} numbers do not fill whole bytes with signs; pass another truncate_dim"
             )
-        bits = np.packbits(vectors > 0, axis=1)
+        bits = np.packbits(vectors > 0, axis=-1)
         return bits if precision == "ubinary" else (bits ^ _MIDDLE).view(np.int8)
     steps = np.rint(vectors * _STEPS).astype(np.int8)
     return steps if precision == "int8" else steps.view(np.uint8) ^ _MIDDLE

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import tokenizers
 
@@ -27,19 +28,16 @@ class TextInfo:
     unknown: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(NamedTuple):
     """A text's tokens.
 
     Attributes:
         ids: Token ids, special ones included; their number is the count of tokens that are read.
         truncated: Whether the end of the text is not among them.
-        encoding: What the library gave.
     """
 
     ids: list[int]
     truncated: bool
-    encoding: tokenizers.Encoding
 
 
 class Tokenizer:
@@ -81,26 +79,28 @@ class Tokenizer:
         Raises:
             InputError: If the text holds half of a surrogate pair, which no tokenizer can read.
         """
+        encoding = self._encode_beginning(text)
+        return Tokens(encoding.ids, truncated=bool(encoding.overflowing))
+
+    def describe(self, text: str) -> TextInfo:
+        """Say what becomes of a text.
+
+        Raises:
+            InputError: As `tokenize` does.
+        """
+        encoding, unknown = self._encode_beginning(text), self._find_unknown_id()
+        spans = zip(encoding.ids, encoding.offsets, strict=True)
+        pieces = tuple(text[start:end] for token, (start, end) in spans if token == unknown)
+        return TextInfo(len(encoding.ids), bool(encoding.overflowing), pieces)
+
+    def _encode_beginning(self, text: str) -> tokenizers.Encoding:
         end = self._first_cut
         while end < len(text):
             encoding = self._encode(text[:end])
             if _is_settled(encoding):
-                return Tokens(encoding.ids, truncated=True, encoding=encoding)
+                return encoding
             end *= _GROWTH
-        encoding = self._encode(text)
-        return Tokens(encoding.ids, truncated=bool(encoding.overflowing), encoding=encoding)
-
-    def describe(self, text: str, tokens: Tokens) -> TextInfo:
-        """Say what became of a text.
-
-        Args:
-            text: What was tokenized.
-            tokens: What that gave.
-        """
-        unknown = self._find_unknown_id()
-        spans = zip(tokens.ids, tokens.encoding.offsets, strict=True)
-        pieces = tuple(text[start:end] for token, (start, end) in spans if token == unknown)
-        return TextInfo(len(tokens.ids), tokens.truncated, pieces)
+        return self._encode(text)
 
     def _encode(self, text: str) -> tokenizers.Encoding:
         try:

@@ -14,9 +14,9 @@ def unit(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Give each row scaled to unit length; a row of zeros stays as it is.
 
     Args:
-        rows: (n, dimension) float32.
+        rows: (n, dimension) or (dimension,) float32.
     """
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     scaled: npt.NDArray[np.float32] = rows / np.maximum(lengths, np.finfo(np.float32).tiny)
     return scaled
 
@@ -25,17 +25,17 @@ def shortened(rows: npt.NDArray[np.float32], dimension: int, *, normalise: bool)
     """Give the leading numbers of each row, scaled to unit length again if asked for.
 
     Args:
-        rows: (n, whole dimension) float32.
+        rows: (n, whole dimension) or (whole dimension,) float32.
         dimension: How many numbers to keep.
         normalise: Whether to scale what is left to unit length.
 
     Raises:
         InputError: If `dimension` is no whole number from 1 to the whole dimension.
     """
-    whole = rows.shape[1]
+    whole = rows.shape[-1]
     if isinstance(dimension, bool) or not isinstance(dimension, int | np.integer) or not 1 <= dimension <= whole:
         raise InputError(f"truncate_dim is {dimension!r}, expected a whole number from 1 to {whole}")
-    kept = np.ascontiguousarray(rows[:, :dimension])
+    kept = np.ascontiguousarray(rows[..., :dimension])
     return unit(kept) if normalise else kept
 
 

@@ -175,7 +175,7 @@ def test_a_tokenizer_that_is_none_is_one_line(bundle_copy: Path, rewrite_manifes
     ("fields", "message"),
     [
         ({"dimension": 9}, r"expected \(batch, 9\)"),
-        ({"backend": "numpy"}, "needs the backend 'numpy'"),
+        ({"backend": "abacus"}, "needs the backend 'abacus'"),
         ({"max_seq_length": 2}, "adds 2 special tokens"),
     ],
 )

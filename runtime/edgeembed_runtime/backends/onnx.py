@@ -34,6 +34,7 @@ class OnnxBackend:
         self._where = where
         self._session = _session(model, where)
         _check_graph(self._session, where, dimension)
+        self._ones = np.ones((1, 64), dtype=np.int64)
 
     def embed(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Give the vector of one text.
@@ -48,12 +49,19 @@ class OnnxBackend:
             BundleError: If the model cannot run on these tokens.
         """
         ids = np.array([token_ids], dtype=np.int64)
-        feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        feeds = {"input_ids": ids, "attention_mask": self._mask(len(token_ids))}
         try:
             vector: npt.NDArray[np.float32] = self._session.run([_OUTPUT], feeds)[0][0]
         except Exception as error:  # onnxruntime's errors have no common base
             raise BundleError(f"{self._where} cannot run: {_first_line(error)}; export the bundle again") from error
         return vector
+
+    def _mask(self, tokens: int) -> npt.NDArray[np.int64]:
+        """Give ones, (1, tokens): the beginning of a row that is made anew only for the longest text so far."""
+        ones = self._ones
+        if tokens > ones.shape[1]:
+            ones = self._ones = np.ones((1, 2 * tokens), dtype=np.int64)
+        return ones[:, :tokens]
 
 
 def _session(model: bytes, where: str) -> Any:
