@@ -50,7 +50,9 @@ def refuse_existing(path: Path, *, force: bool, marker: str | None = None) -> No
     if not path.exists():
         return
     if not force:
-        raise InputError(f"{path} exists already; expected a new path: choose another --out or pass --force")
+        raise InputError(
+            f"{path} exists already, expected a new path; choose another, or replace it with force=True (--force)"
+        )
     if marker is not None and (not path.is_dir() or (any(path.iterdir()) and not (path / marker).is_file())):
         raise InputError(f"{path} holds no {marker}, so it is not replaced; choose another path or remove it")
 

@@ -1,8 +1,9 @@
-"""Documents and their vectors, in memory or in a folder."""
+"""Documents that can be searched, in memory or in a folder."""
 
-import json
 import os
+import threading
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,164 +11,257 @@ import numpy.typing as npt
 
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.fields import Fields
 from edgeembed_runtime.files import new_folder
-from edgeembed_runtime.hits import Hit, best_hits, check_count
-from edgeembed_runtime.records import FileRecord
+from edgeembed_runtime.finders import Finder, new_finder
+from edgeembed_runtime.given_vectors import check_encoder, document_vectors, query_vector
+from edgeembed_runtime.growing import GrowingRows
+from edgeembed_runtime.hits import Hit, best_first, check_count
+from edgeembed_runtime.index_files import INDEX_MANIFEST, IndexContent, read_index, write_index
+from edgeembed_runtime.index_settings import INDEX_PRECISIONS, Engine, EngineName, IndexPrecision
+from edgeembed_runtime.stored_vectors import StoredVectors
 from edgeembed_runtime.texts import as_texts
 
-SCHEMA_VERSION = 1
-_MANIFEST = "index.json"
-_VECTORS = "vectors.npy"
-_DOCUMENTS = "documents.jsonl"
+
+@dataclass(frozen=True)
+class _Rows:
+    """What an index holds, row by row; the list of documents may be longer than the rest."""
+
+    documents: list[str]
+    numbers: GrowingRows
+    next_number: int
+    vectors: StoredVectors
+    finder: Finder | None
 
 
 class Index:
-    """Documents that can be searched; `Index.build` and `Index.open` make one.
+    """Documents that can be searched; `Index.build` and `Index.open` make one. Threads may share one.
 
-    Args:
-        encoder: What gave the vectors, and gives those of queries.
-        documents: The texts.
-        vectors: (documents, dimension) float32, of unit length.
+    A document's number is 0 for the first that was added, 1 for the second and so on, and is never used again.
+
+    Example:
+        >>> index = Index.build(encoder, ["the cat", "open a file"], precision="int8")
+        >>> index.add(["read a file"])
+        [2]
+        >>> index.remove([0])
+        >>> [hit.index for hit in index.search("the cat", k=3)]
+        [1, 2]
     """
 
-    def __init__(self, encoder: Encoder, documents: list[str], vectors: npt.NDArray[np.float32]) -> None:
+    def __init__(self, encoder: Encoder, precision: IndexPrecision, engine: Engine, rows: _Rows) -> None:
         self._encoder = encoder
-        self._documents = documents
-        self._vectors = vectors
+        self._precision = precision
+        self._engine = engine
+        self._rows = rows
+        self._lock = threading.Lock()
+        self._refresh()
 
     @classmethod
-    def build(cls, encoder: Encoder, documents: Iterable[str], *, show_progress_bar: bool = False) -> "Index":
+    def build(
+        cls,
+        encoder: Encoder,
+        documents: Iterable[str],
+        *,
+        precision: IndexPrecision = "float32",
+        engine: EngineName | Engine = "numpy",
+        vectors: npt.ArrayLike | None = None,
+        show_progress_bar: bool = False,
+    ) -> "Index":
         """Give an index of documents.
 
         Args:
             encoder: What gives the vectors.
             documents: The texts.
+            precision: What a vector's numbers are kept as: "float32", the default, in 4 bytes; "float16" in 2;
+                "int8" in 1; "binary" in a bit, by which candidates are found, whose scores are then computed from
+                float16: on disk it takes a little more than float16, in memory a sixteenth of that once it was
+                opened from there.
+            engine: How it is searched: "numpy", the default, exactly; "faiss-flat" exactly, "faiss-ivf" and
+                "faiss-hnsw" nearly, where faiss is installed. They keep another copy of the vectors, of float32, in
+                memory. An `Engine` says it with its settings.
+            vectors: The documents' vectors, (documents, dimension), where they are known already: the texts are
+                then not encoded. They need not have unit length. A vector of zeros scores 0.
             show_progress_bar: Whether to count on stderr, if it is a terminal, once two seconds have passed.
 
         Raises:
-            InputError: If a document is no text.
+            InputError: If a document is no text, there is no such precision or engine, the engine does not search
+                that precision, or a vector is of another shape, type or not finite.
+            MissingExtraError: If the engine needs faiss, and that is not installed.
         """
-        texts = as_texts(documents, "document")
-        return cls(encoder, texts, encoder.encode_document(texts, show_progress_bar=show_progress_bar))
+        check_encoder(encoder)
+        if precision not in INDEX_PRECISIONS:
+            raise InputError(f"the precision is {precision!r}, expected one of {', '.join(INDEX_PRECISIONS)}")
+        chosen = Engine.of(engine)
+        finder = new_finder(chosen, precision, encoder.dimension)
+        texts = _as_documents(documents)
+        units = document_vectors(encoder, texts, vectors, show_progress_bar=show_progress_bar)
+        numbers = GrowingRows(np.arange(len(texts), dtype=np.int64))
+        rows = _Rows(texts, numbers, len(texts), StoredVectors.of(units, precision), finder)
+        return cls(encoder, precision, chosen, rows)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], encoder: Encoder | None = None) -> "Index":
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        encoder: Encoder | None = None,
+        *,
+        engine: EngineName | Engine | None = None,
+        verify: bool = True,
+    ) -> "Index":
         """Give the index that was saved in a folder, its vectors mapped into memory rather than read.
 
         Args:
             path: The folder.
             encoder: The encoder that built it; None, the default, stands for the one inside the wheel.
+            engine: How it is searched; None, the default, is as it was saved. Any index opens with "numpy".
+            verify: Whether to compare every file with its checksum, which reads them all once: about a second for
+                a gigabyte. Their sizes and kinds are checked in any case.
 
         Raises:
             InputError: If the folder is no index, is damaged, or was built by another encoder.
+            MissingExtraError: If the engine needs faiss, and that is not installed.
         """
-        folder = Path(path)
-        fields = _read(folder)
         own = Encoder() if encoder is None else encoder
-        _check_encoder(folder, fields.child("encoder"), own)
-        _check_files(folder, fields)
-        count = fields.whole("count")
-        vectors = _load_vectors(folder, (count, own.dimension))
-        return cls(own, _load_documents(folder, count), vectors)
+        check_encoder(own)
+        content = read_index(Path(path), own, verify=verify)
+        chosen = content.engine if engine is None else Engine.of(engine)
+        is_same = (chosen.name, chosen.nlist) == (content.engine.name, content.engine.nlist)
+        finder = new_finder(chosen, content.precision, own.dimension, content.arrays if is_same else None)
+        numbers, vectors = GrowingRows(content.numbers), StoredVectors(GrowingRows(content.vectors))
+        return cls(
+            own, content.precision, chosen, _Rows(content.documents, numbers, content.next_number, vectors, finder)
+        )
 
     def __len__(self) -> int:
         """Give the number of documents."""
-        return len(self._documents)
+        return len(self._rows.numbers)
 
-    def search(self, query: str, k: int = 10) -> list[Hit]:
+    @property
+    def dimension(self) -> int:
+        """The length of a vector."""
+        return self._rows.vectors.dimension
+
+    def add(
+        self, documents: Iterable[str], vectors: npt.ArrayLike | None = None, *, show_progress_bar: bool = False
+    ) -> list[int]:
+        """Add documents, all of them or, if something is wrong, none.
+
+        Args:
+            documents: The texts.
+            vectors: As for `build`.
+            show_progress_bar: As for `build`.
+
+        Returns:
+            The number of each, by which hits name it and `remove` takes it out.
+
+        Raises:
+            InputError: As for `build`.
+        """
+        texts = _as_documents(documents)
+        units = document_vectors(self._encoder, texts, vectors, show_progress_bar=show_progress_bar)
+        with self._lock:
+            old = self._rows
+            added = np.arange(old.next_number, old.next_number + len(texts), dtype=np.int64)
+            numbers, stored = old.numbers.followed_by(added), old.vectors.followed_by(units)
+            old.documents[len(old.numbers) :] = texts
+            self._rows = replace(old, numbers=numbers, next_number=old.next_number + len(texts), vectors=stored)
+            self._refresh()
+        return [int(number) for number in added]
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Take documents out, all of them or, if one is not there, none.
+
+        Args:
+            numbers: Their numbers, as `add` and hits give them.
+
+        Raises:
+            InputError: If a number is none of a document that is there.
+        """
+        unwanted = _as_numbers(numbers)
+        with self._lock:
+            old = self._rows
+            present = old.numbers.rows
+            if unknown := sorted(unwanted.difference(present.tolist())):
+                named = ", ".join(map(str, unknown[:5])) + (" and more" if len(unknown) > 5 else "")
+                raise InputError(f"the index has no document {named}, expected numbers of documents that are there")
+            positions = np.flatnonzero(~np.isin(present, np.array(list(unwanted), dtype=np.int64)))
+            self._rows = replace(
+                old,
+                documents=[old.documents[i] for i in positions],
+                numbers=old.numbers.kept(positions),
+                vectors=old.vectors.kept(positions),
+                finder=old.finder and old.finder.kept(positions),
+            )
+
+    def search(self, query: str | npt.ArrayLike, k: int = 10) -> list[Hit]:
         """Give the documents nearest to a query, best first; of equally near ones the earlier first.
 
         Args:
-            query: What is looked for.
+            query: What is looked for: a text, or its vector, (dimension,).
             k: How many hits to give at most.
 
         Raises:
-            InputError: If the query is no text, or `k` is below 1.
+            InputError: If the query is neither, or `k` is below 1.
         """
         check_count(k)
-        wanted = self._encoder.encode_query(as_texts([query], "query")[0])
-        return best_hits(self._vectors, wanted, self._documents, k)
+        wanted = query_vector(self._encoder, query)
+        with self._lock:
+            rows = self._rows
+            among = None if rows.finder is None or k >= len(self) else rows.finder.candidates(rows.vectors, wanted, k)
+            scores = rows.vectors.cosines(wanted, among)
+            best = best_first(scores, k)
+            positions = best if among is None else among[best]
+            found = zip(positions, rows.numbers.rows[positions], scores[best], strict=True)
+            return [Hit(int(number), float(score), rows.documents[i]) for i, number, score in found]
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the index to a folder, whole or not at all.
 
         Args:
-            path: Where the folder is to appear.
+            path: Where the folder is to appear; with `force` it may be the one that the index was opened from.
             force: Whether an index that is there may be replaced; anything else that is there never is.
 
         Raises:
             InputError: If `path` exists and may not be replaced, or cannot be written.
         """
-        with new_folder(Path(path), force=force, marker=_MANIFEST) as folder:
-            np.save(folder / _VECTORS, self._vectors, allow_pickle=False)
-            lines = (json.dumps(document, ensure_ascii=False) + "\n" for document in self._documents)
-            with (folder / _DOCUMENTS).open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(lines)
-            manifest = json.dumps(self._manifest(folder), indent=2, ensure_ascii=False)
-            (folder / _MANIFEST).write_text(manifest + "\n", encoding="utf-8")
+        with self._lock:
+            self._refresh()
+            content = self._content()
+        with new_folder(Path(path), force=force, marker=INDEX_MANIFEST) as folder:
+            write_index(folder, content, self._encoder)
 
-    def _manifest(self, folder: Path) -> dict[str, object]:
-        bundle = self._encoder.bundle
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "encoder": {"name": bundle.name, "fingerprint": bundle.fingerprint},
-            "count": len(self),
-            "dimension": bundle.dimension,
-            "files": [FileRecord.of(folder, name).to_json() for name in (_VECTORS, _DOCUMENTS)],
-        }
+    def _refresh(self) -> None:
+        if self._rows.finder is not None:
+            self._rows.finder.refresh(self._rows.vectors)
 
-
-def _read(folder: Path) -> Fields:
-    if not (folder / _MANIFEST).is_file():
-        raise InputError(f"{folder} holds no {_MANIFEST}; expected an index, as Index.save writes it")
-    fields = Fields.read(folder / _MANIFEST)
-    if (version := fields.whole("schema_version")) != SCHEMA_VERSION:
-        raise InputError(
-            f"{folder} has schema version {version}, expected {SCHEMA_VERSION}; "
-            "upgrade edgeembed-runtime or build the index again"
-        )
-    return fields
-
-
-def _check_encoder(folder: Path, built_by: Fields, encoder: Encoder) -> None:
-    built, given = built_by.text("fingerprint"), encoder.bundle.fingerprint
-    if built != given:
-        raise InputError(
-            f"{folder} was built by the encoder {built_by.text('name')!r} ({built[:12]}), expected "
-            f"{encoder.bundle.name!r} ({given[:12]}); give the one that built it, or build the index again"
+    def _content(self) -> IndexContent:
+        rows = self._rows
+        return IndexContent(
+            precision=self._precision,
+            engine=self._engine,
+            documents=rows.documents[: len(self)],
+            numbers=rows.numbers.rows,
+            next_number=rows.next_number,
+            vectors=rows.vectors.rows,
+            arrays={} if rows.finder is None else rows.finder.arrays(),
         )
 
 
-def _check_files(folder: Path, fields: Fields) -> None:
-    records = [FileRecord.parse(file) for file in fields.children("files")]
-    if sorted(record.name for record in records) != sorted((_VECTORS, _DOCUMENTS)):
-        raise fields.refuse("files", f"{_VECTORS} and {_DOCUMENTS}")
-    for record in records:
-        if (difference := record.difference(folder)) is not None:
-            raise InputError(f"{folder} is damaged: {difference}; build the index again")
+def _as_documents(documents: Iterable[str]) -> list[str]:
+    texts = as_texts(documents, "document")
+    for position, text in enumerate(texts):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            message = f"document {position} holds half of a surrogate pair, expected valid text; remove it"
+            raise InputError(message) from error
+    return texts
 
 
-def _load_vectors(folder: Path, shape: tuple[int, int]) -> npt.NDArray[np.float32]:
-    path = folder / _VECTORS
-    try:
-        # A file of no rows cannot be mapped.
-        vectors: npt.NDArray[np.float32] = np.load(path, mmap_mode="r" if shape[0] else None, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path} is no array: {error}; build the index again") from error
-    if vectors.shape != shape or vectors.dtype != np.float32:
-        given = f"{vectors.dtype} {vectors.shape}"
-        raise InputError(f"{path} is {given}, expected float32 {shape}; build the index again")
-    return vectors
-
-
-def _load_documents(folder: Path, count: int) -> list[str]:
-    path = folder / _DOCUMENTS
-    try:
-        with path.open(encoding="utf-8") as file:
-            documents = as_texts([json.loads(line) for line in file], "document")
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not one text a line: {error}; build the index again") from error
-    if len(documents) != count:
-        raise InputError(f"{path} has {len(documents)} lines, expected {count}; build the index again")
-    return documents
+def _as_numbers(numbers: Iterable[int]) -> set[int]:
+    if isinstance(numbers, str | bytes) or not isinstance(numbers, Iterable):
+        raise InputError(f"the numbers are {type(numbers).__name__}, expected a list of the numbers of documents")
+    listed = list(numbers)
+    for number in listed:
+        if isinstance(number, bool) or not isinstance(number, int | np.integer):
+            raise InputError(f"{number!r} is no number of a document, expected a whole number as hits give it")
+    return {int(number) for number in listed}

@@ -2,8 +2,12 @@
 
 from collections.abc import Iterable
 
+import numpy.typing as npt
+
 from edgeembed_runtime.encoder import Encoder
-from edgeembed_runtime.hits import Hit, best_hits, check_count
+from edgeembed_runtime.given_vectors import check_encoder, document_vectors, query_vector
+from edgeembed_runtime.hits import Hit, best_first, check_count
+from edgeembed_runtime.stored_vectors import StoredVectors
 from edgeembed_runtime.texts import as_texts
 
 
@@ -12,26 +16,41 @@ class RelevanceRanker:
 
     Args:
         encoder: What gives the vectors.
+
+    Raises:
+        InputError: If `encoder` is none.
     """
 
     def __init__(self, encoder: Encoder) -> None:
+        check_encoder(encoder)
         self._encoder = encoder
 
-    def rank(self, query: str, documents: Iterable[str], top_k: int | None = None) -> list[Hit]:
+    def rank(
+        self,
+        query: str | npt.ArrayLike,
+        documents: Iterable[str],
+        top_k: int | None = None,
+        *,
+        vectors: npt.ArrayLike | None = None,
+    ) -> list[Hit]:
         """Give the documents, best first; of equally good ones the earlier first.
 
         Args:
-            query: What is looked for.
+            query: What is looked for: a text, or its vector, (dimension,).
             documents: The texts to rank.
             top_k: How many hits to give at most; None, the default, ranks all.
+            vectors: The documents' vectors, (documents, dimension), where they are known already: the texts are
+                then not encoded. They need not have unit length. A vector of zeros scores 0.
 
         Returns:
             Hits, none if there are no documents.
 
         Raises:
-            InputError: If the query or a document is no text, or `top_k` is below 1.
+            InputError: If the query or a document is no text, a vector is of another shape, type or not finite, or
+                `top_k` is below 1.
         """
         check_count(top_k)
         texts = as_texts(documents, "document")
-        wanted = self._encoder.encode_query(as_texts([query], "query")[0])
-        return best_hits(self._encoder.encode_document(texts), wanted, texts, top_k)
+        wanted = query_vector(self._encoder, query)
+        scores = StoredVectors.of(document_vectors(self._encoder, texts, vectors), "float32").cosines(wanted)
+        return [Hit(int(i), float(scores[i]), texts[i]) for i in best_first(scores, top_k)]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import edgeembed_runtime
 
-_ALLOWED = {"edgeembed_runtime", "numpy", "onnxruntime", "tokenizers"}
+# faiss is the extra of that name.
+_ALLOWED = {"edgeembed_runtime", "faiss", "numpy", "onnxruntime", "tokenizers"}
 _NETWORK = {
     *(
         "asyncio",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.index_settings import ENGINE_NAMES
 from edgeembed_runtime.shipped import shipped_bundle
 
 if TYPE_CHECKING:
@@ -44,6 +45,15 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
 def add_count(parser: argparse.ArgumentParser, default: int | None, shown: str) -> None:
     """Add -k."""
     parser.add_argument("-k", type=int, default=default, metavar="N", help=f"how many to show (default: {shown})")
+
+
+def add_engine(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add --engine."""
+    parser.add_argument(
+        "--engine",
+        choices=ENGINE_NAMES,
+        help=f"how to search; faiss must be installed for its own (default: {default})",
+    )
 
 
 def load_encoder(args: argparse.Namespace) -> "Encoder":

@@ -2,17 +2,24 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edgeembed_runtime.cli.arguments import (
     Commands,
     add_bundle,
+    add_engine,
     add_json,
     add_texts,
     load_encoder,
     read_texts,
 )
 from edgeembed_runtime.cli.output import print_json
+from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.files import refuse_existing
+from edgeembed_runtime.index_settings import INDEX_PRECISIONS
+
+if TYPE_CHECKING:
+    from edgeembed_runtime.index import Index
 
 
 def add(commands: Commands) -> None:
@@ -20,20 +27,47 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser("index", help="make a folder of texts that can be searched")
     add_texts(parser)
     parser.add_argument("--out", required=True, metavar="INDEX", help="the folder to make")
-    parser.add_argument("--force", action="store_true", help="replace an index that is there")
+    existing = parser.add_mutually_exclusive_group()
+    existing.add_argument("--force", action="store_true", help="replace an index that is there")
+    existing.add_argument("--append", action="store_true", help="add to the index that is there")
+    parser.add_argument(
+        "--precision", choices=INDEX_PRECISIONS, help="what a number of a vector is kept as (default: float32)"
+    )
+    add_engine(parser, "numpy")
     add_bundle(parser)
     add_json(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> None:
+    index = _appended(args) if args.append else _built(args)
+    index.save(args.out, force=args.force or args.append)
+    if args.json:
+        print_json({"path": args.out, "documents": len(index), "dimension": index.dimension})
+    else:
+        print(f"{args.out}: {len(index):,} documents")
+
+
+def _built(args: argparse.Namespace) -> "Index":
     refuse_existing(Path(args.out), force=args.force)
     documents = read_texts(args)
     from edgeembed_runtime.index import Index
 
-    encoder = load_encoder(args)
-    Index.build(encoder, documents, show_progress_bar=True).save(args.out, force=args.force)
-    if args.json:
-        print_json({"path": args.out, "documents": len(documents), "dimension": encoder.dimension})
-    else:
-        print(f"{args.out}: {len(documents):,} documents")
+    return Index.build(
+        load_encoder(args),
+        documents,
+        precision=args.precision or "float32",
+        engine=args.engine or "numpy",
+        show_progress_bar=True,
+    )
+
+
+def _appended(args: argparse.Namespace) -> "Index":
+    if args.precision or args.engine:
+        raise InputError("--append keeps the precision and the engine that the index has, expected it without others")
+    documents = read_texts(args)
+    from edgeembed_runtime.index import Index
+
+    index = Index.open(args.out, load_encoder(args))
+    index.add(documents, show_progress_bar=True)
+    return index

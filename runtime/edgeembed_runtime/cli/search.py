@@ -2,7 +2,7 @@
 
 import argparse
 
-from edgeembed_runtime.cli.arguments import Commands, add_bundle, add_count, add_json, load_encoder
+from edgeembed_runtime.cli.arguments import Commands, add_bundle, add_count, add_engine, add_json, load_encoder
 from edgeembed_runtime.cli.output import print_hits
 
 
@@ -12,6 +12,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("index", metavar="INDEX", help="a folder that `index` made")
     parser.add_argument("query", metavar="QUERY", help="what is looked for")
     add_count(parser, 10, "10")
+    add_engine(parser, "the one of the index")
     add_bundle(parser)
     add_json(parser)
     parser.set_defaults(run=_run)
@@ -20,5 +21,5 @@ def add(commands: Commands) -> None:
 def _run(args: argparse.Namespace) -> None:
     from edgeembed_runtime.index import Index
 
-    hits = Index.open(args.index, load_encoder(args)).search(args.query, args.k)
+    hits = Index.open(args.index, load_encoder(args), engine=args.engine).search(args.query, args.k)
     print_hits(args.query, hits, as_json=args.json)

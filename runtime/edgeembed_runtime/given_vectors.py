@@ -1,0 +1,103 @@
+"""Vectors of queries and documents, from the encoder or from a caller who has them already."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeembed_runtime.encoder import Encoder
+from edgeembed_runtime.errors import InputError
+
+# Rows that are made doubles at a time.
+_BLOCK = 4096
+
+
+def check_encoder(encoder: object) -> None:
+    """Check that an encoder was given.
+
+    Raises:
+        InputError: If it is something else.
+    """
+    if not isinstance(encoder, Encoder):
+        raise InputError(f"the encoder is {type(encoder).__name__}, expected an Encoder; load one with Encoder.load")
+
+
+def query_vector(encoder: Encoder, query: Any) -> npt.NDArray[np.float32]:
+    """Give the vector of a query.
+
+    Args:
+        encoder: What gives it, if it was not given.
+        query: A text, or its vector: (dimension,) numbers.
+
+    Returns:
+        (dimension,) float32 of unit length; zeros stay zeros.
+
+    Raises:
+        InputError: If the query is neither.
+    """
+    vectors = encoder.encode_query([query]) if isinstance(query, str) else _given_query(query, encoder.dimension)[None]
+    unit: npt.NDArray[np.float32] = _units(vectors)[0]
+    return unit
+
+
+def document_vectors(
+    encoder: Encoder, documents: Sequence[str], vectors: Any, *, show_progress_bar: bool = False
+) -> npt.NDArray[np.float32]:
+    """Give the vectors of documents.
+
+    Args:
+        encoder: What gives them, if they were not given.
+        documents: The texts.
+        vectors: (documents, dimension) numbers of any length, which are then not computed; or None.
+        show_progress_bar: Whether to count on stderr while texts are encoded.
+
+    Returns:
+        (documents, dimension) float32, of unit length; zeros stay zeros.
+
+    Raises:
+        InputError: If `vectors` has another shape or type, or holds what is not finite.
+    """
+    if vectors is None:
+        return _units(encoder.encode_document(documents, show_progress_bar=show_progress_bar))
+    shape = (len(documents), encoder.dimension)
+    rows = _numbers(vectors, f"the vectors are {type(vectors).__name__}, expected numbers of the shape {shape}")
+    if rows.size == 0 and not documents:
+        return np.empty(shape, dtype=np.float32)
+    if rows.shape != shape:
+        raise InputError(f"the vectors have the shape {rows.shape}, expected {shape}: one vector a document")
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise InputError(f"vector {int(np.argmin(finite))} is not finite, expected numbers only; encode it again")
+    return _units(rows)
+
+
+def _given_query(query: Any, dimension: int) -> npt.NDArray[np.float32]:
+    expected = f"a text, or its vector of {dimension} finite numbers"
+    vector = _numbers(query, f"the query is {type(query).__name__}, expected {expected}")
+    if vector.shape != (dimension,):
+        raise InputError(f"the query has the shape {vector.shape}, expected {expected}")
+    if not np.isfinite(vector).all():
+        raise InputError(f"the query holds numbers that are not finite, expected {expected}")
+    return vector
+
+
+def _numbers(given: Any, message: str) -> npt.NDArray[Any]:
+    try:
+        numbers = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{message} ({error})") from error
+    if numbers.dtype.kind not in "fi":
+        raise InputError(f"{message}, float32 for example" if numbers.ndim else message)
+    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused as that
+        rows: npt.NDArray[np.float32] = numbers.astype(np.float32, copy=False)
+    return rows
+
+
+def _units(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    units = np.empty_like(rows)
+    for start in range(0, len(rows), _BLOCK):
+        wide = rows[start : start + _BLOCK].astype(np.float64)  # in which no square overflows or vanishes
+        lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+        units[start : start + _BLOCK] = wide / np.where(lengths > 0, lengths, 1)[:, None]
+    return units
