@@ -115,6 +115,16 @@ def test_long_texts_are_refused_or_passed_over_if_asked(encoder: Encoder) -> Non
         assert encoder.encode([_LONG], on_truncate="ignore").shape == (1, 8)
 
 
+def test_what_became_of_a_text_is_told_if_asked(encoder: Encoder) -> None:
+    vector, info = encoder.encode("The cat 中 reads ☃!", return_info=True)
+    assert vector.shape == (8,)
+    assert (info.tokens, info.truncated, info.unknown) == (9, False, ("中", "☃"))
+    vectors, infos = encoder.encode(["the cat", _LONG], return_info=True, on_truncate="ignore")
+    assert vectors.shape == (2, 8)
+    assert [(info.tokens, info.truncated, info.unknown) for info in infos] == [(4, False, ()), (32, True, ())]
+    assert encoder.encode([], return_info=True)[1] == []
+
+
 def test_prompts_come_from_the_bundle(tmp_path: Path, make_bundle: Make) -> None:
     prompts = {"query": "read ", "passage": "file ", "other": "open "}
     encoder = Encoder.load(make_bundle(tmp_path / "b", prompts=prompts, default_prompt_name="other"))
@@ -129,6 +139,23 @@ def test_prompts_come_from_the_bundle(tmp_path: Path, make_bundle: Make) -> None
         encoder.encode("cat", prompt_name="title")
     with pytest.raises(InputError, match="both prompt and prompt_name"):
         encoder.encode("cat", prompt_name="query", prompt="x")
+
+
+def test_prompts_follow_what_mteb_calls_them(tmp_path: Path, make_bundle: Make) -> None:
+    encoder = Encoder.load(make_bundle(tmp_path / "b", prompts={"query": "read ", "corpus": "file "}))
+    plain = Encoder.load(make_bundle(tmp_path / "plain"))
+    assert np.array_equal(encoder.encode("cat", prompt_type="query"), plain.encode("read cat"))
+    assert np.array_equal(encoder.encode("cat", prompt_type="document"), plain.encode("file cat"))
+    assert np.array_equal(plain.encode("cat", prompt_type="document"), plain.encode("cat"))
+    with pytest.raises(InputError, match="prompt_type is 'title', expected 'query' or 'document'"):
+        encoder.encode("cat", prompt_type="title")
+
+
+def test_batches_of_texts_are_one_list_of_texts(encoder: Encoder) -> None:
+    batches = [{"text": ["the cat", "a dog"], "id": [1, 2]}, {"text": ["read"]}]
+    assert np.array_equal(encoder.encode(batches), encoder.encode(["the cat", "a dog", "read"]))
+    with pytest.raises(InputError, match="text 0 is dict"):
+        encoder.encode([{"title": ["the cat"]}])
 
 
 def test_without_prompts_queries_and_documents_are_plain_texts(encoder: Encoder) -> None:
@@ -189,6 +216,29 @@ def test_a_model_that_gives_no_finite_vector_is_refused(bundle_copy: Path, rewri
     rewrite_manifest(bundle_copy)
     with pytest.raises(BundleError, match="gives no finite vector for text 0"):
         Encoder.load(bundle_copy).encode(["cat"])
+
+
+def test_a_path_that_is_none_is_refused() -> None:
+    with pytest.raises(BundleError, match="5 is int, expected the path of a bundle's folder"):
+        Encoder.load(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("location", ["weights.bin", "../weights.bin", "/etc/hostname"])
+def test_weights_outside_the_model_are_refused(bundle_copy: Path, rewrite_manifest: Make, location: str) -> None:
+    import onnx
+
+    path = bundle_copy / "onnx" / "model.onnx"
+    model = onnx.load(str(path))
+    table = next(tensor for tensor in model.graph.initializer if tensor.name == "table")
+    (bundle_copy / "onnx" / "weights.bin").write_bytes(table.raw_data)
+    (bundle_copy / "weights.bin").write_bytes(table.raw_data)
+    table.ClearField("raw_data")
+    table.data_location = onnx.TensorProto.EXTERNAL
+    table.external_data.add(key="location", value=location)
+    path.write_bytes(model.SerializeToString())
+    rewrite_manifest(bundle_copy)
+    with pytest.raises(BundleError, match=r"is no model: .*External data"):
+        Encoder.load(bundle_copy)
 
 
 def test_a_tokenizer_of_another_model_is_refused_when_run(bundle_copy: Path, rewrite_manifest: Make) -> None:

@@ -1,0 +1,96 @@
+"""Many texts on many threads: the order, the cores, the errors."""
+
+import os
+import threading
+from pathlib import Path
+
+import edgeembed_runtime.parallel
+import numpy as np
+import pytest
+from edgeembed_runtime import Encoder, InputError
+from edgeembed_runtime.parallel import allowed_cores, in_parallel
+
+_TEXTS = [f"{'cat ' * (i % 9)}dog {i}" for i in range(300)]
+
+
+def test_results_come_in_the_order_of_the_items() -> None:
+    assert list(in_parallel(lambda i: i * i, range(100), threads=4)) == [i * i for i in range(100)]
+
+
+def test_items_are_worked_on_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=60)
+    assert len(list(in_parallel(lambda _: both.wait(), range(2), threads=2))) == 2
+
+
+def test_an_error_drops_what_has_not_begun() -> None:
+    begun = []
+
+    def work(i: int) -> None:
+        begun.append(i)
+        raise ValueError(i)
+
+    with pytest.raises(ValueError, match="0"):
+        list(in_parallel(work, range(1000), threads=2))
+    assert len(begun) < 1000
+
+
+def test_one_thread_is_the_callers_own() -> None:
+    assert set(in_parallel(lambda _: threading.get_ident(), range(3), threads=1)) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize(("quota", "cores"), [("max 100000", 8), ("200000 100000", 2), ("50000 100000", 1), ("x", 8)])
+def test_a_containers_quota_limits_the_cores(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quota: str, cores: int
+) -> None:
+    (tmp_path / "cpu.max").write_text(quota, encoding="ascii")
+    monkeypatch.setattr(edgeembed_runtime.parallel, "_QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    assert allowed_cores() == cores
+
+
+def test_without_a_quota_the_cores_are_those_the_process_is_bound_to(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(edgeembed_runtime.parallel, "_QUOTA", tmp_path / "none")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5}, raising=False)
+    assert allowed_cores() == 2
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_texts_have_the_vectors_that_each_has_alone(bundle_path: Path, threads: int) -> None:
+    encoder = Encoder.load(bundle_path, threads=threads)
+    alone = np.stack([encoder.encode(text) for text in _TEXTS])
+    assert np.array_equal(encoder.encode(_TEXTS), alone)
+
+
+def test_many_texts_are_worked_on_by_as_many_threads_as_asked_for(
+    bundle_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Encoder.load(bundle_path, threads=3)
+    backend = encoder._pipeline._backend
+    three, seen = threading.Barrier(3, timeout=60), set[int]()
+
+    class Meeting:
+        def embed(self, token_ids: list[int]) -> object:
+            if threading.get_ident() not in seen:
+                seen.add(threading.get_ident())
+                three.wait()  # which fails unless three threads arrive
+            return backend.embed(token_ids)
+
+    monkeypatch.setattr(encoder._pipeline, "_backend", Meeting())
+    encoder.encode(_TEXTS)
+    assert len(seen) == 3
+
+
+def test_a_text_that_is_none_is_named_from_any_thread(bundle_path: Path) -> None:
+    encoder = Encoder.load(bundle_path, threads=3)
+    with pytest.raises(InputError, match="text 200 holds half of a surrogate pair"):
+        encoder.encode([*_TEXTS[:200], "\ud800", *_TEXTS[201:]])
+    with pytest.raises(InputError, match="text 7 is too long"):
+        encoder.encode([*_TEXTS[:7], "cat " * 99, *_TEXTS[8:]], on_truncate="error")
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
+def test_a_number_of_threads_that_is_none_is_refused(bundle_path: Path, threads: int) -> None:
+    with pytest.raises(InputError, match="expected a whole number of at least 1, or None"):
+        Encoder.load(bundle_path, threads=threads)

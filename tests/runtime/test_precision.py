@@ -1,0 +1,79 @@
+"""Vectors in fewer bytes: what they are, and that their cosines stay."""
+
+import numpy as np
+import pytest
+from edgeembed_runtime import Encoder, InputError
+from edgeembed_runtime.precision import PRECISIONS, Precision, quantised, widened
+
+_TEXTS = ["the cat", "a dog", "read the file line", "network socket", ""]
+
+
+def test_each_precision_has_its_type_and_width(encoder: Encoder) -> None:
+    vectors = {precision: encoder.encode(_TEXTS, precision=precision) for precision in PRECISIONS}
+    assert {precision: (str(array.dtype), array.shape) for precision, array in vectors.items()} == {
+        "float32": ("float32", (5, 8)),
+        "int8": ("int8", (5, 8)),
+        "uint8": ("uint8", (5, 8)),
+        "binary": ("int8", (5, 1)),
+        "ubinary": ("uint8", (5, 1)),
+    }
+    assert encoder.encode("the cat", precision="ubinary").shape == (1,)
+
+
+def test_int8_is_127_times_the_number_rounded() -> None:
+    row = np.array([[1, -1, 0, 0.5, -0.25]], dtype=np.float32)
+    assert quantised(row, "int8").tolist() == [[127, -127, 0, 64, -32]]
+    assert quantised(row, "uint8").tolist() == [[255, 1, 128, 192, 96]]
+
+
+def test_binary_is_the_signs_the_first_in_the_highest_bit() -> None:
+    row = np.array([[1, -1, 0, 0.5, -0.25, 1, 1, -1]], dtype=np.float32)
+    assert quantised(row, "ubinary").tolist() == [[0b10010110]]
+    assert quantised(row, "binary").tolist() == [[0b10010110 - 128]]
+    assert widened(quantised(row, "binary"), "binary").tolist() == [[1, -1, -1, 1, -1, 1, 1, -1]]
+
+
+def test_signs_that_do_not_fill_a_byte_are_refused(encoder: Encoder) -> None:
+    with pytest.raises(InputError, match="3 numbers do not fill whole bytes"):
+        encoder.encode("the cat", precision="binary", truncate_dim=3)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_vector_does_not_depend_on_its_batch_in_any_precision(encoder: Encoder, precision: Precision) -> None:
+    together = encoder.encode([*_TEXTS, "cat " * 25], precision=precision)[:-1]
+    alone = np.stack([encoder.encode(text, precision=precision) for text in _TEXTS])
+    assert np.array_equal(together, alone)
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-6), ("int8", 0.02), ("uint8", 0.02)])
+def test_cosines_of_bytes_are_those_of_the_numbers(encoder: Encoder, precision: Precision, tolerance: float) -> None:
+    expected = encoder.similarity(encoder.encode(_TEXTS), encoder.encode(_TEXTS))
+    vectors = encoder.encode(_TEXTS, precision=precision)
+    assert np.abs(encoder.similarity(vectors, vectors, precision=precision) - expected).max() < tolerance
+    pairwise = encoder.similarity_pairwise(vectors[:-1], vectors[1:], precision=precision)
+    assert np.abs(pairwise - np.diagonal(expected, 1)).max() < tolerance
+
+
+@pytest.mark.parametrize("precision", ["binary", "ubinary"])
+def test_the_cosine_of_signs_falls_with_every_bit_that_differs(encoder: Encoder, precision: Precision) -> None:
+    signs = np.where(np.arange(8) < np.array([[0], [1], [4], [8]]), -1, 1).astype(np.float32)
+    packed = quantised(signs, precision)
+    assert encoder.similarity(packed[0], packed, precision=precision)[0] == pytest.approx([1, 0.75, 0, -1])
+
+
+def test_bytes_that_do_not_say_their_precision_are_refused(encoder: Encoder) -> None:
+    int8 = encoder.encode(_TEXTS, precision="int8")
+    with pytest.raises(InputError, match="a is int8; say which precision that is"):
+        encoder.similarity(int8, int8)
+    with pytest.raises(InputError, match="the vectors are int8, expected uint8 for the precision ubinary"):
+        encoder.similarity(int8, int8, precision="ubinary")
+
+
+def test_what_is_not_finite_has_no_cosine(encoder: Encoder) -> None:
+    with pytest.raises(InputError, match="b holds numbers that are not finite"):
+        encoder.similarity(np.ones(2), np.array([np.nan, 1]))
+
+
+def test_pairs_must_be_as_many(encoder: Encoder) -> None:
+    with pytest.raises(InputError, match="a has 2 vectors and b 3"):
+        encoder.similarity_pairwise(np.ones((2, 4)), np.ones((3, 4)))
