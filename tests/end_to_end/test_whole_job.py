@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from edgeembed_runtime import Encoder
 
@@ -132,21 +131,6 @@ def test_evaluate_and_bench_put_bundle_and_teacher_side_by_side(
     assert len(ours["latency"]["timed_ms"]) == 20
     assert ours["size_bytes"] < theirs["size_bytes"]
     assert ours["energy"]["mj_per_inference"] is None or ours["energy"]["mj_per_inference"] > 0
-
-
-def test_sentence_transformers_evaluators_take_an_encoder_unchanged(bundle: Path, sentences: list[str]) -> None:
-    from sentence_transformers.sentence_transformer.evaluation import (
-        EmbeddingSimilarityEvaluator,
-        InformationRetrievalEvaluator,
-    )
-
-    encoder = Encoder.load(bundle)
-    scores = list(np.linspace(0, 1, 20))
-    similarity = EmbeddingSimilarityEvaluator(sentences[:20], sentences[20:40], scores)(encoder)
-    assert np.isfinite(list(similarity.values())).all()
-    documents = {str(index): text for index, text in enumerate(sentences[:50])}
-    retrieval = InformationRetrievalEvaluator({"q": sentences[3]}, documents, {"q": {"3"}})(encoder)
-    assert retrieval["cosine_accuracy@1"] == 1
 
 
 def test_the_runtime_loads_no_heavy_library_and_opens_no_socket(bundle: Path) -> None:
