@@ -19,10 +19,13 @@ from edgeembed_runtime.errors import (
 
 if TYPE_CHECKING:
     from edgeembed_runtime.bundle import Bundle
+    from edgeembed_runtime.centres import Centre, InterestSettings
     from edgeembed_runtime.encoder import Encoder
     from edgeembed_runtime.hits import Hit
     from edgeembed_runtime.index import Index
+    from edgeembed_runtime.index_settings import Engine
     from edgeembed_runtime.relevance import RelevanceRanker
+    from edgeembed_runtime.semantic import SemanticRanker
     from edgeembed_runtime.tokenization import TextInfo
 
 __version__ = "0.1.0"
@@ -30,14 +33,18 @@ __version__ = "0.1.0"
 __all__ = [
     "Bundle",
     "BundleError",
+    "Centre",
     "CheckError",
     "EdgeEmbedError",
     "Encoder",
+    "Engine",
     "Hit",
     "Index",
     "InputError",
+    "InterestSettings",
     "MissingExtraError",
     "RelevanceRanker",
+    "SemanticRanker",
     "TextInfo",
     "TruncationWarning",
     "VerificationError",
@@ -46,10 +53,14 @@ __all__ = [
 
 _MODULES = {
     "Bundle": "bundle",
+    "Centre": "centres",
     "Encoder": "encoder",
+    "Engine": "index_settings",
     "Hit": "hits",
     "Index": "index",
+    "InterestSettings": "centres",
     "RelevanceRanker": "relevance",
+    "SemanticRanker": "semantic",
     "TextInfo": "tokenization",
 }
 

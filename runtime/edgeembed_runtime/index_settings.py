@@ -28,7 +28,8 @@ class Engine:
             130 bytes a document.
         ef_search: faiss-hnsw: how many candidates a search keeps on its way. More find better, and take longer.
         rescore: numpy, with vectors of the precision "binary": how many times as many documents as were asked for
-            are scored exactly, those whose signs differ least from the query's, and 100 in any case.
+            are scored exactly, those whose signs differ least from the query's, and 100 in any case. 20 found 99 %
+            of the best ten of 7,500 sentences, 10 found 98 %.
 
     Raises:
         InputError: If there is no such engine, or a setting is outside its range.
@@ -39,7 +40,7 @@ class Engine:
     nprobe: int = 16
     m: int = 16
     ef_search: int = 64
-    rescore: int = 10
+    rescore: int = 20
 
     def __post_init__(self) -> None:
         """Check the settings."""

@@ -35,8 +35,8 @@ class StoredVectors:
 
         Args:
             units: (n, dimension) float32, of unit length or zero.
-            precision: "float32"; "float16", which changes a cosine by at most 0.001; or "int8", whose every row
-                has a scale of its own that takes its largest number to 127.
+            precision: "float32"; "float16", which changes a cosine by about 0.0001; or "int8", which changes it by about
+                0.001, and whose every row has a scale of its own that takes its largest number to 127.
         """
         return cls(GrowingRows(_narrowed(units, STORED_TYPES[precision])))
 

@@ -15,6 +15,7 @@ def test_all_is_sorted_and_exact() -> None:
         "CheckError",
         "EdgeEmbedError",
         "Encoder",
+        "Engine",
         "Hit",
         "Index",
         "InputError",
