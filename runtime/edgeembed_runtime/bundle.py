@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeembed_runtime.errors import BundleError, VerificationError
-from edgeembed_runtime.files import Folder
 from edgeembed_runtime.manifest import Manifest, read_manifest
+from edgeembed_runtime.reading import Folder, is_file
 
 _AGAIN = "copy the bundle again or export it again"
 
@@ -38,7 +38,7 @@ class Bundle(Manifest):
         folder = _folder(path)
         bundle = cls(path=folder, **vars(read_manifest(folder)))
         for file in bundle.files:
-            if not (folder / file.name).is_file():
+            if not is_file(folder / file.name):
                 raise BundleError(f"{folder}: {file.name} is missing, expected a whole bundle; {_AGAIN}")
         if verify:
             bundle.verify()
@@ -81,6 +81,10 @@ class Bundle(Manifest):
                 content = bytes(file.read(record.size_bytes))
         except OSError as error:
             raise BundleError(f"cannot read {self.path / name}: {error.strerror}; expected a readable file") from error
+        except MemoryError as error:
+            raise BundleError(
+                f"{self.path / name} has {record.size_bytes} bytes, more than there is memory for; free some"
+            ) from error
         if (difference := record.content_difference(hashlib.sha256(content).hexdigest())) is not None:
             raise VerificationError(f"{self.path}: {difference}; {_AGAIN}")
         return content

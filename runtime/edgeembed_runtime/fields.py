@@ -1,15 +1,17 @@
 """Typed fields out of a JSON object, each problem named in one line."""
 
 import json
-import math
+import sys
 from collections.abc import Callable, Collection
 from typing import Any
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.files import Folder
+from edgeembed_runtime.reading import Folder
 
 # Far more than any of our files needs; what claims more is not read.
 _MOST_BYTES = 16 << 20
+# What counts anything fits in 64 bits, and so into NumPy's numbers.
+_LARGEST = 2**63 - 1
 
 
 class Fields:
@@ -57,9 +59,11 @@ class Fields:
         """Give a text or None."""
         return None if self._take(name, "a text or null", _is_text_or_none) is None else self.text(name)
 
-    def whole(self, name: str, at_least: int = 0) -> int:
-        """Give a whole number that is at least `at_least`."""
-        return int(self._take(name, f"a whole number of at least {at_least}", lambda v: _is_whole(v, at_least)))
+    def whole(self, name: str, at_least: int = 0, at_most: int = _LARGEST) -> int:
+        """Give a whole number from `at_least` to `at_most`."""
+        limit = "" if at_most == _LARGEST else f" and at most {at_most}"
+        expected = f"a whole number of at least {at_least}{limit}"
+        return int(self._take(name, expected, lambda v: _is_whole(v, at_least) and v <= at_most))
 
     def number(self, name: str) -> float:
         """Give a finite number."""
@@ -107,7 +111,9 @@ def _is_whole(value: object, at_least: int) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max  # which refuses NaN too, and compares whole numbers of any size
 
 
 def _is_text_or_none(value: object) -> bool:
@@ -119,5 +125,8 @@ def _all_text(values: Collection[object]) -> bool:
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value)
+    try:
+        text = json.dumps(value)
+    except RecursionError:
+        text = "nested too deeply"
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,38 +1,13 @@
 """Files and folders that appear whole or not at all: written beside, synced, renamed."""
 
 import contextlib
-import hashlib
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol, runtime_checkable
 
 from edgeembed_runtime.errors import InputError
-
-_CHUNK_BYTES = 1 << 20
-
-
-@runtime_checkable
-class Folder(Protocol):
-    """A folder or file to read from: a `Path`, or what stands for one inside a zip file."""
-
-    @property
-    def name(self) -> str:
-        """Its name, without the folders above it."""
-
-    def __truediv__(self, name: str, /) -> "Folder":
-        """Give what lies in the folder under a name."""
-
-    def is_dir(self) -> bool:
-        """Whether it is a folder."""
-
-    def is_file(self) -> bool:
-        """Whether it is a file."""
-
-    def open(self, mode: Literal["rb"], /) -> IO[Any]:
-        """Open the file to read its bytes."""
 
 
 def refuse_existing(path: Path, *, force: bool, marker: str | None = None) -> None:
@@ -111,23 +86,6 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
             _sync(path.parent)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-
-
-def size_bytes(file: Folder) -> int:
-    """Give the size of a file."""
-    if isinstance(file, Path):
-        return file.stat().st_size
-    with file.open("rb") as opened:
-        return int(opened.seek(0, os.SEEK_END))
-
-
-def sha256(file: Folder) -> str:
-    """Give the SHA-256 of a file's bytes, in hexadecimal."""
-    digest = hashlib.sha256()
-    with file.open("rb") as opened:
-        while chunk := opened.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _temporary_folder(path: Path) -> Path:

@@ -5,11 +5,17 @@ from typing import Any
 
 from edgeembed_runtime.errors import BundleError
 from edgeembed_runtime.fields import Fields
-from edgeembed_runtime.files import Folder
+from edgeembed_runtime.reading import Folder, is_dir, is_file
 from edgeembed_runtime.records import FileRecord
 
 MANIFEST = "edgeembed.json"
 SCHEMA_VERSION = 1
+
+# Far more than any of our bundles has; what claims more would have one vector, or one file, fill the memory.
+_MOST_DIMENSIONS = 2**16
+_MOST_TOKENS = 2**20
+_MOST_BYTES = 2**31
+_MOST_TOKENIZER_BYTES = 2**27
 
 
 @dataclass(frozen=True)
@@ -98,14 +104,15 @@ def read_manifest(folder: Folder) -> Manifest:
     Raises:
         BundleError: If the file is missing, no JSON, of an unknown version, or a field is missing or wrong.
     """
-    if not folder.is_dir():
+    if not is_dir(folder):
         raise BundleError(f"{folder} is no folder; expected a bundle, as `edgeembed export` writes it")
-    if not (folder / MANIFEST).is_file():
+    if not is_file(folder / MANIFEST):
         raise BundleError(f"{folder} holds no {MANIFEST}; expected a bundle, as `edgeembed export` writes it")
     fields = Fields.read(folder / MANIFEST, BundleError)
     _check_version(fields, folder)
     manifest = _parse(fields)
     _check_names(manifest, fields)
+    _check_sizes(manifest, fields)
     return manifest
 
 
@@ -124,8 +131,8 @@ def _parse(fields: Fields) -> Manifest:
         edgeembed_version=fields.text("edgeembed_version"),
         name=fields.text("name"),
         role=fields.text("role", ("semantic", "relevance")),
-        dimension=fields.whole("dimension", at_least=1),
-        max_seq_length=fields.whole("max_seq_length", at_least=1),
+        dimension=fields.whole("dimension", at_least=1, at_most=_MOST_DIMENSIONS),
+        max_seq_length=fields.whole("max_seq_length", at_least=1, at_most=_MOST_TOKENS),
         pooling=fields.text("pooling"),
         prompts=fields.texts_by_name("prompts"),
         default_prompt_name=fields.optional_text("default_prompt_name"),
@@ -162,3 +169,11 @@ def _check_names(manifest: Manifest, fields: Fields) -> None:
         raise fields.refuse("model_file", "one of the names in 'files'")
     if manifest.default_prompt_name not in (None, *manifest.prompts):
         raise fields.refuse("default_prompt_name", "null or one of the names in 'prompts'")
+
+
+def _check_sizes(manifest: Manifest, fields: Fields) -> None:
+    """Check that what is going to be read is not too large for it, as nothing has been read yet."""
+    if sum(file.size_bytes for file in manifest.files) > _MOST_BYTES:
+        raise fields.refuse("files", f"at most {_MOST_BYTES} bytes in all")
+    if any(file.name == "tokenizer.json" and file.size_bytes > _MOST_TOKENIZER_BYTES for file in manifest.files):
+        raise fields.refuse("files", f"a tokenizer.json of at most {_MOST_TOKENIZER_BYTES} bytes")

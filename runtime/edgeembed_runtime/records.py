@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from edgeembed_runtime.fields import Fields
-from edgeembed_runtime.files import Folder, sha256, size_bytes
+from edgeembed_runtime.reading import Folder, is_file, sha256, size_bytes
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -52,7 +52,7 @@ class FileRecord:
     def size_difference(self, folder: Folder) -> str | None:
         """Say how the file's presence or size differs from the record, or give None if neither does."""
         file = folder / self.name
-        if not file.is_file():
+        if not is_file(file):
             return f"{self.name} is missing"
         if (size := size_bytes(file)) != self.size_bytes:
             return f"{self.name} has {size} bytes, expected {self.size_bytes}"
@@ -64,11 +64,16 @@ class FileRecord:
 
     def difference(self, folder: Folder) -> str | None:
         """Say how the file differs from the record, its content included, or give None if it does not."""
-        return self.size_difference(folder) or self.content_difference(sha256(folder / self.name))
+        if (difference := self.size_difference(folder)) is not None:
+            return difference
+        try:
+            return self.content_difference(sha256(folder / self.name))
+        except OSError as error:
+            return f"{self.name} cannot be read ({error.strerror})"
 
 
 def _stays_inside(name: str) -> bool:
-    """Whether `name` is a plain relative path, on Windows too (no drive, no backslash)."""
+    """Whether `name` is a plain relative path, on Windows too (no drive, no backslash), and fits in one line."""
     path = PurePosixPath(name)
-    is_plain = bool(name) and not any(character in name for character in "\\:\0")
+    is_plain = bool(name) and name.isprintable() and not any(character in name for character in "\\:")
     return is_plain and not path.is_absolute() and ".." not in path.parts and str(path) == name and name != "."

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.files import Folder
 from edgeembed_runtime.manifest import MANIFEST
+from edgeembed_runtime.reading import Folder
 
 _MODELS = Path(__file__).parent / "models"
 

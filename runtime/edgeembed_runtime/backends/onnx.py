@@ -73,13 +73,17 @@ def _session(model: bytes, where: str) -> Any:
     # the C library sees fit; with a pattern planned for every length it is higher. docs/results/runtime.md has both.
     options.enable_cpu_mem_arena = True
     options.enable_mem_pattern = False
+    # To plan which results may share memory takes as long as all else in loading, and saves nothing that shows.
+    options.enable_mem_reuse = False
     # Weights are in the model's own file: a model that asks for another one is refused.
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
     options.log_severity_level = 4  # errors reach the caller as exceptions, not stderr
     try:
-        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common base
         raise BundleError(f"{where} is no model: {_first_line(error)}; export the bundle again") from error
+    session._model_bytes = None  # kept for a change of providers, which never comes
+    return session
 
 
 def _check_graph(session: Any, where: str, dimension: int) -> None:
