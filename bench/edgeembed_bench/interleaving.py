@@ -1,8 +1,9 @@
 """Time several callables on the same inputs, turn by turn, so that a drift of the machine hits all alike."""
 
+import functools
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -51,19 +52,62 @@ def interleaved(
     Returns:
         The raw times of each callable.
     """
-    random = np.random.default_rng(seed)
-    names = list(callables)
-    timed: dict[str, list[float]] = {name: [] for name in names}
+    timers = {name: functools.partial(_times_ms, call) for name, call in callables.items()}
+    return interleaved_turns(timers, inputs, warmup=warmup, block=block, seed=seed, advance=advance)
+
+
+def interleaved_turns(
+    timers: Mapping[str, Callable[[Sequence[Input]], Sequence[float]]],
+    inputs: Sequence[Input],
+    *,
+    warmup: int,
+    block: int,
+    seed: int,
+    advance: Callable[[int], None] = lambda _: None,
+) -> dict[str, Samples]:
+    """Do as `interleaved`, with timers that may sit in other processes.
+
+    Args:
+        timers: By name, what runs several inputs one by one and gives the time of each in milliseconds.
+        inputs: As for `interleaved`, as are the others.
+        warmup: Inputs before the first counted one.
+        block: Inputs a turn.
+        seed: Decides the order of turns.
+        advance: Told how many counted calls were made.
+
+    Returns:
+        The raw times of each.
+    """
+    timed: dict[str, list[float]] = {name: [] for name in timers}
     early = list(itertools.islice(itertools.cycle(inputs), warmup))
-    apart = {name: [_time_ms(call, item) for item in early] for name, call in callables.items()}
-    for start in range(0, len(inputs), block):
+    apart = {name: list(timer(early)) for name, timer in timers.items()}
+    starts = range(0, len(inputs), block)
+    for start, names in zip(starts, shuffled(timers, len(starts), seed), strict=True):
         turn = inputs[start : start + block]
-        for index in random.permutation(len(names)):
-            name = names[index]
-            apart[name].append(_time_ms(callables[name], inputs[start - 1]))
-            timed[name].extend(_time_ms(callables[name], item) for item in turn)
+        for name in names:
+            first, *counted = timers[name]([inputs[start - 1], *turn])
+            apart[name].append(first)
+            timed[name].extend(counted)
             advance(len(turn))
-    return {name: Samples(tuple(timed[name]), tuple(apart[name])) for name in names}
+    return {name: Samples(tuple(timed[name]), tuple(apart[name])) for name in timers}
+
+
+def shuffled(names: Iterable[str], rounds: int, seed: int) -> Iterator[list[str]]:
+    """Give the names in a new order for each round.
+
+    Args:
+        names: What takes turns.
+        rounds: How many rounds there are.
+        seed: Decides the orders.
+    """
+    random = np.random.default_rng(seed)
+    listed = list(names)
+    for _ in range(rounds):
+        yield [listed[index] for index in random.permutation(len(listed))]
+
+
+def _times_ms(call: Callable[[Input], Any], items: Sequence[Input]) -> list[float]:
+    return [_time_ms(call, item) for item in items]
 
 
 def _time_ms(call: Callable[[Input], Any], item: Input) -> float:

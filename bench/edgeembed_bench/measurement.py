@@ -9,12 +9,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 from edgeembed_runtime.errors import CheckError, InputError
-from rich.console import Console
-from rich.progress import Progress
 
 from edgeembed_bench.interleaving import Samples, interleaved
 from edgeembed_bench.machine import this_machine
 from edgeembed_bench.meters import EnergyMeter, NullMeter, find_meter
+from edgeembed_bench.progress import progress_bar
 from edgeembed_bench.report import BenchReport, Energy, Settings, SubjectResult
 from edgeembed_bench.subjects import Encode, Subject
 
@@ -65,7 +64,7 @@ def bench(
         encoders = {subject.name: stack.enter_context(subject.open(threads)) for subject in subjects}
         for name, encode in encoders.items():
             _check_vectors(name, encode, texts)
-        advance = stack.enter_context(_progress(len(subjects) * (runs + BATCHES)))
+        advance = stack.enter_context(progress_bar(len(subjects) * (runs + BATCHES)))
         latency, batches = _times(encoders, texts, settings, advance)
         energy = {name: _energy(encode, texts, meter) for name, encode in encoders.items()}
     results = tuple(_result(subject, latency, batches, energy) for subject in subjects)
@@ -155,18 +154,3 @@ def _tokenizer_threads(threads: int) -> Iterator[None]:
         del os.environ["TOKENIZERS_PARALLELISM"]
         if before is not None:
             os.environ["TOKENIZERS_PARALLELISM"] = before
-
-
-@contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    console = Console(stderr=True)
-    hidden = not console.is_terminal
-    # Drawn between turns alone: a thread that redraws would take its time from the subjects.
-    with Progress(console=console, auto_refresh=False, transient=True, disable=hidden) as bar:
-        task = bar.add_task("measuring", total=total)
-
-        def advance(calls: int) -> None:
-            bar.advance(task, calls)
-            bar.refresh()
-
-        yield advance

@@ -1,0 +1,125 @@
+"""The runtime's benchmark: subjects and texts in, a report out. Everything on one core, one subject at a time."""
+
+import contextlib
+import itertools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from edgeembed_runtime.errors import InputError
+
+from edgeembed_bench.interleaving import Samples, interleaved_turns, shuffled
+from edgeembed_bench.machine import this_machine
+from edgeembed_bench.processes import ProcessSubject, Start, Worker, one_core, started
+from edgeembed_bench.progress import progress_bar
+from edgeembed_bench.runtime_report import RuntimeReport, RuntimeSettings, SubjectRun
+
+BLOCK = 20  # texts a turn: short against the drift of a machine, long against the cost of changing turns
+WARMUP = 50
+PASSES = 3  # an overhead of microseconds hides in the scatter of a millisecond; its median needs some thousand texts
+
+Facts = dict[str, Any]
+Parts = dict[str, tuple[float, ...]]
+
+
+def measure_runtime(
+    subjects: Sequence[ProcessSubject],
+    texts: Sequence[str],
+    *,
+    texts_from: str,
+    held_to_targets: Sequence[str] = (),
+    left_out: Mapping[str, str] | None = None,
+    rounds: int = 50,
+    starts: int = 11,
+    seed: int = 0,
+) -> RuntimeReport:
+    """Measure what subjects cost, each in fresh processes of its own, turn by turn.
+
+    Args:
+        subjects: The floor, which encodes nothing, then the baseline, then the others.
+        texts: Real sentences; repeated in order where there are too few.
+        texts_from: Where they come from.
+        held_to_targets: Names of the subjects that the targets are for.
+        left_out: Why a subject is absent, by its name.
+        rounds: Turns of each subject.
+        starts: Fresh processes of each subject; an odd number has a median that was measured.
+        seed: Decides the order of turns.
+
+    Returns:
+        The report, raw samples included.
+
+    Raises:
+        InputError: If there are no texts, or no rounds or starts.
+        CheckError: If a subject does not start, ends early, or gives no answer in time.
+    """
+    if not texts or rounds < 1 or starts < 1:
+        raise InputError(f"{len(texts)} texts, {rounds} rounds, {starts} starts given; expected at least 1 of each")
+    floor, *encoders = subjects
+    load_average = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    steps = (starts + 1) * len(subjects) + (1 + PASSES) * rounds * len(encoders) * BLOCK
+    with one_core() as core, progress_bar(steps) as advance:
+        begun, facts = _starts(subjects, texts[0], starts + 1, seed, advance)
+        timed = list(itertools.islice(itertools.cycle(texts), rounds * BLOCK))
+        latency, memory, parts = _latency(encoders, timed, seed, advance)
+    runs = tuple(
+        SubjectRun(
+            subject=each,
+            facts=facts[each.name],
+            starts=tuple(begun[each.name][1:]),
+            discarded_start=begun[each.name][0],
+            latency=latency.get(each.name),
+            parts_us=parts.get(each.name),
+            resident_bytes=memory.get(each.name),
+        )
+        for each in subjects
+    )
+    characters = float(np.mean([len(text) for text in texts]))
+    plan = RuntimeSettings(rounds, BLOCK, WARMUP, starts, PASSES, seed, texts_from, len(texts), characters)
+    settings = replace(plan, core=core, load_average=load_average)
+    created_utc = datetime.now(UTC).isoformat(timespec="seconds")
+    names = (encoders[0].name, floor.name, tuple(held_to_targets))
+    return RuntimeReport(created_utc, this_machine(), settings, *names, runs, dict(left_out or {}))
+
+
+def _starts(
+    subjects: Sequence[ProcessSubject], text: str, rounds: int, seed: int, advance: Callable[[int], None]
+) -> tuple[dict[str, list[Start]], dict[str, Facts]]:
+    """Start every subject afresh, round by round, and end it before the next."""
+    named = {subject.name: subject for subject in subjects}
+    begun: dict[str, list[Start]] = {name: [] for name in named}
+    facts: dict[str, Facts] = {}
+    for names in shuffled(named, rounds, seed):
+        for name in names:
+            with started(named[name], text) as worker:
+                begun[name].append(worker.start)
+                facts[name] = worker.facts
+            advance(1)
+    return begun, facts
+
+
+def _latency(
+    encoders: Sequence[ProcessSubject], texts: Sequence[str], seed: int, advance: Callable[[int], None]
+) -> tuple[dict[str, Samples], dict[str, int | None], dict[str, Parts]]:
+    """Time single texts, note the memory then, and split the bundles' time into parts."""
+    with contextlib.ExitStack() as stack:
+        workers = {each.name: stack.enter_context(started(each, texts[0])) for each in encoders}
+        timers = {name: worker.times_ms for name, worker in workers.items()}
+        latency = interleaved_turns(timers, texts, warmup=WARMUP, block=BLOCK, seed=seed, advance=advance)
+        memory = {name: worker.memory()["resident_bytes"] for name, worker in workers.items()}
+        bundles = {each.name: workers[each.name] for each in encoders if each.adapter == "bundle"}
+        parts = {name: _parts(worker, texts, advance) for name, worker in bundles.items()}
+    return latency, memory, parts
+
+
+def _parts(worker: Worker, texts: Sequence[str], advance: Callable[[int], None]) -> Parts:
+    worker.parts_us(texts[:WARMUP])
+    parts: dict[str, list[float]] = {}
+    for _ in range(PASSES):
+        for start in range(0, len(texts), BLOCK):
+            for name, times in worker.parts_us(texts[start : start + BLOCK]).items():
+                parts.setdefault(name, []).extend(times)
+        advance(len(texts))
+    return {name: tuple(times) for name, times in parts.items()}

@@ -1,0 +1,146 @@
+"""The runtime's benchmark as tables for a terminal, with what it takes to read them below."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from edgeembed_bench.estimates import Estimate, Spread, spread
+from edgeembed_bench.runtime_report import RuntimeReport, SubjectRun
+
+
+def runtime_tables(report: RuntimeReport) -> Group:
+    """Lay a report out: latency, cold start, memory, what the runtime adds, the targets, notes.
+
+    Args:
+        report: What a run found.
+
+    Returns:
+        The tables, for a rich console.
+    """
+    return Group(
+        _latency(report),
+        Text(),
+        _starts(report),
+        Text(),
+        _memory(report),
+        Text(),
+        _parts(report),
+        Text(),
+        _targets(report),
+        Text(),
+        *(Text(note, style="dim") for note in _notes(report)),
+    )
+
+
+def _latency(report: RuntimeReport) -> Table:
+    table = _table("latency", "ms", "q1", "q3", f"x {report.baseline}", "95 %")
+    for run in report.runs:
+        if run.latency is not None:
+            ratio = report.latency_ratio(run.name)
+            table.add_row(run.name, *_spread(spread(run.latency.timed_ms)), *_estimate(ratio, 3))
+    return table
+
+
+def _starts(report: RuntimeReport) -> Table:
+    table = _table("cold start", "ms", "q1", "q3", "python", "import", "load", "first", "x floor", "95 %")
+    for run in report.runs:
+        stages = [run.median_start(f"{stage}_ms") for stage in ("interpreter", "import", "load", "first_call")]
+        whole = spread(run.start_ms)
+        times = (_fixed(time, 1) for time in (whole.median, whole.q1, whole.q3, *stages))
+        table.add_row(run.name, *times, *_estimate(report.start_ratio(run.name), 2))
+    return table
+
+
+def _memory(report: RuntimeReport) -> Table:
+    table = _table("memory", "MB", "x floor", "peak MB", "after all texts")
+    for run in report.runs:
+        resident, peak, late = (run.median_start("resident_bytes"), run.median_start("peak_bytes"), run.resident_bytes)
+        ratio, _ = _estimate(report.memory_ratio(run.name), 2)
+        table.add_row(run.name, _megabytes(resident), ratio, _megabytes(peak), _megabytes(late))
+    return table
+
+
+def _parts(report: RuntimeReport) -> Table:
+    table = _table("overhead", "encode us", "tokenize", "run", "added us", "95 %")
+    for run in report.runs:
+        if run.parts_us is not None:
+            medians = (_digits(float(np.median(run.parts_us[part]))) for part in ("encode", "tokenize", "run"))
+            table.add_row(run.name, *medians, *_estimate(run.overhead_us, 1))
+    return table
+
+
+def _targets(report: RuntimeReport) -> Table:
+    table = _table("target", "measured", "95 %", "at most", "met")
+    met = {True: "yes", False: "NO", None: "unclear"}
+    for target in report.targets():
+        table.add_row(target.what, *_estimate(target.measured, 2), f"{target.most:g}", met[target.is_met])
+    return table
+
+
+def _notes(report: RuntimeReport) -> list[str]:
+    settings = report.settings
+    core = "as many cores as the system gives" if settings.core is None else f"core {settings.core}"
+    load = "unknown" if settings.load_average is None else f"{settings.load_average:.2f}"
+    calls = settings.rounds * settings.block
+    notes = [
+        (
+            f"latency: one text a call, tokenizing included; {calls:,} calls a subject, in turns of {settings.block}, "
+            f"shuffled; {settings.texts:,} sentences of {settings.texts_from}, {settings.mean_characters:.0f} "
+            "characters on average. 95 %: bootstrap interval of the figure before it"
+        ),
+        (
+            f"cold start: process start to first vector, {settings.starts} fresh processes a subject, shuffled, "
+            "and the medians of its stages. memory: resident, in 10^6 bytes, after the first vector; peak: the most "
+            "until then"
+        ),
+        (
+            "overhead: encode(text) less the bare tokenizer and the bare session or matrix work on the same text in "
+            f"the same process, text by text; the median of {settings.passes * calls:,} differences"
+        ),
+        (
+            f"one thread each, everything on {core} of {report.machine.cores_allowed}, load average before: {load}; "
+            f"{report.machine.cpu}, Python {report.machine.python}"
+        ),
+    ]
+    if settings.is_busy:
+        notes.append("PROVISIONAL: others were at work on this machine; run again when it is idle")
+    notes += [f"{run.name}: {run.subject.note}; {_versions(run)}" for run in report.runs]
+    return notes + [f"{name} left out: {reason}" for name, reason in report.left_out.items()]
+
+
+def _versions(run: SubjectRun) -> str:
+    return ", ".join(f"{name} {version}" for name, version in run.facts["versions"].items())
+
+
+def _table(first: str, *titles: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column(first, no_wrap=True)
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+def _spread(found: Spread) -> Sequence[str]:
+    return [_digits(found.median), _digits(found.q1), _digits(found.q3)]
+
+
+def _estimate(found: Estimate | None, decimals: int) -> Sequence[str]:
+    if found is None:
+        return ["-", "-"]
+    return [f"{found.value:.{decimals}f}", f"{found.low:.{decimals}f}-{found.high:.{decimals}f}"]
+
+
+def _megabytes(size: float | None) -> str:
+    return _fixed(None if size is None else size / 1e6, 1)
+
+
+def _fixed(value: float | None, decimals: int) -> str:
+    return "-" if value is None else f"{value:.{decimals}f}"
+
+
+def _digits(value: float) -> str:
+    return np.format_float_positional(value, precision=3, fractional=False, trim="-")
