@@ -22,17 +22,18 @@ class Pipeline:
 
     Args:
         bundle: Where tokenizer and model come from.
+        trusted: Whether to load them without comparing their checksums.
 
     Raises:
         BundleError: If one cannot be loaded.
         VerificationError: If one is not the one that was exported.
     """
 
-    def __init__(self, bundle: Bundle) -> None:
+    def __init__(self, bundle: Bundle, *, trusted: bool = False) -> None:
         self._bundle = bundle
         where = str(bundle.path / "tokenizer.json")
-        self._tokenizer = Tokenizer(bundle.read("tokenizer.json"), bundle.max_seq_length, where)
-        self._backend = load_backend(bundle)
+        self._tokenizer = Tokenizer(bundle.read("tokenizer.json", trusted=trusted), bundle.max_seq_length, where)
+        self._backend = load_backend(bundle, trusted=trusted)
 
     def run(
         self, texts: Sequence[str], *, threads: int, refuse_long: bool, show_progress: bool
@@ -96,7 +97,7 @@ class Pipeline:
         try:
             tokens = self._tokenizer.tokenize(text)
         except InputError as error:
-            raise InputError(f"text {position} {error}") from error
+            raise type(error)(f"text {position} {error}") from error
         if refuse_long and tokens.truncated:
             raise InputError(
                 f"text {position} is too long, expected at most {self._bundle.max_seq_length} tokens; "

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import tokenizers
 
 from edgeembed_runtime.errors import BundleError, InputError
+from edgeembed_runtime.tokenizer_checks import check_before_loading, check_loaded
 
 # Nearly every text that is too long shows it within this many characters a token of the limit.
 _CHARACTERS_PER_TOKEN = 16
@@ -53,11 +54,14 @@ class Tokenizer:
     """
 
     def __init__(self, content: bytes, max_seq_length: int, where: str) -> None:
+        check_before_loading(content, where)
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(content)
-        except Exception as error:  # the library raises bare Exception
-            reason = str(error).splitlines()[0]
-            raise BundleError(f"{where} is no tokenizer: {reason}; export the bundle again") from error
+        except BaseException as error:
+            if not _is_of_the_library(error):
+                raise
+            raise BundleError(f"{where} is no tokenizer: {_first_line(error)}; export the bundle again") from error
+        check_loaded(self._tokenizer, where)
         special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         if max_seq_length <= special:
             raise BundleError(
@@ -66,6 +70,8 @@ class Tokenizer:
             )
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_seq_length)
+        self._where = where
+        self._limit = max_seq_length
         self._first_cut = max_seq_length * _CHARACTERS_PER_TOKEN
         self._unknown_id: int | None = None
         self._knows_unknown_id = False
@@ -78,9 +84,15 @@ class Tokenizer:
 
         Raises:
             InputError: If the text holds half of a surrogate pair, which no tokenizer can read.
+            BundleError: If this tokenizer cannot read the text, or gives more tokens than the limit.
         """
         encoding = self._encode_beginning(text)
-        return Tokens(encoding.ids, truncated=bool(encoding.overflowing))
+        ids = encoding.ids
+        if len(ids) > self._limit:
+            raise BundleError(
+                f"becomes {len(ids)} tokens in {self._where}, expected at most {self._limit}; export the bundle again"
+            )
+        return Tokens(ids, truncated=bool(encoding.overflowing))
 
     def describe(self, text: str) -> TextInfo:
         """Say what becomes of a text.
@@ -107,15 +119,32 @@ class Tokenizer:
             return self._tokenizer.encode(text)
         except TypeError as error:
             raise InputError(_surrogate(text)) from error
+        except BaseException as error:
+            if not _is_of_the_library(error):
+                raise
+            raise BundleError(
+                f"cannot be read by {self._where}: {_first_line(error)}; export the bundle again"
+            ) from error
 
     def _find_unknown_id(self) -> int | None:
         """Give the id of the unknown token, None if there is none; looked for once, since few callers ask."""
         if not self._knows_unknown_id:
-            model = json.loads(self._tokenizer.to_str())["model"]
-            token = model.get("unk_token")
-            self._unknown_id = model.get("unk_id") if token is None else self._tokenizer.token_to_id(token)
+            model = self._tokenizer.model
+            if isinstance(model, tokenizers.models.Unigram):  # it says so in its JSON alone
+                self._unknown_id = json.loads(self._tokenizer.to_str())["model"]["unk_id"]
+            elif model.unk_token is not None:
+                self._unknown_id = self._tokenizer.token_to_id(model.unk_token)
             self._knows_unknown_id = True
         return self._unknown_id
+
+
+def _is_of_the_library(error: BaseException) -> bool:
+    """Whether the library raised it: bare Exception, or a panic of its Rust, which is none."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _is_settled(encoding: tokenizers.Encoding) -> bool:

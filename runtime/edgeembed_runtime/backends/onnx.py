@@ -32,6 +32,7 @@ class OnnxBackend:
 
     def __init__(self, model: bytes, dimension: int, where: str) -> None:
         self._where = where
+        self._shape = (dimension,)
         self._session = _session(model, where)
         _check_graph(self._session, where, dimension)
         self._ones = np.ones((1, 64), dtype=np.int64)
@@ -54,6 +55,10 @@ class OnnxBackend:
             vector: npt.NDArray[np.float32] = self._session.run([_OUTPUT], feeds)[0][0]
         except Exception as error:  # onnxruntime's errors have no common base
             raise BundleError(f"{self._where} cannot run: {_first_line(error)}; export the bundle again") from error
+        if vector.shape != self._shape:  # the graph's own word on it binds nobody
+            raise BundleError(
+                f"{self._where} gives a vector of shape {vector.shape}, expected {self._shape}; export the bundle again"
+            )
         return vector
 
     def _mask(self, tokens: int) -> npt.NDArray[np.int64]:
@@ -79,7 +84,8 @@ def _session(model: bytes, where: str) -> Any:
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
     options.log_severity_level = 4  # errors reach the caller as exceptions, not stderr
     try:
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        # Its fallback would print what went wrong on stdout, and try the same again.
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"], enable_fallback=0)
     except Exception as error:  # onnxruntime's errors have no common base
         raise BundleError(f"{where} is no model: {_first_line(error)}; export the bundle again") from error
     session._model_bytes = None  # kept for a change of providers, which never comes
@@ -87,11 +93,14 @@ def _session(model: bytes, where: str) -> Any:
 
 
 def _check_graph(session: Any, where: str, dimension: int) -> None:
-    inputs = {node.name for node in session.get_inputs()}
+    try:
+        inputs = {node.name for node in session.get_inputs()}
+        shapes = {node.name: node.shape for node in session.get_outputs()}
+    except UnicodeDecodeError as error:
+        raise BundleError(f"{where} has names that are no text; export the bundle again") from error
     if inputs != _INPUTS:
         taken, expected = ", ".join(sorted(inputs)), ", ".join(sorted(_INPUTS))
         raise BundleError(f"{where} takes {taken}, expected {expected}; export the bundle again")
-    shapes = {node.name: node.shape for node in session.get_outputs()}
     if _OUTPUT not in shapes:
         raise BundleError(f"{where} gives {', '.join(shapes)}, expected {_OUTPUT}; export the bundle again")
     shape = shapes[_OUTPUT]
