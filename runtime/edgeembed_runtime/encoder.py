@@ -51,7 +51,8 @@ class Encoder:
     """Gives a text's vector. Threads may share one, and a forked process may go on using it.
 
     Args:
-        bundle: The bundle to load; None, the default, stands for the encoder that ships inside the wheel.
+        bundle: The bundle to load; None, the default, stands for the encoder that ships inside the wheel, whose
+            checksums are not compared (`edgeembed-runtime verify` does).
         threads: On how many threads many texts are encoded; None, the default, stands for as many as the process
             has cores. One text is always encoded on one, which is the fastest.
 
@@ -78,7 +79,7 @@ class Encoder:
         self._bundle = Bundle.open(shipped_bundle()) if bundle is None else bundle
         self._bundle.check_sizes()
         self._threads = allowed_cores() if threads is None else threads
-        self._pipeline = Pipeline(self._bundle)
+        self._pipeline = Pipeline(self._bundle, trusted=bundle is None)
         default = self._bundle.default_prompt_name
         self._default_prefix = "" if default is None else self._bundle.prompts[default]
         self.model_card_data = NoModelCard()

@@ -1,6 +1,5 @@
 """Files and folders to read from. Apart from `files`, since an encoder writes none and starts faster without it."""
 
-import hashlib
 import os
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, runtime_checkable
@@ -55,8 +54,17 @@ def size_bytes(file: Folder) -> int:
 
 def sha256(file: Folder) -> str:
     """Give the SHA-256 of a file's bytes, in hexadecimal."""
+    import hashlib  # costs 3 MB for OpenSSL, which the encoder in the wheel, being trusted, does without
+
     digest = hashlib.sha256()
     with file.open("rb") as opened:
         while chunk := opened.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def sha256_of(content: bytes) -> str:
+    """Give the SHA-256 of bytes, in hexadecimal."""
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest()

@@ -26,22 +26,27 @@ class Backend(Protocol):
         """
 
 
-def load_backend(bundle: "Bundle") -> Backend:
+def load_backend(bundle: "Bundle", *, trusted: bool) -> Backend:
     """Give the engine that a bundle asks for, with its model loaded.
+
+    Args:
+        bundle: The bundle.
+        trusted: Whether to load the model without comparing its checksum.
 
     Raises:
         BundleError: If no such engine exists here, or the model cannot be loaded.
+        VerificationError: If the model is not the one that was exported.
     """
     where = str(bundle.path / bundle.model_file)
     # Imported here so that a bundle of another backend never needs onnxruntime.
     if bundle.backend == "onnx":
         from edgeembed_runtime.backends.onnx import OnnxBackend
 
-        return OnnxBackend(bundle.read(bundle.model_file), bundle.dimension, where)
+        return OnnxBackend(bundle.read(bundle.model_file, trusted=trusted), bundle.dimension, where)
     if bundle.backend == "numpy":
         from edgeembed_runtime.backends.numpy import NumpyBackend
 
-        return NumpyBackend(bundle.read(bundle.model_file), bundle.dimension, where)
+        return NumpyBackend(bundle.read(bundle.model_file, trusted=trusted), bundle.dimension, where)
     raise BundleError(
         f"{bundle.path} needs the backend {bundle.backend!r}, expected 'onnx' or 'numpy'; upgrade edgeembed-runtime"
     )
