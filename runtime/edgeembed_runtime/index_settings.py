@@ -67,9 +67,14 @@ class Engine:
         Raises:
             InputError: If a field is missing or wrong.
         """
-        settings = {name: fields.whole(name) for name in ("nprobe", "m", "ef_search", "rescore")}
-        nlist = fields.whole("nlist")
-        return cls(fields.text("name", ENGINE_NAMES), nlist=nlist or None, **settings)  # type: ignore[arg-type]
+        return cls(
+            name=fields.text("name", ENGINE_NAMES),  # type: ignore[arg-type]
+            nlist=fields.whole("nlist") or None,
+            nprobe=fields.whole("nprobe"),
+            m=fields.whole("m"),
+            ef_search=fields.whole("ef_search"),
+            rescore=fields.whole("rescore"),
+        )
 
     def to_json(self) -> dict[str, str | int]:
         """Give what `parse` reads: `nlist` is 0 for None."""

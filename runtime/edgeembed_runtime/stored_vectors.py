@@ -35,8 +35,8 @@ class StoredVectors:
 
         Args:
             units: (n, dimension) float32, of unit length or zero.
-            precision: "float32"; "float16", which changes a cosine by about 0.0001; or "int8", which changes it by about
-                0.001, and whose every row has a scale of its own that takes its largest number to 127.
+            precision: "float32"; "float16", which changes a cosine by about 0.0001, as "binary" does; or "int8",
+                which changes it by about 0.001: each row has a scale that takes its largest number to 127.
         """
         return cls(GrowingRows(_narrowed(units, STORED_TYPES[precision])))
 
@@ -117,8 +117,8 @@ def _narrowed(units: npt.NDArray[np.float32], stored_type: str) -> npt.NDArray[A
     if stored_type != "|i1":
         same: npt.NDArray[Any] = units.astype(stored_type, copy=False)
         return same
-    largest = np.abs(units).max(axis=1, keepdims=True, initial=np.finfo(np.float32).tiny)
-    narrowed: npt.NDArray[np.int8] = np.rint(units * (127 / largest)).astype(np.int8)
+    largest = np.abs(units).max(axis=1, keepdims=True)
+    narrowed: npt.NDArray[np.int8] = np.rint(units * (127 / np.where(largest > 0, largest, 1))).astype(np.int8)
     return narrowed
 
 

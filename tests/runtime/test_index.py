@@ -1,15 +1,19 @@
-"""Indexes: their round trip, what is refused, and nothing half-written."""
+"""Indexes: their round trip, documents that come and go, what is refused, and nothing half-written."""
 
 import contextlib
+import hashlib
 import json
 import resource
+import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from edgeembed_runtime import Encoder, Index, InputError, RelevanceRanker
+from edgeembed_runtime import Encoder, Engine, Index, InputError, MissingExtraError, RelevanceRanker
+from edgeembed_runtime.index_settings import EngineName, IndexPrecision
 
 Make = Callable[..., Path]
 
@@ -51,16 +55,203 @@ def test_a_saved_index_finds_what_the_built_one_finds(saved: Path, encoder: Enco
 def test_the_folder_holds_open_formats(saved: Path, encoder: Encoder) -> None:
     vectors = np.load(saved / "vectors.npy", allow_pickle=False)
     assert vectors.dtype == np.float32
-    assert np.array_equal(vectors, encoder.encode(_DOCUMENTS))
+    assert np.allclose(vectors, encoder.encode(_DOCUMENTS), atol=1e-6)
+    assert np.load(saved / "numbers.npy", allow_pickle=False).tolist() == list(range(len(_DOCUMENTS)))
     with (saved / "documents.jsonl").open(encoding="utf-8") as file:
         assert [json.loads(line) for line in file] == _DOCUMENTS
     manifest = json.loads((saved / "index.json").read_text(encoding="utf-8"))
-    assert (manifest["schema_version"], manifest["count"], manifest["dimension"]) == (1, len(_DOCUMENTS), 8)
+    assert (manifest["schema_version"], manifest["count"], manifest["dimension"]) == (2, len(_DOCUMENTS), 8)
     assert manifest["encoder"] == {"name": "tiny", "fingerprint": encoder.bundle.fingerprint}
 
 
+def test_an_index_of_the_first_version_opens(encoder: Encoder, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    old.mkdir()
+    np.save(old / "vectors.npy", encoder.encode(_DOCUMENTS))
+    (old / "documents.jsonl").write_text("".join(f"{json.dumps(d)}\n" for d in _DOCUMENTS), encoding="utf-8")
+    files = [(name, (old / name).read_bytes()) for name in ("vectors.npy", "documents.jsonl")]
+    manifest = {
+        "schema_version": 1,
+        "encoder": {"name": "tiny", "fingerprint": encoder.bundle.fingerprint},
+        "count": len(_DOCUMENTS),
+        "dimension": 8,
+        "files": [{"name": n, "bytes": len(c), "sha256": hashlib.sha256(c).hexdigest()} for n, c in files],
+    }
+    (old / "index.json").write_text(json.dumps(manifest), encoding="utf-8")
+    opened = Index.open(old, encoder)
+    assert opened.search("read a file") == Index.build(encoder, _DOCUMENTS).search("read a file")
+    assert opened.add(["more"]) == [6]
+    opened.save(old, force=True)
+    assert len(Index.open(old, encoder)) == 7
+
+
 def test_vectors_are_mapped_and_not_read(saved: Path, encoder: Encoder) -> None:
-    assert isinstance(Index.open(saved, encoder)._vectors, np.memmap)
+    assert not Index.open(saved, encoder)._rows.vectors.rows.flags.writeable
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16", "int8", "binary"])
+@pytest.mark.parametrize("engine", ["numpy", "faiss-flat", "faiss-ivf", "faiss-hnsw"])
+def test_every_precision_and_engine_finds_the_same_of_few_documents(
+    precision: IndexPrecision, engine: EngineName, encoder: Encoder, tmp_path: Path
+) -> None:
+    if engine != "numpy":
+        pytest.importorskip("faiss")
+        if precision == "binary":
+            pytest.skip("signs are searched by numpy alone")
+    index = Index.build(encoder, _DOCUMENTS, precision=precision, engine=engine)
+    assert [hit.index for hit in index.search("read the file", k=2)] == [1, 5]
+    assert index.search("read the file", k=2)[0].score == pytest.approx(1, abs=0.01)
+    assert index.search("read the file", k=2)[0].score == index.search("read the file", k=2)[1].score
+    index.remove([1])
+    assert index.add(["read the file", "cat"]) == [6, 7]
+    assert [hit.index for hit in index.search("read the file", k=2)] == [5, 6]
+    index.save(tmp_path / "index")
+    for chosen in (None, Engine()):
+        opened = Index.open(tmp_path / "index", encoder, engine=chosen)
+        assert [hit.index for hit in opened.search("read the file", k=2)] == [5, 6]
+        assert opened.search("the dog", k=100) == index.search("the dog", k=100)
+        assert opened.add(["more"]) == [8]
+        opened.remove([8, 5])
+        assert [hit.index for hit in opened.search("read the file", k=1)] == [6]
+
+
+def test_exact_engines_give_the_same_hits(encoder: Encoder) -> None:
+    pytest.importorskip("faiss")
+    random = np.random.default_rng(0)
+    vectors = random.standard_normal((40, 8))[random.integers(0, 40, 2000)] + random.choice([0, 0.1], (2000, 1))
+    texts = [str(i) for i in range(2000)]
+    exact, flat = (Index.build(encoder, texts, vectors=vectors, engine=name) for name in ("numpy", "faiss-flat"))
+    for k in (1, 3, 10, 60, 500, 2000):
+        for query in (*random.standard_normal((5, 8)), vectors[k - 1], np.zeros(8)):
+            assert flat.search(query, k) == exact.search(query, k)
+
+
+def test_numbers_are_never_used_again(encoder: Encoder, tmp_path: Path) -> None:
+    index = Index.build(encoder, ["cat", "dog"])
+    index.remove([1, 1])
+    assert index.add(["file", "line"]) == [2, 3]
+    index.remove([3])
+    index.save(tmp_path / "index")
+    opened = Index.open(tmp_path / "index", encoder)
+    assert opened.add(["socket"]) == [4]
+    assert {hit.index: hit.document for hit in opened.search("a")} == {0: "cat", 2: "file", 4: "socket"}
+    opened.remove([0, 2, 4])
+    assert len(opened) == 0
+    assert opened.search("cat") == []
+    assert opened.add(["dog"]) == [5]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ([0, 6, 9, -1], "the index has no document -1, 6, 9, expected"),
+        (range(100), "the index has no document 6, 7, 8, 9, 10 and more"),
+        ([10**30], "the index has no document 1000000000000000000000000000000"),
+        ([0, True], "True is no number"),
+        ([0, "1"], "'1' is no number"),
+        ("01", "the numbers are str"),
+        (1, "the numbers are int, expected a list"),
+    ],
+)
+def test_a_removal_that_cannot_be_done_whole_is_not_done(encoder: Encoder, numbers: Any, message: str) -> None:
+    index = Index.build(encoder, _DOCUMENTS)
+    with pytest.raises(InputError, match=message):
+        index.remove(numbers)
+    assert len(index) == len(_DOCUMENTS)
+
+
+@pytest.mark.parametrize(
+    ("documents", "vectors", "message"),
+    [
+        (["a", None], None, "document 1 is NoneType"),
+        (["a", "b"], np.ones((1, 8)), r"the vectors have the shape \(1, 8\), expected \(2, 8\)"),
+        (["a", "b"], np.array([[1.0] * 8, [np.inf] * 8]), "vector 1 is not finite"),
+        (["a", "\ud800"], np.ones((2, 8)), "document 1 holds half of a surrogate pair"),
+    ],
+)
+def test_an_addition_that_cannot_be_done_whole_is_not_done(
+    encoder: Encoder, documents: list[str], vectors: Any, message: str
+) -> None:
+    index = Index.build(encoder, _DOCUMENTS)
+    with pytest.raises(InputError, match=message):
+        index.add(documents, vectors)
+    with pytest.raises(InputError, match=message):
+        Index.build(encoder, documents, vectors=vectors)
+    assert len(index) == len(_DOCUMENTS)
+    assert index.add(["cat"]) == [len(_DOCUMENTS)]
+
+
+def test_threads_may_share_an_index(encoder: Encoder) -> None:
+    index = Index.build(encoder, ["read the file"] * 50)
+
+    def change(thread: int) -> None:
+        for _ in range(20):
+            index.remove(index.add([f"cat {thread}"] * 3))
+            hits = index.search("read the file", k=50)
+            assert [hit.index for hit in hits] == list(range(50))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(change, range(4)))
+    assert len(index) == 50
+
+
+def test_an_addition_that_was_interrupted_is_none(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Index.build(encoder, _DOCUMENTS, precision="binary")
+    expected = index.search("cat", k=100)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("edgeembed_runtime.index.replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            index.add(["dog"])
+    assert index.search("cat", k=100) == expected
+    assert index.add(["cat"]) == [6]
+    assert index.search("cat", k=1)[0].document == "cat"
+
+
+def test_an_opened_index_that_was_changed_replaces_its_folder(saved: Path, encoder: Encoder) -> None:
+    opened = Index.open(saved, encoder)
+    opened.add(["cat"])
+    opened.remove([0])
+    opened.save(saved, force=True)
+    opened.add(["dog"])
+    opened.save(saved, force=True)
+    assert Index.open(saved, encoder).search("cat", k=100) == opened.search("cat", k=100)
+    assert len(Index.open(saved, encoder)) == len(_DOCUMENTS) + 1
+
+
+def test_checksums_may_be_left_unread(saved: Path, encoder: Encoder) -> None:
+    content = (saved / "documents.jsonl").read_bytes()
+    (saved / "documents.jsonl").write_bytes(content.replace(b"socket", b"rocket"))
+    assert len(Index.open(saved, encoder, verify=False)) == len(_DOCUMENTS)
+    with pytest.raises(InputError, match=r"is damaged: documents\.jsonl has SHA-256"):
+        Index.open(saved, encoder)
+    (saved / "documents.jsonl").write_bytes(content[:-1])
+    with pytest.raises(InputError, match=r"is damaged: documents\.jsonl has \d+ bytes"):
+        Index.open(saved, encoder, verify=False)
+
+
+def test_what_the_index_cannot_be_built_with_is_named(encoder: Encoder) -> None:
+    with pytest.raises(InputError, match="the precision is 'int4', expected one of float32, float16, int8, binary"):
+        Index.build(encoder, [], precision="int4")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="the engine is 'annoy', expected one of numpy"):
+        Index.build(encoder, [], engine="annoy")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="the encoder is str, expected an Encoder"):
+        Index.build("encoder", [])  # type: ignore[arg-type]
+
+
+def test_an_index_opens_with_numpy_where_faiss_is_absent(
+    encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("faiss")
+    Index.build(encoder, _DOCUMENTS, engine="faiss-hnsw").save(tmp_path / "index")
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'edgeembed-runtime\[faiss\]'"):
+        Index.open(tmp_path / "index", encoder)
+    opened = Index.open(tmp_path / "index", encoder, engine="numpy")
+    assert opened.search("read the file", k=1)[0].index == 1
 
 
 def test_an_index_of_nothing_is_one(encoder: Encoder, tmp_path: Path) -> None:
@@ -96,10 +287,14 @@ def test_a_damaged_file_is_named(saved: Path, encoder: Encoder, name: str) -> No
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema_version": 2}, "schema version 2, expected 1"),
-        ({"count": 3}, r"vectors\.npy is float32 \(6, 8\), expected float32 \(3, 8\)"),
+        ({"schema_version": 3}, "schema version 3, expected at most 2"),
+        ({"count": 3}, r"documents\.jsonl has 6 lines, expected 3"),
+        ({"precision": "int8"}, r"vectors\.npy is float32 \(6, 8\), expected int8 \(6, 8\)"),
+        ({"precision": "int4"}, "'precision' is \"int4\", expected one of float32"),
+        ({"engine": {}}, "'engine' has no 'name'"),
+        ({"next_number": 5}, "does not hold ascending numbers"),
         ({"count": "6"}, "'count' is \"6\""),
-        ({"files": []}, "expected vectors.npy and documents.jsonl"),
+        ({"files": []}, r"expected documents\.jsonl, numbers\.npy, vectors\.npy, each once"),
         ({"encoder": None}, "'encoder' is null, expected a JSON object"),
     ],
 )

@@ -52,10 +52,95 @@ def test_a_count_below_one_is_refused(ranker: RelevanceRanker, top_k: int) -> No
 def test_what_is_no_text_is_named(ranker: RelevanceRanker) -> None:
     with pytest.raises(InputError, match="document 1 is NoneType"):
         ranker.rank("read", ["a", None])  # type: ignore[list-item]
-    with pytest.raises(InputError, match="query 0 is NoneType"):
+    with pytest.raises(InputError, match="the query is NoneType, expected a text, or its vector of 8 finite numbers"):
         ranker.rank(None, ["a"])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="the documents are str"):
         ranker.rank("read", "a text")
+
+
+@pytest.mark.parametrize("encoder", ["x", None, Path()])
+def test_what_is_no_encoder_is_refused(encoder: Encoder) -> None:
+    with pytest.raises(InputError, match=f"the encoder is {type(encoder).__name__}, expected an Encoder"):
+        RelevanceRanker(encoder)
+
+
+def test_known_vectors_are_not_computed_again(ranker: RelevanceRanker, encoder: Encoder) -> None:
+    vectors = encoder.encode_document(_DOCUMENTS)
+    query = encoder.encode_query("read the file")
+    expected = ranker.rank("read the file", _DOCUMENTS)
+    assert ranker.rank(query, _DOCUMENTS, vectors=vectors) == expected
+    assert ranker.rank(query, ["x"] * 4, vectors=vectors)[0] == Hit(expected[0].index, expected[0].score, "x")
+
+
+@pytest.mark.parametrize("scale", [1e-30, 3, 1e30])
+def test_vectors_need_not_have_unit_length(ranker: RelevanceRanker, encoder: Encoder, scale: float) -> None:
+    vectors = encoder.encode_document(_DOCUMENTS)
+    hits = ranker.rank(encoder.encode_query("cat") * scale, _DOCUMENTS, vectors=vectors * scale)
+    expected = ranker.rank("cat", _DOCUMENTS)
+    assert [hit.index for hit in hits] == [hit.index for hit in expected]
+    assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in expected], abs=1e-6)
+
+
+def test_vectors_of_zeros_score_zero(ranker: RelevanceRanker) -> None:
+    assert ranker.rank(np.zeros(8), ["a"], vectors=np.ones((1, 8))) == [Hit(0, 0.0, "a")]
+    hits = ranker.rank(np.ones(8), ["a", "b", "c"], vectors=[[0] * 8, [-1] * 8, [1] * 8])
+    assert [hit.index for hit in hits] == [2, 0, 1]
+    assert [hit.score for hit in hits] == pytest.approx([1, 0, -1])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.floats(-(2.0**99), 2.0**99, width=32), min_size=8, max_size=8), max_size=6),
+    query=st.lists(st.floats(-(2.0**99), 2.0**99, width=32), min_size=8, max_size=8),
+)
+def test_scores_are_cosines_of_whatever_vectors(
+    ranker: RelevanceRanker, rows: list[list[float]], query: list[float]
+) -> None:
+    hits = ranker.rank(query, ["text"] * len(rows), vectors=rows)
+    wanted = np.array(query) / (np.linalg.norm(query) or 1)
+    expected = [float(wanted @ row / (np.linalg.norm(row) or 1)) for row in np.array(rows)]
+    assert [hit.score for hit in hits] == pytest.approx([expected[hit.index] for hit in hits], abs=1e-5)
+    assert all(-1 <= hit.score <= 1 for hit in hits)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        (np.ones((3, 8)), r"the vectors have the shape \(3, 8\), expected \(4, 8\): one vector a document"),
+        (np.ones((4, 9)), r"the vectors have the shape \(4, 9\)"),
+        (np.ones(8), r"the vectors have the shape \(8,\)"),
+        (np.full((4, 8), np.nan), "vector 0 is not finite"),
+        ([[1e300] * 8] * 4, "vector 0 is not finite"),
+        (np.ones((4, 8), dtype=np.uint8), "the vectors are ndarray, expected numbers"),
+        ([["a"] * 8] * 4, "the vectors are list, expected numbers"),
+        ([[1], [1, 2], [], []], "the vectors are list, expected numbers"),
+        ("text", "the vectors are str, expected numbers"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_refused(ranker: RelevanceRanker, vectors: object, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        ranker.rank("read", _DOCUMENTS, vectors=vectors)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (np.ones(9), r"the query has the shape \(9,\), expected a text, or its vector of 8"),
+        (np.ones((1, 8)), r"the query has the shape \(1, 8\)"),
+        (np.full(8, np.inf), "the query holds numbers that are not finite"),
+        (b"bytes", "the query is bytes"),
+        ([None] * 8, "the query is list"),
+        (7, r"the query has the shape \(\)"),
+    ],
+)
+def test_a_query_that_does_not_fit_is_refused(ranker: RelevanceRanker, query: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ranker.rank(query, _DOCUMENTS)  # type: ignore[arg-type]
+
+
+def test_no_documents_have_no_vectors(ranker: RelevanceRanker) -> None:
+    assert ranker.rank("read", [], vectors=[]) == []
 
 
 def test_a_hit_is_a_value(ranker: RelevanceRanker) -> None:

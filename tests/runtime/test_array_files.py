@@ -1,0 +1,90 @@
+"""Arrays in files: what is written is read, and nothing else is believed."""
+
+import os
+import resource
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from edgeembed_runtime import InputError
+from edgeembed_runtime.array_files import map_array, write_array
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize("stored_type", ["<f4", "<f2", "|i1", "<u8", "<i8", "<i4"])
+@pytest.mark.parametrize("shape", [(0,), (5,), (0, 3), (5, 3)])
+def test_an_array_comes_back_and_numpy_reads_it(tmp_path: Path, stored_type: str, shape: tuple[int, ...]) -> None:
+    rows: npt.NDArray[Any] = np.arange(np.prod(shape)).reshape(shape).astype(stored_type)
+    write_array(tmp_path / "a.npy", rows)
+    mapped = map_array(tmp_path / "a.npy", stored_type, shape)
+    assert np.array_equal(mapped, rows)
+    assert mapped.dtype == rows.dtype
+    assert not mapped.size or not mapped.flags.writeable
+    assert np.array_equal(np.load(tmp_path / "a.npy", allow_pickle=False), rows)
+
+
+def test_what_numpy_writes_is_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.ones((4, 2), dtype=np.float32))
+    assert map_array(tmp_path / "a.npy", "<f4", (4, None)).shape == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.ones((4, 3), dtype=np.float32), r"is float32 \(4, 3\), expected float32 \(4, 2\)"),
+        (np.ones((4, 2)), r"is float64 \(4, 2\), expected float32 \(4, 2\)"),
+        (np.ones(4, dtype=np.float32), r"is float32 \(4\), expected"),
+        (np.asfortranarray(np.ones((4, 2), dtype=np.float32)), "is no array of a kind"),
+        (np.array([[None] * 2] * 4), "is no array of a kind"),
+        (np.ones((1, 4, 2), dtype=np.float32), "is no array of a kind"),
+        (np.zeros((4, 2), dtype=[("a", "f4")]), "is no array of a kind"),
+    ],
+)
+def test_another_array_is_refused(tmp_path: Path, rows: npt.NDArray[Any], message: str) -> None:
+    np.save(tmp_path / "a.npy", rows)
+    with pytest.raises(InputError, match=message):
+        map_array(tmp_path / "a.npy", "<f4", (4, 2))
+
+
+def test_a_file_that_claims_more_than_it_holds_is_refused(tmp_path: Path) -> None:
+    write_array(tmp_path / "a.npy", np.ones((4, 2), dtype=np.float32))
+    content = (tmp_path / "a.npy").read_bytes()
+    (tmp_path / "a.npy").write_bytes(content.replace(b"(4, 2), ", b"(999999999999999, 999999999999999), "))
+    with pytest.raises(InputError, match=r"is no array of a kind|bytes, expected"):
+        map_array(tmp_path / "a.npy", "<f4", (None, None))
+    with pytest.raises(InputError, match=r"cannot read .*: No such file"):
+        map_array(tmp_path / "b.npy", "<f4", (None,))
+
+
+@settings(max_examples=100, deadline=None)
+@given(content=st.binary(max_size=20), place=st.integers(0, 140), cut=st.integers(0, 170))
+def test_whatever_bytes_are_an_array_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, place: int, cut: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "mutated.npy"
+    write_array(path, np.ones((4, 2), dtype=np.float32))
+    whole = path.read_bytes()
+    path.write_bytes((whole[:place] + content + whole[place + len(content) :])[:cut])
+    try:
+        assert map_array(path, "<f4", (4, 2)).shape == (4, 2)
+    except InputError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - either is right
+
+
+def test_a_full_disk_says_that_it_is_full() -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("this system has no /dev/full")
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write_array(full, np.ones((400_000, 2), dtype=np.float32))
+    assert caught.value.strerror == os.strerror(28)
+
+
+def test_mapping_reads_no_numbers(tmp_path: Path) -> None:
+    write_array(tmp_path / "a.npy", np.ones((1 << 20, 8), dtype=np.float32))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    map_array(tmp_path / "a.npy", "<f4", (1 << 20, 8))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 1000  # of 8,192 pages

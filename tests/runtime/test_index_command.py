@@ -1,0 +1,86 @@
+"""`index` and `search`: precisions, engines, adding to what is there."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from edgeembed_runtime import Encoder, Index
+from edgeembed_runtime.cli import main
+
+
+@pytest.fixture
+def bundle(bundle_path: Path) -> list[str]:
+    return ["--bundle", str(bundle_path)]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> str:
+    return str(tmp_path / "index")
+
+
+def _index(out: str, bundle: list[str], *more: str) -> int:
+    return main(["index", "--text", "read the file", "--text", "the dog", "--out", out, *bundle, *more])
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16", "int8", "binary"])
+def test_a_precision_can_be_chosen(
+    precision: str, out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _index(out, bundle, "--precision", precision) == 0
+    assert json.loads((Path(out) / "index.json").read_bytes())["precision"] == precision
+    capsys.readouterr()
+    assert main(["search", out, "the dog", "-k", "1", *bundle]) == 0
+    assert capsys.readouterr().out == "1.0000\t1\tthe dog\n"
+
+
+def test_an_index_can_be_added_to(out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert _index(out, bundle, "--precision", "int8") == 0
+    capsys.readouterr()
+    assert main(["index", "--append", "--text", "a cat", "--out", out, "--json", *bundle]) == 0
+    assert json.loads(capsys.readouterr().out) == {"path": out, "documents": 3, "dimension": 8}
+    assert main(["search", out, "a cat", "-k", "1", *bundle]) == 0
+    assert capsys.readouterr().out.endswith("\t2\ta cat\n")
+    assert json.loads((Path(out) / "index.json").read_bytes())["precision"] == "int8"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ([], "exists already, expected a new path; choose another, or replace it with force=True (--force)"),
+        (["--append", "--precision", "int8"], "--append keeps the precision and the engine"),
+        (["--append", "--engine", "numpy"], "--append keeps the precision and the engine"),
+        (["--append", "--force"], "not allowed with"),
+        (["--precision", "int4"], "invalid choice"),
+        (["--force", "--precision", "binary", "--engine", "faiss-flat"], "expected numpy for the precision binary"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    more: list[str], message: str, out: str, bundle: list[str], encoder: Encoder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _index(out, bundle) == 0
+    capsys.readouterr()
+    assert _index(out, bundle, *more) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert len(Index.open(out, encoder)) == 2
+
+
+def test_there_is_nothing_to_add_to(out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert _index(out, bundle, "--append") == 2
+    assert "holds no index.json" in capsys.readouterr().err
+    assert not Path(out).exists()
+
+
+def test_a_search_can_do_without_the_engine_of_the_index(
+    out: str, bundle: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("faiss")
+    assert _index(out, bundle, "--engine", "faiss-ivf") == 0
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    capsys.readouterr()
+    assert main(["search", out, "the dog", *bundle]) == 2
+    assert "pip install 'edgeembed-runtime[faiss]'" in capsys.readouterr().err
+    assert main(["search", out, "the dog", "-k", "1", "--engine", "numpy", *bundle]) == 0
+    assert capsys.readouterr().out == "1.0000\t1\tthe dog\n"
