@@ -1,11 +1,11 @@
 """How large a graph's activations become, channel by channel, on real text."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper
 
 Peaks = dict[str, npt.NDArray[np.float32]]
@@ -33,7 +33,10 @@ def measure_peaks(model: onnx.ModelProto, activations: Sequence[str], token_ids:
     return peaks
 
 
-def _session_with(model: onnx.ModelProto, activations: Sequence[str]) -> onnxruntime.InferenceSession:
+def _session_with(model: onnx.ModelProto, activations: Sequence[str]) -> Any:
+    # Imported here because edgeembed_runtime turns its telemetry off, and must have been imported before it.
+    import onnxruntime
+
     probe = onnx.ModelProto()
     probe.CopyFrom(model)
     for name in activations:

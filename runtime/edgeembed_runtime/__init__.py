@@ -5,6 +5,7 @@ numpy nor onnxruntime.
 """
 
 import importlib
+import os
 from typing import TYPE_CHECKING
 
 from edgeembed_runtime.errors import (
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from edgeembed_runtime.tokenization import TextInfo
 
 __version__ = "0.1.0"
+
+# From 1.29 on, onnxruntime reports to its makers, and keeps an identifier in the home folder, unless this is set before
+# it is imported.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __all__ = [
     "Bundle",

@@ -13,6 +13,10 @@ from edgeembed_runtime.errors import BundleError
 _INPUTS = {"input_ids", "attention_mask"}
 _OUTPUT = "sentence_embedding"
 
+# The package sets ORT_DISABLE_TELEMETRY; this is for an application that had imported onnxruntime by then, and for
+# older ones on Windows.
+onnxruntime.disable_telemetry_events()
+
 
 class OnnxBackend:
     """A sentence encoder's graph, run without padding.
