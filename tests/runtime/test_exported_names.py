@@ -12,6 +12,7 @@ def test_all_is_sorted_and_exact() -> None:
     assert edgeembed_runtime.__all__ == [
         "Bundle",
         "BundleError",
+        "Centre",
         "CheckError",
         "EdgeEmbedError",
         "Encoder",
@@ -19,8 +20,10 @@ def test_all_is_sorted_and_exact() -> None:
         "Hit",
         "Index",
         "InputError",
+        "InterestSettings",
         "MissingExtraError",
         "RelevanceRanker",
+        "SemanticRanker",
         "TextInfo",
         "TruncationWarning",
         "VerificationError",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn, TextIO
 
 from edgeembed_runtime import __version__
-from edgeembed_runtime.cli import encode, index, info, rank, search, verify
+from edgeembed_runtime.cli import encode, index, info, interests, rank, search, verify
 from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError, TruncationWarning
 
 _NAME = "edgeembed-runtime"
@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog=_NAME, description="Encode, rank and search texts on this machine, offline.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (encode, rank, search, index, info, verify):
+    for command in (encode, rank, search, index, interests, info, verify):
         command.add(commands)
     return parser
 

@@ -14,7 +14,7 @@ def print_json(document: object) -> None:
     print(json.dumps(document, indent=2, default=_plain))
 
 
-def print_hits(query: str, hits: Sequence["Hit"], *, as_json: bool) -> None:
+def print_hits(query: str | None, hits: Sequence["Hit"], *, as_json: bool) -> None:
     """Print hits, one a line: score, position, document."""
     if as_json:
         print_json({"query": query, "hits": hits})

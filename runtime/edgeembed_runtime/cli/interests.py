@@ -1,0 +1,155 @@
+"""`edgeembed-runtime interests`: what a store knows of its user, shown and edited."""
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edgeembed_runtime.cli.arguments import (
+    Commands,
+    add_bundle,
+    add_count,
+    add_json,
+    add_texts,
+    load_encoder,
+    read_texts,
+)
+from edgeembed_runtime.cli.output import print_hits, print_json
+from edgeembed_runtime.errors import InputError
+
+if TYPE_CHECKING:
+    from edgeembed_runtime.centres import Centre
+
+_SECONDS_PER_DAY = 86_400
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser("interests", help="show and edit the interests that a SemanticRanker learned")
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    _add_action(actions, "show", "list the centres of interest", _show)
+    for name, text in (("like", "learn that the user likes texts"), ("dislike", "learn that the user dislikes texts")):
+        _add_reaction(actions, name, text)
+    viewed = _add_reaction(actions, "viewed", "learn that the user looked at texts")
+    viewed.add_argument("--seconds", type=float, required=True, metavar="N", help="for how long, each of them")
+    _add_rank(actions)
+    _add_action(actions, "export", "print all that the store holds, as JSON", _export)
+    forget = _add_action(actions, "forget", "remove centres", _forget)
+    forget.add_argument("centres", nargs="+", type=int, metavar="CENTRE", help="a number that `show` lists")
+    forget_all = _add_action(actions, "forget-all", "remove all centres", _forget_all)
+    forget_all.add_argument("--yes", action="store_true", help="say that this is meant: it cannot be undone")
+
+
+def _add_action(
+    actions: Commands, name: str, text: str, run: Callable[[argparse.Namespace], None]
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=text)
+    parser.add_argument("store", metavar="STORE", help="the file, interests.db for example")
+    add_json(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_reaction(actions: Commands, name: str, text: str) -> argparse.ArgumentParser:
+    parser = _add_action(actions, name, f"{text}; makes the store if it is absent", _react)
+    add_texts(parser)
+    add_bundle(parser)
+    parser.set_defaults(reaction=name)
+    return parser
+
+
+def _add_rank(actions: Commands) -> None:
+    parser = _add_action(actions, "rank", "rank texts by interest", _rank)
+    add_texts(parser)
+    parser.add_argument("--query", metavar="QUERY", help="rank by this too")
+    add_count(parser, None, "all")
+    add_bundle(parser)
+
+
+def _show(args: argparse.Namespace) -> None:
+    from edgeembed_runtime.interests import InterestStore
+
+    store = InterestStore(args.store)
+    # The sort keeps the older of two equals first.
+    centres = sorted(store.centres(), key=lambda centre: (centre.kind == "disinterest", -centre.weight))
+    if args.json:
+        shown = [{name: value for name, value in vars(centre).items() if name != "vector"} for centre in centres]
+        print_json({"path": args.store, "encoder": store.encoder, "centres": shown})
+        return
+    print(f"{args.store}: {len(centres)} centres, of the encoder {store.encoder.name}")
+    if centres:
+        print(f"{'centre':>6} {'kind':11} {'weight':>7} {'uses':>5} {'viewed':>8} {'days ago':>8}  example")
+    now = time.time()
+    for centre in centres:
+        print(_line(centre, now))
+
+
+def _line(centre: "Centre", now: float) -> str:
+    days = max(0, now - centre.last_used) / _SECONDS_PER_DAY
+    return (
+        f"{centre.id:6} {centre.kind:11} {centre.weight:7.2f} {centre.uses:5} {centre.viewed_seconds:6.0f} s "
+        f"{days:8.1f}  {centre.example}"
+    )
+
+
+def _react(args: argparse.Namespace) -> None:
+    texts = read_texts(args)
+    from edgeembed_runtime.semantic import SemanticRanker
+
+    encoder = load_encoder(args)
+    # All are encoded first, so that a text that cannot be leaves no half of them in the store.
+    vectors = encoder.encode_document(texts, show_progress_bar=True)
+    ranker = SemanticRanker(encoder, args.store)
+    if args.reaction == "viewed":
+        centres = [ranker.viewed(text, args.seconds, vector=row) for text, row in zip(texts, vectors, strict=True)]
+    else:
+        react = ranker.like if args.reaction == "like" else ranker.dislike
+        centres = [react(text, vector=row) for text, row in zip(texts, vectors, strict=True)]
+    if args.json:
+        print_json({"path": args.store, "reaction": args.reaction, "centres": centres})
+        return
+    for text, centre in zip(texts, centres, strict=True):
+        print(f"{'-' if centre is None else centre}\t{' '.join(text.split())}")
+
+
+def _rank(args: argparse.Namespace) -> None:
+    texts = read_texts(args)
+    if not Path(args.store).is_file():  # which a ranker would make
+        raise InputError(f"{args.store} is no file, expected a store that exists; like a text first")
+    from edgeembed_runtime.semantic import SemanticRanker
+
+    hits = SemanticRanker(load_encoder(args), args.store).rank(texts, args.query, args.k)
+    print_hits(args.query, hits, as_json=args.json)
+
+
+def _export(args: argparse.Namespace) -> None:
+    from edgeembed_runtime.interests import InterestStore
+
+    print_json(InterestStore(args.store).export())
+
+
+def _forget(args: argparse.Namespace) -> None:
+    from edgeembed_runtime.interests import InterestStore
+
+    InterestStore(args.store).forget(*args.centres)
+    _print_forgotten(args, len(set(args.centres)))
+
+
+def _forget_all(args: argparse.Namespace) -> None:
+    from edgeembed_runtime.interests import InterestStore
+
+    store = InterestStore(args.store)
+    if not args.yes:
+        raise InputError(
+            f"{args.store} holds {len(store.centres())} centres and forgetting them cannot be undone; "
+            "give --yes to do it, or `interests export` them first"
+        )
+    _print_forgotten(args, store.forget_all())
+
+
+def _print_forgotten(args: argparse.Namespace, count: int) -> None:
+    if args.json:
+        print_json({"path": args.store, "forgotten": count})
+    else:
+        print(f"{args.store}: {count} centres forgotten")

@@ -1,0 +1,145 @@
+"""One small SQLite file that threads, processes and a sudden end may share."""
+
+import contextlib
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from edgeembed_runtime.errors import InputError
+
+MEMORY = ":memory:"
+Access = Literal["read", "write"]
+_TIMEOUT_SECONDS = 5.0
+# Held during every transaction, by one thread of this process at a time, and while it forks: a child of a process in
+# a transaction would forever take the file for locked. Held while a file is created too, for closing any descriptor
+# of a file drops the locks that SQLite holds on it in this process.
+_USING = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_USING.acquire, after_in_parent=_USING.release, after_in_child=_USING.release)
+# What SQLite says, and what we say; 3.10 has no error codes to go by.
+_EXPLAINED = {
+    "locked": "was locked by another process for too long; end that process, or try again",
+    "not a database": "is no SQLite file, expected a file made by this package; give another path",
+    "malformed": "is damaged; restore it from a backup, or remove it and start anew",
+    "no such": "is damaged, for a table or a column is missing; restore it from a backup, or remove it and start anew",
+    "decode": "is damaged, for a text is no UTF-8; restore it from a backup, or remove it and start anew",
+    "readonly": "cannot be written, for it is read-only; make it writable, or copy it elsewhere",
+    "unable to open": "cannot be opened, expected a file in a folder that may be written; give another path",
+    "full": "cannot be written, for the disk is full; make room",
+}
+
+
+class Database:
+    """An SQLite file, opened anew for every transaction.
+
+    Opening takes 0.1 ms, and for it a fork inherits no connection and a file that was replaced or removed is noticed.
+    Changes go through a rollback journal rather than a write-ahead log: it leaves one file
+    with no copies of personal data beside it, which a reader may open where nothing can be written. With
+    synchronous=EXTRA a change is on the disk when the transaction has ended; secure_delete overwrites what is
+    removed with zeros.
+
+    Args:
+        path: The file; ":memory:" stands for one that only this object sees; a fork gets a copy.
+        create: Whether to create the file if it is absent, empty, for the user's eyes only.
+
+    Raises:
+        InputError: If it is absent and may not or cannot be created.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
+        self._name = os.fspath(path)
+        self._memory: sqlite3.Connection | None = None
+        if self._name == MEMORY:
+            self._memory = _connect(MEMORY)
+            return
+        self._path = Path(self._name).absolute()  # so that it stays the same file when the process changes folder
+        if create:
+            _create(self._path, self._name)
+        elif not self._path.is_file():
+            raise InputError(f"{self._name!r} is no file, expected a store that exists; give another path")
+
+    def __str__(self) -> str:
+        """Give the path as it was given, for messages."""
+        return self._name
+
+    @contextlib.contextmanager
+    def transaction(self, access: Access) -> Iterator[sqlite3.Connection]:
+        """Give a connection on which everything, or on an exception nothing, is done and seen at one moment.
+
+        Raises:
+            InputError: If the file cannot be used; it says why.
+        """
+        try:
+            with _USING, self._connected() as connection:
+                _begin(connection, access)
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    with contextlib.suppress(sqlite3.Error):
+                        connection.rollback()
+                    raise
+        # Python decodes SQLite's messages, which may hold pieces of a damaged file.
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise self._explained(error) from error
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        if self._memory is None:
+            with contextlib.closing(_connect(f"{self._path.as_uri()}?mode=rw")) as connection:
+                yield connection
+            return
+        yield self._memory
+
+    def _explained(self, error: Exception) -> InputError:
+        said = str(error)
+        explained = next((text for part, text in _EXPLAINED.items() if part in said), "cannot be used; try again")
+        return InputError(f"{self} {explained} ({said})")
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    # Without an isolation level, the transactions are ours. Only the one in memory passes between threads.
+    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+
+
+def _begin(connection: sqlite3.Connection, access: Access) -> None:
+    """Begin a transaction, and wait for it while another process has the file.
+
+    SQLite's own waiting looks again every 0.1 s at last, and may never look while a busy writer pauses.
+    """
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
+    connection.execute("PRAGMA busy_timeout = 0")
+    while True:
+        try:
+            if access == "write":
+                connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("BEGIN IMMEDIATE" if access == "write" else "BEGIN")
+            connection.execute("PRAGMA schema_version").fetchone()  # the first to lock the file if this is to read
+            break
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            connection.rollback()
+        time.sleep(random.uniform(0.001, 0.004))  # noqa: S311 - no secret: two who wait must not keep step
+    # What is left to wait for are readers, who are gone in a moment.
+    connection.execute(f"PRAGMA busy_timeout = {_TIMEOUT_SECONDS * 1000:.0f}")
+
+
+def _create(path: Path, name: str) -> None:
+    with _USING:
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            if not path.is_file():
+                raise InputError(f"{name!r} is no file, expected a file or a new path; give another path") from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(
+                f"cannot create {name!r}: {reason}; give a path in a folder that may be written"
+            ) from error

@@ -1,0 +1,636 @@
+"""The store of interests: what it keeps, whatever happens to the process, the file or the clock."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from edgeembed_runtime import InputError, InterestSettings
+from edgeembed_runtime.interest_tables import EncoderIdentity
+from edgeembed_runtime.interests import InterestStore
+
+_DIMENSION = 8
+_ENCODER = EncoderIdentity("tiny", "0123456789abcdef", _DIMENSION)
+_DAY = 86_400.0
+_AXES = np.eye(_DIMENSION, dtype=np.float32)
+
+_needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+
+# Forks a reacting process for every line, "path reactions", and says its number; it says "end" when all have ended.
+# Each process likes, dislikes and views along random axes, and acknowledges what has returned.
+_REACTING = """
+import os, random, sys
+import numpy as np
+from edgeembed_runtime.interests import InterestStore
+from edgeembed_runtime.interest_tables import EncoderIdentity
+
+def react(path, count):
+    store = InterestStore(path, EncoderIdentity("tiny", "0123456789abcdef", 8))
+    chance = random.Random(os.getpid())
+    for _ in range(count):
+        axis, kind = chance.randrange(8), chance.choice(["like", "dislike", "viewed"])
+        vector = np.eye(8)[axis]
+        if kind == "viewed":
+            store.viewed(f"axis {axis}", vector, 30)
+        else:
+            getattr(store, kind)(f"axis {axis}", vector)
+        os.write(1, f"{'disinterest' if kind == 'dislike' else 'interest'}-{axis}\\n".encode())
+
+for line in sys.stdin:
+    path, count, processes = line.rsplit(" ", 2)
+    children = []
+    for _ in range(int(processes)):
+        child = os.fork()
+        if child == 0:
+            react(path, int(count))
+            os._exit(0)
+        children.append(child)
+    os.write(1, f"started {' '.join(map(str, children))}\\n".encode())
+    codes = [os.waitpid(child, 0)[1] for child in children]
+    os.write(1, f"end {codes}\\n".encode())
+"""
+
+
+class Clock:
+    """A clock that stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "interests.db"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(path: Path, clock: Clock) -> InterestStore:
+    return InterestStore(path, _ENCODER, clock=clock)
+
+
+@pytest.fixture
+def reacting() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", _REACTING]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        yield process
+        _pipe(process.stdin).close()
+
+
+def _pipe(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None
+    return pipe
+
+
+def _mixed(first: int, second: int, cosine: float) -> npt.NDArray[np.float32]:
+    mixed: npt.NDArray[np.float32] = cosine * _AXES[first] + np.sqrt(1 - cosine**2) * _AXES[second]
+    return mixed
+
+
+def _sql(path: Path, *statements: str) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def _assert_whole(path: Path) -> None:
+    """Check that the reactions, counted apart in the same transactions, are all in the centres."""
+    export = InterestStore(path).export()
+    assert export["reactions"] == sum(centre["uses"] + centre["views"] for centre in export["centres"])
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_a_like_starts_a_centre_and_the_next_near_one_moves_it(store: InterestStore, clock: Clock) -> None:
+    assert store.like("  Bread,\n baked at home ", _AXES[0]) == 1
+    clock.now += 60
+    assert store.like("Rye bread", _mixed(0, 1, 0.5)) == 1
+    (centre,) = store.centres()
+    assert (centre.kind, centre.example, centre.uses, centre.views) == ("interest", "Bread, baked at home", 2, 0)
+    assert (centre.first_used, centre.last_used) == (clock.now - 60, clock.now)
+    assert centre.weight == 2
+    expected = 0.9 * _AXES[0] + 0.1 * _mixed(0, 1, 0.5)
+    assert centre.vector == pytest.approx(expected / np.linalg.norm(expected), abs=1e-6)
+
+
+def test_a_like_of_something_else_starts_another_centre(store: InterestStore) -> None:
+    assert [store.like("a", _AXES[0]), store.like("b", _AXES[1]), store.like("c", _mixed(0, 2, 0.39))] == [1, 2, 3]
+
+
+def test_dislikes_have_centres_of_their_own(store: InterestStore) -> None:
+    assert [store.like("a", _AXES[0]), store.dislike("a", _AXES[0]), store.dislike("b", _AXES[0])] == [1, 2, 2]
+    assert [(centre.kind, centre.uses) for centre in store.centres()] == [("interest", 1), ("disinterest", 2)]
+
+
+def test_a_view_adds_time_to_a_near_interest_without_moving_it(store: InterestStore, clock: Clock) -> None:
+    store.like("a", _AXES[0])
+    clock.now += _DAY
+    assert store.viewed("b", _mixed(0, 1, 0.5), 45) == 1
+    (centre,) = store.centres()
+    assert (centre.uses, centre.views, centre.viewed_seconds, centre.last_used) == (1, 1, 45, clock.now)
+    assert centre.weight == 1.75
+    assert centre.vector.tolist() == _AXES[0].tolist()
+
+
+def test_a_glance_adds_its_seconds_but_does_not_refresh(store: InterestStore, clock: Clock) -> None:
+    store.like("a", _AXES[0])
+    clock.now += 15 * _DAY
+    assert store.viewed("b", _AXES[0], 19.9) == 1
+    (centre,) = store.centres()
+    assert (centre.views, centre.viewed_seconds, centre.last_used) == (1, 19.9, clock.now - 15 * _DAY)
+
+
+def test_a_glance_at_something_new_changes_nothing(store: InterestStore) -> None:
+    assert store.viewed("a", _AXES[0], 1) is None
+    store.dislike("b", _AXES[0])
+    assert store.viewed("b", _AXES[0], 1) is None
+    assert (len(store.centres()), store.export()["reactions"]) == (1, 1)
+
+
+def test_reading_something_new_starts_an_interest_without_uses(store: InterestStore) -> None:
+    assert store.viewed("a", _AXES[0], 30) == 1
+    (centre,) = store.centres()
+    assert (centre.kind, centre.uses, centre.views, centre.weight) == ("interest", 0, 1, 0.5)
+
+
+def test_a_text_left_open_counts_as_a_long_view(store: InterestStore) -> None:
+    store.viewed("a", _AXES[0], 8 * 3600)
+    assert store.centres()[0].viewed_seconds == 300
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "9", None, True])
+def test_seconds_that_are_no_duration_are_refused(store: InterestStore, seconds: Any) -> None:
+    with pytest.raises(InputError, match=r"seconds is .*, expected a finite number of at least 0"):
+        store.viewed("a", _AXES[0], seconds)
+
+
+def test_settings_decide(path: Path, clock: Clock) -> None:
+    settings = InterestSettings(near_cosine=0.9, horizon_days=2, seconds_per_use=10, reading_seconds=5)
+    store = InterestStore(path, _ENCODER, settings=settings, clock=clock)
+    assert [store.like("a", _AXES[0]), store.like("b", _mixed(0, 1, 0.8)), store.viewed("c", _AXES[2], 5)] == [1, 2, 3]
+    clock.now += _DAY
+    assert [centre.weight for centre in store.centres()] == [0.5, 0.5, 0.25]
+
+
+def test_a_clock_that_was_set_back_makes_no_age_negative(store: InterestStore, clock: Clock) -> None:
+    store.like("a", _AXES[0])
+    clock.now -= 100 * _DAY
+    assert store.centres()[0].weight == 1
+    store.like("a", _AXES[0])
+    clock.now += 15 * _DAY
+    assert store.centres()[0].weight == pytest.approx(1)
+
+
+@pytest.mark.parametrize("now", [float("nan"), float("inf"), "today", None])
+def test_a_clock_that_gives_no_time_is_refused(store: InterestStore, clock: Clock, now: Any) -> None:
+    clock.now = now
+    with pytest.raises(InputError, match="the clock gives"):
+        store.like("a", _AXES[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "vector", "message"),
+    [
+        (None, _AXES[0], "the text is NoneType"),
+        ("a\udcff", _AXES[0], "surrogate"),
+        ("a", [1.0, 2.0], "expected 8 finite numbers"),
+        ("a", np.full(8, np.nan), "not finite"),
+        ("a", np.zeros(8), "all zeros"),
+    ],
+)
+def test_what_is_no_text_or_vector_is_refused_and_changes_nothing(
+    store: InterestStore, text: Any, vector: Any, message: str
+) -> None:
+    for react in (store.like, store.dislike, lambda text, vector: store.viewed(text, vector, 60)):
+        with pytest.raises(InputError, match=message):
+            react(text, vector)
+    assert store.export()["reactions"] == 0
+
+
+def test_what_was_learned_is_there_when_the_store_is_opened_again(
+    store: InterestStore, path: Path, clock: Clock
+) -> None:
+    store.like("a", _AXES[0])
+    store.viewed("b", _AXES[1], 60)
+    assert InterestStore(path, _ENCODER, clock=clock).export() == store.export()
+    assert InterestStore(str(path), clock=clock).encoder == _ENCODER
+
+
+def test_the_example_is_the_beginning_of_the_text(store: InterestStore) -> None:
+    store.like("word " * 1000, _AXES[0])
+    store.like("", _AXES[1])
+    assert [centre.example for centre in store.centres()] == [("word " * 24), ""]
+
+
+def test_the_export_is_json_and_holds_everything(store: InterestStore, clock: Clock) -> None:
+    store.dislike("a", _AXES[3])
+    assert json.loads(json.dumps(store.export())) == {
+        "schema_version": 1,
+        "encoder": {"name": "tiny", "fingerprint": "0123456789abcdef", "dimension": 8},
+        "reactions": 1,
+        "centres": [
+            {
+                "id": 1,
+                "kind": "disinterest",
+                "example": "a",
+                "uses": 1,
+                "views": 0,
+                "viewed_seconds": 0.0,
+                "first_used": clock.now,
+                "last_used": clock.now,
+                "weight": 1.0,
+                "vector": _AXES[3].tolist(),
+            }
+        ],
+    }
+
+
+def test_a_forgotten_centre_is_gone_and_its_number_is_not_given_again(store: InterestStore, path: Path) -> None:
+    for axis in range(3):
+        store.like(f"axis {axis}", _AXES[axis])
+    store.forget(3, 1, 1)
+    assert [centre.id for centre in store.centres()] == [2]
+    assert store.like("new", _AXES[0]) == 4
+    _assert_whole(path)
+
+
+def test_an_unknown_centre_is_named_and_nothing_is_forgotten(store: InterestStore) -> None:
+    store.like("a", _AXES[0])
+    for unknown in (2, -1, 10**30, "1"):
+        with pytest.raises(InputError, match=f"holds no centre {unknown!r}"):
+            store.forget(1, unknown)  # type: ignore[arg-type]
+    assert len(store.centres()) == 1
+
+
+def test_what_is_forgotten_is_in_no_file(path: Path) -> None:
+    store = InterestStore(path, _ENCODER, settings=InterestSettings(near_cosine=1))
+    store.like("keep this one", _AXES[0])
+    vectors = np.random.default_rng(0).standard_normal((30, _DIMENSION))
+    for number, vector in enumerate(vectors):  # on several pages, so that rows move between them
+        store.like(f"a secret of mine {number} ".ljust(120, "x"), vector)
+    stored = [centre.vector.tobytes() for centre in store.centres()[1:]]
+    assert path.read_bytes().count(b"a secret of mine") == 30
+    assert all(vector in path.read_bytes() for vector in stored)
+    store.forget(*range(3, 32, 2))
+    store.forget(*range(2, 32, 2))
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert b"a secret of mine" not in path.read_bytes()
+    assert not any(vector in path.read_bytes() for vector in stored)
+    assert b"keep this one" in path.read_bytes()
+    assert store.forget_all() == 1
+    assert b"keep this one" not in path.read_bytes()
+    assert (store.centres(), store.export()["reactions"]) == ([], 0)
+
+
+def test_where_a_centre_was_before_it_moved_is_in_no_file(store: InterestStore, path: Path) -> None:
+    before = np.random.default_rng(0).standard_normal(_DIMENSION)
+    store.like("a", before)
+    stored = store.centres()[0].vector.tobytes()
+    assert stored in path.read_bytes()
+    store.like("b", before + _AXES[0])
+    assert stored not in path.read_bytes()
+
+
+def test_a_store_in_memory_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = InterestStore(":memory:", _ENCODER)
+    assert [store.like("a", _AXES[0]), store.dislike("b", _AXES[0])] == [1, 2]
+    with pytest.raises(InputError, match="no centre 3"):
+        store.forget(3)
+    assert store.forget_all() == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_store_is_for_the_user_alone(store: InterestStore, path: Path) -> None:
+    store.like("a", _AXES[0])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_store_stays_the_same_file_when_the_process_changes_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    store = InterestStore("odd name?#%.db", _ENCODER)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    store.like("a", _AXES[0])
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["elsewhere", "odd name?#%.db"]
+
+
+def test_another_encoder_is_refused_by_name(store: InterestStore, path: Path) -> None:
+    other = EncoderIdentity("other", "fedcba9876543210", _DIMENSION)
+    expected = r"belongs to the encoder 'tiny' \(0123456789ab\), expected 'other' \(fedcba987654\)"
+    with pytest.raises(InputError, match=expected):
+        InterestStore(path, other)
+    assert store.centres() == []
+
+
+def test_a_file_that_was_replaced_by_another_encoders_is_noticed(store: InterestStore, path: Path) -> None:
+    path.unlink()
+    with pytest.raises(InputError, match="cannot be opened"):
+        store.like("a", _AXES[0])
+    assert not path.exists()
+    InterestStore(path, EncoderIdentity("other", "fedcba9876543210", _DIMENSION))
+    with pytest.raises(InputError, match="belongs to the encoder 'other'"):
+        store.like("a", _AXES[0])
+
+
+def test_what_is_no_store_is_refused_and_stays_as_it_is(path: Path) -> None:
+    path.write_text("some text of mine, long enough to be read as a header of SQLite", encoding="utf-8")
+    with pytest.raises(InputError, match="is no SQLite file"):
+        InterestStore(path, _ENCODER)
+    assert path.read_text(encoding="utf-8").startswith("some text of mine")
+    path.unlink()
+    _sql(path, "CREATE TABLE notes (note TEXT)")
+    before = path.read_bytes()
+    for encoder in (None, _ENCODER):
+        with pytest.raises(InputError, match="no store of interests, but another SQLite file"):
+            InterestStore(path, encoder)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_store_is_refused(store: InterestStore, path: Path) -> None:
+    _sql(path, "PRAGMA user_version = 2")
+    with pytest.raises(InputError, match="has schema version 2, expected 1; upgrade"):
+        InterestStore(path, _ENCODER)
+
+
+def test_an_absent_store_is_not_made_where_no_encoder_is_known(path: Path) -> None:
+    with pytest.raises(InputError, match="is no file, expected a store that exists"):
+        InterestStore(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["", ".", "absent/interests.db", "nul\0.db"])
+def test_a_path_that_can_be_no_file_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"give a(nother)? path") as caught:
+        InterestStore(name, _ENCODER)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE centres SET vector = x'00'",
+        "UPDATE centres SET vector = zeroblob(32)",
+        "UPDATE centres SET vector = x'" + "0000c07f" * 8 + "'",
+        "UPDATE centres SET vector = 'text'",
+        "UPDATE centres SET kind = 'boredom'",
+        "UPDATE centres SET example = x'ff'",
+        "UPDATE centres SET example = CAST(x'ff' AS TEXT)",
+        "UPDATE centres SET uses = -1",
+        "UPDATE centres SET uses = 'many'",
+        "UPDATE centres SET viewed_seconds = 9e999",
+        "UPDATE centres SET last_used = -9e999",
+        "UPDATE store SET dimension = 'eight'",
+        "UPDATE store SET dimension = 7",
+        "DELETE FROM store",
+        "DROP TABLE store",
+        "DROP TABLE centres",
+    ],
+)
+def test_a_damaged_store_is_told_in_one_line(store: InterestStore, path: Path, damage: str) -> None:
+    store.like("a", _AXES[0])
+    _sql(path, damage)
+    for use in (lambda: InterestStore(path).centres(), lambda: InterestStore(path).export()):
+        with pytest.raises(InputError, match="is damaged") as caught:
+            use()
+        assert "\n" not in str(caught.value)
+
+
+def test_flipped_or_missing_bytes_give_an_error_or_sound_centres(store: InterestStore, path: Path) -> None:
+    for axis in range(8):
+        store.like(f"axis {axis} ".ljust(120, "x"), _AXES[axis])
+    whole = path.read_bytes()
+    chance = random.Random(0)  # noqa: S311 - a test
+    for damage in range(200):
+        content = bytearray(whole)
+        for _ in range(20):
+            content[chance.randrange(len(content))] = chance.randrange(256)
+        path.write_bytes(content[: chance.randrange(len(content))] if damage % 2 else content)
+        with contextlib.suppress(InputError):
+            centres = InterestStore(path).centres()
+            assert all(np.isfinite(centre.vector).all() and centre.weight >= 0 for centre in centres)
+
+
+def test_a_store_that_is_locked_for_too_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    monkeypatch.setattr("edgeembed_runtime.database._TIMEOUT_SECONDS", 0.05)
+    store = InterestStore(path, _ENCODER, clock=clock)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert store.centres() == []
+        with pytest.raises(InputError, match="was locked by another process for too long"):
+            store.like("a", _AXES[0])
+        other.execute("ROLLBACK")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(InputError, match="was locked by another process for too long"):
+            store.centres()
+    assert store.like("a", _AXES[0]) == 1
+
+
+@pytest.fixture
+def read_only(path: Path, clock: Clock) -> Iterator[Path]:
+    """Give a store that this process may read and not write; root gives up its rights for the time."""
+    if not hasattr(os, "geteuid"):
+        pytest.skip("this system has no permissions to take away")
+    InterestStore(path, _ENCODER, clock=clock).like("a", _AXES[0])
+    user = os.geteuid()
+    modes = {folder: stat.S_IMODE(folder.stat().st_mode) for folder in path.parents}
+    closed = {folder: mode for folder, mode in modes.items() if user == 0 and mode & 0o555 != 0o555}
+    for folder, mode in closed.items():
+        folder.chmod(mode | 0o555)
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    os.seteuid(user or 65534)
+    yield path
+    os.seteuid(user)
+    path.parent.chmod(0o755)
+    for folder, mode in closed.items():
+        folder.chmod(mode)
+
+
+def test_a_read_only_store_can_be_read_and_says_that_it_cannot_be_written(read_only: Path, clock: Clock) -> None:
+    store = InterestStore(read_only, _ENCODER, clock=clock)
+    assert [centre.example for centre in store.centres()] == ["a"]
+    with pytest.raises(InputError, match="cannot be written, for it is read-only"):
+        store.like("a", _AXES[0])
+    with pytest.raises(InputError, match="cannot be written, for it is read-only"):
+        store.forget_all()
+    with pytest.raises(InputError, match=r"cannot create .*Permission denied"):
+        InterestStore(read_only.with_name("new.db"), _ENCODER)
+
+
+def test_a_failed_reaction_leaves_nothing(store: InterestStore, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.like("a", _AXES[0])
+    before = store.export()
+
+    def fail(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("edgeembed_runtime.interests.add_centre", fail)
+    monkeypatch.setattr("edgeembed_runtime.interests.moved", fail)
+    for vector in (_AXES[0], _AXES[1]):
+        with pytest.raises(KeyboardInterrupt):
+            store.like("b", vector)
+    assert store.export() == before
+    _assert_whole(path)
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_threads_may_share_a_store(path: Path, *, in_memory: bool) -> None:
+    store = InterestStore(":memory:" if in_memory else path, _ENCODER)
+    failures: list[BaseException] = []
+
+    def react() -> None:
+        try:
+            for axis in range(8):
+                store.like(f"axis {axis}", _AXES[axis])
+                store.centres()
+        except BaseException as failure:  # noqa: BLE001 - the main thread asserts that there is none
+            failures.append(failure)
+
+    threads = [threading.Thread(target=react) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert [centre.uses for centre in store.centres()] == [4] * 8
+    assert store.export()["reactions"] == 32
+
+
+def _lines_until_end(process: subprocess.Popen[str]) -> tuple[Counter[str], str]:
+    acknowledged: Counter[str] = Counter()
+    for line in _pipe(process.stdout):
+        if line.startswith("end"):
+            return acknowledged, line
+        if not line.startswith("started"):
+            acknowledged[line.strip()] += 1
+    raise AssertionError("the reacting processes have gone")
+
+
+def _stored(path: Path) -> Counter[str]:
+    centres = InterestStore(path).centres()
+    return Counter({f"{c.kind}-{c.example.removeprefix('axis ')}": c.uses + c.views for c in centres})
+
+
+@_needs_fork
+def test_processes_that_react_at_once_lose_nothing(path: Path, reacting: subprocess.Popen[str]) -> None:
+    _pipe(reacting.stdin).write(f"{path} 12 4\n")
+    acknowledged, end = _lines_until_end(reacting)
+    assert end == "end [0, 0, 0, 0]\n"
+    assert acknowledged.total() == 48
+    assert _stored(path) == acknowledged
+    _assert_whole(path)
+
+
+def _kill_at_random(path: Path, process: subprocess.Popen[str], chance: random.Random) -> None:
+    """Kill a reacting process at some moment of one of its first reactions, and check the store."""
+    acknowledged = _stored(path) if path.exists() else Counter()
+    _pipe(process.stdin).write(f"{path} 1000000 1\n")
+    lines = iter(_pipe(process.stdout))
+    started = next(line for line in lines if line.startswith("started") or acknowledged.update([line.strip()]))
+    acknowledged.update(next(lines).strip() for _ in range(chance.randrange(3)))
+    time.sleep(chance.expovariate(1 / 0.005))
+    os.kill(int(started.split()[1]), signal.SIGKILL)
+    rest, end = _lines_until_end(process)
+    assert end == f"end [{int(signal.SIGKILL)}]\n"
+    acknowledged.update(rest)
+    InterestStore(path, _ENCODER)  # which makes it, if the process was killed before it had
+    stored = _stored(path)
+    assert acknowledged <= stored, "a reaction was lost"
+    assert (stored - acknowledged).total() <= 1, "there are reactions that nobody made"
+    _assert_whole(path)
+
+
+def _kill_often(folder: Path, process: subprocess.Popen[str], kills: int) -> None:
+    chance = random.Random(kills)  # noqa: S311 - a test
+    for kill in range(kills):
+        is_new = kill % 4 == 3  # and may be killed while it makes the store
+        _kill_at_random(folder / (f"{kill}.db" if is_new else "interests.db"), process, chance)
+
+
+@_needs_fork
+def test_a_killed_process_loses_no_reaction_and_leaves_none_half(
+    tmp_path: Path, reacting: subprocess.Popen[str]
+) -> None:
+    _kill_often(tmp_path, reacting, kills=20)
+
+
+@pytest.mark.slow
+@_needs_fork
+def test_hundreds_of_killed_processes_lose_no_reaction_and_leave_none_half(
+    tmp_path: Path, reacting: subprocess.Popen[str]
+) -> None:
+    _kill_often(tmp_path, reacting, kills=600)
+
+
+_FORKING = """
+import os, sys, threading
+import numpy as np
+from edgeembed_runtime.interests import InterestStore
+from edgeembed_runtime.interest_tables import EncoderIdentity
+
+encoder = EncoderIdentity("tiny", "0123456789abcdef", 8)
+store, memory = InterestStore(sys.argv[1], encoder), InterestStore(":memory:", encoder)
+memory.like("a", np.eye(8)[0])
+stop = threading.Event()
+count = 0
+
+def react():
+    global count
+    while not stop.is_set():
+        store.like("thread", np.eye(8)[0])
+        count += 1
+
+thread = threading.Thread(target=react)
+thread.start()
+for _ in range(10):  # each of them at some moment of the thread's reactions
+    child = os.fork()
+    if child == 0:
+        store.like("child", np.eye(8)[1])
+        memory.like("child", np.eye(8)[0])
+        os._exit(memory.centres()[0].uses)
+    assert os.waitpid(child, 0)[1] >> 8 == 2
+stop.set()
+thread.join()
+assert memory.centres()[0].uses == 1
+assert {centre.example: centre.uses for centre in store.centres()} == {"thread": count, "child": 10}
+"""
+
+
+@_needs_fork
+def test_a_store_may_be_used_after_a_fork_at_any_moment(path: Path) -> None:
+    subprocess.run([sys.executable, "-W", "ignore", "-c", _FORKING, str(path)], check=True)
+    _assert_whole(path)
+
+
+def test_the_store_needs_no_model(path: Path) -> None:
+    code = (
+        "import sys\nfrom edgeembed_runtime.interests import InterestStore\n"
+        "assert not {'onnxruntime', 'tokenizers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
