@@ -1,0 +1,177 @@
+"""The command that shows and edits interests."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edgeembed_runtime import Encoder, SemanticRanker
+from edgeembed_runtime.cli import main
+
+
+@pytest.fixture
+def bundle(bundle_path: Path) -> list[str]:
+    return ["--bundle", str(bundle_path)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "interests.db")
+
+
+@pytest.fixture
+def store(encoder: Encoder, path: str) -> str:
+    """Two interests and a disinterest, of which the second interest weighs more."""
+    ranker = SemanticRanker(encoder, path)
+    ranker.like("the dog")
+    ranker.dislike("open a socket")
+    ranker.like("", vector=-encoder.encode("the dog"))
+    ranker.viewed("", 90, vector=-encoder.encode("the dog"))
+    return path
+
+
+def _run(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["interests", *argv]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def _json(argv: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(_run([*argv, "--json"], capsys))
+
+
+def _error(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["interests", *argv]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("edgeembed-runtime: error: ")
+    return err
+
+
+def test_show_lists_the_centres_interests_and_heavy_ones_first(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = _run(["show", store], capsys).splitlines()
+    assert lines[0] == f"{store}: 3 centres, of the encoder tiny"
+    assert [line.split()[:6] for line in lines[2:]] == [
+        ["3", "interest", "2.50", "1", "90", "s"],
+        ["1", "interest", "1.00", "1", "0", "s"],
+        ["2", "disinterest", "1.00", "1", "0", "s"],
+    ]
+    assert lines[3].endswith("0.0  the dog")
+    document = _json(["show", store], capsys)
+    assert document["path"] == store
+    assert document["encoder"]["name"] == "tiny"
+    assert [centre["id"] for centre in document["centres"]] == [3, 1, 2]
+    assert "vector" not in document["centres"][0]
+
+
+def test_a_reaction_prints_the_centre_of_each_text(
+    path: str, bundle: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "texts.txt").write_text("the dog\nthe  dog\n", encoding="utf-8")
+    assert _run(["like", path, str(tmp_path / "texts.txt"), *bundle], capsys) == "1\tthe dog\n1\tthe dog\n"
+    assert _json(["dislike", path, "--text", "read", *bundle], capsys) == {
+        "path": path,
+        "reaction": "dislike",
+        "centres": [2],
+    }
+    assert _run(["viewed", path, "--seconds", "1", "--text", "9 8 7", *bundle], capsys) == "-\t9 8 7\n"
+    assert _json(["viewed", path, "--seconds", "30", "--text", "the dog", *bundle], capsys)["centres"] == [1]
+    assert _run(["show", path], capsys).splitlines()[2].split()[:5] == ["1", "interest", "2.50", "2", "30"]
+
+
+def test_rank_prints_the_interesting_first(store: str, bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["--text", "open a socket", "--text", "the dog"]
+    out = _run(["rank", store, *texts, *bundle], capsys)
+    assert [line.split("\t")[1:] for line in out.splitlines()] == [["1", "the dog"], ["0", "open a socket"]]
+    document = _json(["rank", store, *texts, "-k", "1", *bundle], capsys)
+    assert (document["query"], len(document["hits"]), document["hits"][0]["index"]) == (None, 1, 1)
+    document = _json(["rank", store, *texts, "--query", "open a socket", *bundle], capsys)
+    assert (document["query"], document["hits"][0]["document"]) == ("open a socket", "open a socket")
+
+
+def test_export_prints_everything_as_json(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(_run(["export", store], capsys))
+    assert document == _json(["export", store], capsys) | {"centres": document["centres"]}
+    assert document["reactions"] == 4
+    assert [len(centre["vector"]) for centre in document["centres"]] == [8, 8, 8]
+
+
+def test_centres_are_forgotten(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "holds no centre 9" in _error(["forget", store, "1", "9"], capsys)
+    assert _run(["forget", store, "1", "3"], capsys) == f"{store}: 2 centres forgotten\n"
+    assert [centre["id"] for centre in _json(["show", store], capsys)["centres"]] == [2]
+    assert _json(["forget", store, "2"], capsys) == {"path": store, "forgotten": 1}
+    assert _run(["show", store], capsys) == f"{store}: 0 centres, of the encoder tiny\n"
+
+
+def test_all_is_forgotten_only_if_it_is_meant(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "holds 3 centres and forgetting them cannot be undone; give --yes" in _error(["forget-all", store], capsys)
+    assert _json(["forget-all", store, "--yes"], capsys) == {"path": store, "forgotten": 3}
+    assert _json(["show", store], capsys)["centres"] == []
+
+
+def test_a_text_that_cannot_be_encoded_leaves_the_store_as_it_was(
+    path: str, bundle: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "surrogate" in _error(["like", path, "--text", "the dog", "--text", "a\udcff", *bundle], capsys)
+    assert not Path(path).exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "ACTION"),
+        (["fly"], "invalid choice"),
+        (["show"], "STORE"),
+        (["show", "/absent/interests.db"], "is no file"),
+        (["export", "/absent/interests.db"], "is no file"),
+        (["forget", "/absent/interests.db", "1"], "is no file"),
+        (["forget", "/absent/interests.db"], "CENTRE"),
+        (["forget", "/absent/interests.db", "one"], "invalid int value"),
+        (["forget-all", "/absent/interests.db", "--yes"], "is no file"),
+        (["rank", "/absent/interests.db", "--text", "a"], "is no file, expected a store that exists"),
+        (["like", "/absent/interests.db"], "no texts were given"),
+        (["viewed", "/absent/interests.db", "--text", "a"], "--seconds"),
+        (["show", "/absent/interests.db", "more"], "unrecognized arguments: more"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_exit_code_2(
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in _error(argv, capsys)
+
+
+def test_bad_values_are_one_line_and_exit_code_2(
+    path: str, store: str, bundle: list[str], tmp_path: Path, make_bundle: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "seconds is nan" in _error(["viewed", path, "--seconds", "nan", "--text", "a", *bundle], capsys)
+    absent = str(tmp_path / "absent" / "interests.db")
+    assert "cannot create" in _error(["like", absent, "--text", "a", *bundle], capsys)
+    other = str(make_bundle(tmp_path / "other", seed=1, name="other"))
+    assert "belongs to the encoder 'tiny'" in _error(["rank", store, "--text", "a", "--bundle", other], capsys)
+    (tmp_path / "notes.txt").write_text("These are notes and no store at all.", encoding="utf-8")
+    assert "is no SQLite file" in _error(["show", str(tmp_path / "notes.txt")], capsys)
+
+
+@pytest.mark.parametrize("action", ["show", "like", "dislike", "viewed", "rank", "export", "forget", "forget-all"])
+def test_every_action_explains_itself(action: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["interests", action, "--help"])
+    assert stop.value.code == 0
+    shown = capsys.readouterr().out
+    assert "--json" in shown
+    assert "STORE" in shown
+
+
+def test_showing_exporting_and_forgetting_load_no_model(store: str) -> None:
+    code = (
+        "import sys\nfrom edgeembed_runtime.cli import main\n"
+        f"for argv in (['show'], ['export'], ['forget', '1'], ['forget-all', '--yes']):\n"
+        f"    assert main(['interests', argv[0], {store!r}, *argv[1:]]) == 0\n"
+        "assert not {'onnxruntime', 'tokenizers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)

@@ -1,0 +1,200 @@
+"""Documents in the order of the user's interests."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from edgeembed_runtime import Encoder, InputError, InterestSettings, RelevanceRanker, SemanticRanker
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+_DOCUMENTS = ["open a socket", "read the file", "the dog", "read a file line"]
+_AXES = np.eye(8, dtype=np.float32)
+
+
+@pytest.fixture
+def ranker(encoder: Encoder) -> SemanticRanker:
+    return SemanticRanker(encoder, ":memory:")
+
+
+def _order(ranker: SemanticRanker, *args: Any, **options: Any) -> list[int]:
+    return [hit.index for hit in ranker.rank(*args, **options)]
+
+
+def test_without_interests_documents_keep_their_order(ranker: SemanticRanker) -> None:
+    hits = ranker.rank(_DOCUMENTS)
+    assert [(hit.index, hit.score, hit.document) for hit in hits] == [(i, 0, d) for i, d in enumerate(_DOCUMENTS)]
+    assert ranker.rank(iter(_DOCUMENTS), top_k=2) == hits[:2]
+    assert ranker.rank([]) == []
+
+
+def test_without_interests_a_query_ranks_by_relevance(ranker: SemanticRanker, encoder: Encoder) -> None:
+    ours, expected = (
+        ranker.rank(_DOCUMENTS, "read the file"),
+        RelevanceRanker(encoder).rank("read the file", _DOCUMENTS),
+    )
+    assert [hit.index for hit in ours] == [hit.index for hit in expected]
+    assert [hit.score for hit in ours] == pytest.approx([hit.score for hit in expected], abs=1e-6)
+
+
+def test_what_was_liked_comes_first_and_what_was_disliked_last(ranker: SemanticRanker) -> None:
+    ranker.like("the dog")
+    assert ranker.rank(_DOCUMENTS)[0].document == "the dog"
+    assert ranker.rank(_DOCUMENTS)[0].score == pytest.approx(0.5, abs=1e-6)
+    ranker.dislike("open a socket")
+    assert ranker.rank(_DOCUMENTS)[-1].document == "open a socket"
+
+
+def test_a_text_that_was_read_long_enough_is_an_interest(ranker: SemanticRanker) -> None:
+    assert ranker.viewed("the dog", 5) is None
+    assert _order(ranker, _DOCUMENTS) == [0, 1, 2, 3]
+    assert ranker.viewed("the dog", 50) == 1
+    assert ranker.rank(_DOCUMENTS)[0].document == "the dog"
+
+
+def test_interests_fade(encoder: Encoder) -> None:
+    now = [0.0]
+    ranker = SemanticRanker(encoder, ":memory:", clock=lambda: now[0])
+    ranker.like("the dog")
+    scores = []
+    for now[0] in (0, 10 * 86_400, 29.9 * 86_400):
+        scores.append(ranker.rank(["the dog"])[0].score)
+    assert scores == sorted(scores, reverse=True)
+    assert scores[-1] < 0.01
+    now[0] = 31 * 86_400
+    assert _order(ranker, _DOCUMENTS) == [0, 1, 2, 3]
+    relevance = RelevanceRanker(encoder).rank("read", _DOCUMENTS)
+    assert [hit.score for hit in ranker.rank(_DOCUMENTS, "read")] == pytest.approx([hit.score for hit in relevance])
+
+
+def test_a_query_and_the_interests_are_blended_by_the_share(encoder: Encoder) -> None:
+    for share in (0.0, 0.25, 1.0):
+        ranker = SemanticRanker(encoder, ":memory:", settings=InterestSettings(relevance_share=share))
+        ranker.like("", vector=_AXES[0])
+        hits = ranker.rank(["a", "b", "c"], _AXES[1], vectors=_AXES[:3])
+        scores = {hit.index: hit.score for hit in hits}
+        assert [scores[i] for i in range(3)] == pytest.approx([(1 - share) * 0.5, share, 0], abs=1e-6)
+
+
+def test_by_default_a_query_counts_four_times_as_much(ranker: SemanticRanker) -> None:
+    ranker.like("", vector=_AXES[0])
+    assert [hit.score for hit in ranker.rank(["a", "b"], _AXES[1], vectors=_AXES[:2])] == pytest.approx([0.8, 0.1])
+
+
+@settings(max_examples=50, deadline=None)
+@given(documents=st.lists(st.sampled_from([*_DOCUMENTS, "cat", ""]), max_size=25), top_k=st.integers(1, 30))
+@pytest.mark.parametrize("query", [None, "read a line"])
+def test_of_equal_documents_the_earlier_comes_first(
+    encoder: Encoder, documents: list[str], top_k: int, query: str | None
+) -> None:
+    ranker = SemanticRanker(encoder, ":memory:")
+    ranker.like("the dog")
+    ranker.dislike("read the file")
+    hits = ranker.rank(documents, query)
+    assert [(-hit.score, hit.index) for hit in hits] == sorted((-hit.score, hit.index) for hit in hits)
+    assert all(type(hit.score) is float and -1 <= hit.score <= 1 for hit in hits)
+    assert hits[:top_k] == ranker.rank(documents, query, top_k)
+
+
+def test_vectors_that_are_known_are_not_computed_again(ranker: SemanticRanker, monkeypatch: Any) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("a text was encoded")
+
+    monkeypatch.setattr(Encoder, "encode", fail)
+    assert ranker.like("a", vector=_AXES[0]) == 1
+    assert ranker.dislike("b", vector=2 * _AXES[1]) == 2
+    assert ranker.viewed("c", 60, vector=_AXES[2].tolist()) == 3
+    assert _order(ranker, ["x", "y", "z"], vectors=3 * _AXES[[1, 3, 0]]) == [2, 1, 0]
+    assert ranker.rank(["x"], vectors=np.zeros((1, 8)))[0].score == 0
+
+
+def test_a_reaction_says_which_centre_took_it(ranker: SemanticRanker) -> None:
+    assert [ranker.like("the dog"), ranker.like("the dog"), ranker.dislike("the dog")] == [1, 1, 2]
+    assert [(centre.kind, centre.example, centre.uses) for centre in ranker.centres()] == [
+        ("interest", "the dog", 2),
+        ("disinterest", "the dog", 1),
+    ]
+    assert [centre["id"] for centre in ranker.export()["centres"]] == [1, 2]
+
+
+def test_what_is_forgotten_counts_no_more(ranker: SemanticRanker) -> None:
+    ranker.forget(ranker.like("the dog"))
+    assert _order(ranker, _DOCUMENTS) == [0, 1, 2, 3]
+    ranker.dislike("open a socket")
+    assert ranker.forget_all() == 1
+    assert (ranker.centres(), _order(ranker, _DOCUMENTS)) == ([], [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("reaction", ["like", "dislike"])
+def test_what_is_no_text_is_refused(ranker: SemanticRanker, reaction: str) -> None:
+    for text in (None, ["the dog"], b"the dog", "dog \ud800"):
+        with pytest.raises(InputError):
+            getattr(ranker, reaction)(text)
+        with pytest.raises(InputError):
+            ranker.viewed(text, 60)  # type: ignore[arg-type]
+    assert ranker.centres() == []
+
+
+@pytest.mark.parametrize(
+    ("given_arguments", "message"),
+    [
+        ({"documents": "a text"}, "the documents are str"),
+        ({"documents": ["a", None]}, "document 1 is NoneType"),
+        ({"documents": ["a"], "query": 7}, "the query "),
+        ({"documents": ["a"], "top_k": 0}, "expected a whole number of at least 1"),
+        ({"documents": ["a"], "vectors": np.zeros((2, 8))}, r"expected .*\(1, 8\)"),
+        ({"documents": ["a"], "vectors": np.full((1, 8), np.nan)}, "not finite"),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused(
+    ranker: SemanticRanker, given_arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        ranker.rank(**given_arguments)
+
+
+def test_interests_outlive_the_ranker(encoder: Encoder, tmp_path: Path) -> None:
+    SemanticRanker(encoder, tmp_path / "interests.db").like("the dog")
+    again = SemanticRanker(encoder, str(tmp_path / "interests.db"))
+    assert again.rank(_DOCUMENTS)[0].document == "the dog"
+    assert abs(again.centres()[0].last_used - time.time()) < 600
+
+
+def test_another_encoders_interests_are_refused(encoder: Encoder, tmp_path: Path, make_bundle: Any) -> None:
+    SemanticRanker(encoder, tmp_path / "interests.db")
+    other = Encoder.load(make_bundle(tmp_path / "other", seed=1, name="other"))
+    with pytest.raises(InputError, match=r"belongs to the encoder 'tiny' \(\w{12}\), expected 'other' \(\w{12}\)"):
+        SemanticRanker(other, tmp_path / "interests.db")
+
+
+def test_what_is_no_encoder_is_refused() -> None:
+    with pytest.raises(InputError, match="the encoder is str, expected an Encoder"):
+        SemanticRanker("encoder", ":memory:")  # type: ignore[arg-type]
+
+
+def test_documents_and_queries_have_their_own_prompts(tmp_path: Path, make_bundle: Any) -> None:
+    prompted = Encoder.load(make_bundle(tmp_path / "b", prompts={"query": "read ", "document": "dog "}))
+    ranker = SemanticRanker(prompted, ":memory:")
+    ranker.like("cat")
+    assert ranker.centres()[0].vector == pytest.approx(prompted.encode("dog cat"), abs=1e-6)
+    relevance = float(np.dot(prompted.encode("read cat"), prompted.encode("dog cat")))
+    assert ranker.rank(["cat"], "cat")[0].score == pytest.approx(0.2 * 0.5 + 0.8 * relevance, abs=1e-6)
+
+
+def test_the_shipped_encoder_tells_topics_apart(shipped: Path) -> None:
+    ranker = SemanticRanker(Encoder.load(shipped), ":memory:")
+    baking = ranker.like("A simple recipe for sourdough bread")
+    football = ranker.like("The goalkeeper saved a penalty in the cup final")
+    assert baking != football
+    assert ranker.like("How to bake a loaf of rye bread at home") == baking
+    ranker.dislike("The film star and the singer have split up")
+    documents = [
+        "The actress was seen with her new boyfriend",
+        "Shares fell on Monday",
+        "Which flour is best for baking bread",
+        "A late goal decided the football match",
+    ]
+    assert _order(ranker, documents)[:2] == [2, 3]
+    assert _order(ranker, documents)[-1] == 0
