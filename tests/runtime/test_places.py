@@ -1,5 +1,6 @@
 """The runtime works from inside a zip file and from folders that cannot be written."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -8,10 +9,11 @@ import sys
 import zipapp
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import edgeembed_runtime
 import pytest
-from edgeembed_runtime import Encoder, Index
+from edgeembed_runtime import Encoder, Index, RelevanceRanker
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -19,10 +21,8 @@ _PACKAGE = Path(edgeembed_runtime.__file__).parent
 _DOCUMENTS = ["paint a wall", "open a file and read it line by line", "bake bread"]
 _QUERY = "how do I read a file"
 
-# The libraries' own files are loaded before: what is under test here is ours.
 _WRITING_NOTHING = """
 import os, sys
-import numpy, onnxruntime, tokenizers
 def refuse(event, args):
     writes = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
     if writes or event in ("os.mkdir", "os.rename", "os.remove", "tempfile.mkstemp", "tempfile.mkdtemp"):
@@ -68,54 +68,52 @@ def read_only(tmp_path: Path) -> Run:
     return run
 
 
-@pytest.fixture
-def package(tmp_path: Path, shipped: Path) -> Path:
-    """Give a copy of the package, the shipped encoder included, as one folder of site-packages."""
-    ignored = shutil.ignore_patterns("__pycache__")
-    return Path(shutil.copytree(_PACKAGE, tmp_path / "edgeembed_runtime", ignore=ignored))
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory, shipped: Path) -> Path:
+    """Give a folder that holds the package alone, the shipped encoder included."""
+    folder = tmp_path_factory.mktemp("package")
+    shutil.copytree(_PACKAGE, folder / _PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
 
 
-@pytest.fixture
-def application(tmp_path: Path, shipped: Path) -> Callable[[str], Path]:
-    """Give a function that packs the package and a main program into one file."""
-
-    def pack(program: str) -> Path:
-        source = tmp_path / "source"
-        shutil.copytree(_PACKAGE, source / "edgeembed_runtime", ignore=shutil.ignore_patterns("__pycache__"))
-        (source / "__main__.py").write_text(program, encoding="utf-8")
-        zipapp.create_archive(source, tmp_path / "app.pyz", compressed=True)
-        shutil.rmtree(source)
-        return tmp_path / "app.pyz"
-
-    return pack
+@pytest.fixture(scope="module")
+def application(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the package and a main program, which refuses to write, packed into one file."""
+    folder = tmp_path_factory.mktemp("application")
+    shutil.copytree(package, folder / "source")
+    (folder / "source" / "__main__.py").write_text(_WRITING_NOTHING + _COMMANDS, encoding="utf-8")
+    zipapp.create_archive(folder / "source", folder / "app.pyz", compressed=True)
+    shutil.rmtree(folder / "source")
+    return folder / "app.pyz"
 
 
-def check_answer(done: subprocess.CompletedProcess[str]) -> None:
+def test_a_zip_file_ranks_and_searches_without_being_unpacked(application: Path, tmp_path: Path) -> None:
+    encoder = Encoder()
+    Index.build(encoder, _DOCUMENTS).save(tmp_path / "index")
+    (tmp_path / "documents").write_text("\n".join(_DOCUMENTS), encoding="utf-8")
+    expected = [dataclasses.asdict(hit) for hit in RelevanceRanker(encoder).rank(_QUERY, _DOCUMENTS)]
+    assert expected[0]["index"] == 1
+    for command in (["rank", _QUERY, "documents"], ["search", "index", _QUERY]):
+        assert run_application(application, tmp_path, *command)["hits"] == expected
+
+
+def test_a_zip_file_tells_about_its_encoder_and_verifies_it(application: Path, tmp_path: Path) -> None:
+    for command in ("info", "verify"):
+        assert run_application(application, tmp_path, command)["path"].startswith(str(application))
+
+
+def run_application(application: Path, folder: Path, *arguments: str) -> Any:
+    command = [sys.executable, "-B", str(application), *arguments, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_read_only_installation_ranks_and_searches(package: Path, read_only: Run, tmp_path: Path) -> None:
+    shutil.copytree(package, tmp_path, dirs_exist_ok=True)
+    done = read_only("-c", _WRITING_NOTHING + _SEARCHING, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["1", Encoder().encode(_QUERY).tobytes().hex()]
-
-
-def test_a_zip_file_ranks_and_searches_without_being_unpacked(
-    application: Callable[[str], Path], read_only: Run
-) -> None:
-    app = application(_WRITING_NOTHING + _SEARCHING)
-    check_answer(read_only(app, app))
-
-
-def test_a_zip_file_tells_about_its_encoder_and_verifies_it(
-    application: Callable[[str], Path], shipped: Path, tmp_path: Path
-) -> None:
-    app = application(_COMMANDS)
-    for command in ("info", "verify"):
-        done = subprocess.run(
-            [sys.executable, "-B", app, command, "--json"], capture_output=True, text=True, cwd=tmp_path, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["path"].startswith(str(app))
-
-
-def test_a_read_only_installation_ranks_and_searches(package: Path, read_only: Run) -> None:
-    check_answer(read_only("-c", _WRITING_NOTHING + _SEARCHING, package))
 
 
 def test_an_index_on_a_read_only_file_system_is_searched(
