@@ -173,6 +173,8 @@ def _parts_ns(encode: Any, bare: Any, texts: list[str]) -> dict[str, list[int]]:
     times: dict[str, list[int]] = {}
     for number, text in enumerate(texts):
         parts = bare(text)
+        for call in parts.values():  # what comes first finds the caches as what comes second does
+            call()
         calls = [("encode", lambda text=text: encode(text))]
         ordered = [*calls, *parts.items()] if number % 2 else [*parts.items(), *calls]
         for name, call in ordered:
