@@ -2,7 +2,18 @@
 
 from edgeembed_exporters.exporting import ExportReport, export
 from edgeembed_exporters.gate import GateError
+from edgeembed_exporters.golden import write_golden
 from edgeembed_exporters.options import Precision, Provenance, Role
 from edgeembed_exporters.source import Source, take_apart
 
-__all__ = ["ExportReport", "GateError", "Precision", "Provenance", "Role", "Source", "export", "take_apart"]
+__all__ = [
+    "ExportReport",
+    "GateError",
+    "Precision",
+    "Provenance",
+    "Role",
+    "Source",
+    "export",
+    "take_apart",
+    "write_golden",
+]

@@ -19,6 +19,7 @@ from sentence_transformers import SentenceTransformer
 
 from edgeembed_exporters.card import model_card
 from edgeembed_exporters.gate import check_parity, check_size, measure_parity
+from edgeembed_exporters.golden import write_golden
 from edgeembed_exporters.graph import SentenceGraph, build_graph, count_parameters, trace
 from edgeembed_exporters.layout import write_configurations
 from edgeembed_exporters.manifest import bundle_files, describe, write_manifest
@@ -114,6 +115,8 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         with clock.step("parity"):
             parity = _compare(model, folder, held_out)
         check_parity(parity, MIN_COSINE[precision] if min_cosine is None else min_cosine)
+        with clock.step("golden"):
+            write_golden(folder)
         _write_card(folder, {**description, "parity": asdict(parity)}, provenance)
         size_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         check_size(size_bytes, max_size_mb)

@@ -1,10 +1,12 @@
 """A bundle's edgeembed.json, as the runtime reads it."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import edgeembed_runtime
+from edgeembed_runtime.files import new_file
 from edgeembed_runtime.manifest import MANIFEST, SCHEMA_VERSION, Parity
 from edgeembed_runtime.records import FileRecord
 
@@ -58,6 +60,20 @@ def write_manifest(folder: Path, description: dict[str, Any]) -> None:
     """
     records = [FileRecord.of(folder, name).to_json() for name in bundle_files(folder)]
     write_json(folder / MANIFEST, {**description, "files": records})
+
+
+def relist(folder: Path, name: str) -> None:
+    """List one file in a bundle's edgeembed.json as it is now, in its place or as a new one; all else stays.
+
+    Args:
+        folder: The bundle's folder.
+        name: The file's path within it.
+    """
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    others = [file for file in manifest["files"] if file["name"] != name]
+    manifest["files"] = sorted([*others, FileRecord.of(folder, name).to_json()], key=lambda file: file["name"])
+    with new_file(folder / MANIFEST, force=True) as file:
+        write_json(file, manifest)
 
 
 def bundle_files(folder: Path) -> list[str]:

@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,6 +25,20 @@ sys.exit(main())
 @pytest.fixture
 def bundle(bundle_path: Path) -> list[str]:
     return ["--bundle", str(bundle_path)]
+
+
+@pytest.fixture
+def golden_bundle(bundle_copy: Path, rewrite_manifest: Callable[..., None]) -> Callable[[list[float]], Path]:
+    """Give a function that gives a bundle in which the exporter's vector of "cat" is this one."""
+
+    def make(vector: list[float]) -> Path:
+        machine = {"processor": "Abacus 3", "architecture": "wood", "engine": "fingers 10"}
+        golden = {**machine, "texts": ["cat"], "vectors": [vector]}
+        (bundle_copy / "golden.json").write_text(json.dumps(golden), encoding="utf-8")
+        rewrite_manifest(bundle_copy)
+        return bundle_copy
+
+    return make
 
 
 @pytest.fixture
@@ -117,13 +132,74 @@ def test_info_says_what_is_in_a_bundle(bundle_path: Path, capsys: pytest.Capture
 
 def test_verify_passes_a_whole_bundle(bundle_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(bundle_path)]) == 0
-    assert "all 3 files" in capsys.readouterr().out
-    assert _json(["verify", str(bundle_path)], capsys)["verified"] is True
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        f"{bundle_path}: all 3 files are the ones that were exported",
+        "this bundle carries no golden vectors",
+    ]
+    assert _json(["verify", str(bundle_path)], capsys) == {
+        "path": str(bundle_path),
+        "verified": True,
+        "files": 3,
+        "differences": [],
+        "golden": None,
+    }
+
+
+def test_verify_says_how_far_the_exporters_vectors_are(
+    golden_bundle: Callable[[list[float]], Path], encoder: Encoder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = golden_bundle(encoder.encode("cat").tolist())
+    assert main(["verify", str(bundle)]) == 0
+    assert capsys.readouterr().out.endswith(
+        "golden vectors: worst cosine 1.000000 to those of the exporter (Abacus 3, wood, fingers 10), "
+        "largest difference 0\n"
+    )
+    golden = _json(["verify", str(bundle)], capsys)["golden"]
+    assert golden == {
+        "texts": 1,
+        "worst_cosine": 1.0,
+        "mean_cosine": 1.0,
+        "largest_difference": 0.0,
+        "worst_text": "cat",
+        "machine": {"processor": "Abacus 3", "architecture": "wood", "engine": "fingers 10"},
+    }
+
+
+def test_verify_fails_vectors_far_from_the_exporters_with_exit_code_1(
+    golden_bundle: Callable[[list[float]], Path], encoder: Encoder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = golden_bundle((-encoder.encode("cat")).tolist())
+    error = _error(["verify", str(bundle)], capsys, code=1)
+    assert "the vector of 'cat' has cosine -1.000000 to the exporter's" in error
+    assert "another version" in error
+    assert main(["verify", str(bundle), "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert err == error
+    document = json.loads(out)
+    assert document["verified"] is False
+    assert document["golden"]["worst_cosine"] == pytest.approx(-1)
 
 
 def test_verify_fails_a_changed_bundle_with_exit_code_1(bundle_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (bundle_copy / "README.md").write_text("changed by hand", encoding="utf-8")
-    assert "README.md has 15 bytes" in _error(["verify", str(bundle_copy)], capsys, code=1)
+    (bundle_copy / "onnx" / "model.onnx").write_bytes(b"no model")
+    error = _error(["verify", str(bundle_copy)], capsys, code=1)
+    assert "README.md has 15 bytes" in error
+    assert main(["verify", str(bundle_copy), "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert err == error
+    document = json.loads(out)
+    assert (document["verified"], document["golden"]) == (False, None)
+    assert [difference.split()[0] for difference in document["differences"]] == ["README.md", "onnx/model.onnx"]
+
+
+def test_verify_of_what_cannot_be_read_as_a_bundle_is_bad_input(
+    bundle_copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = (bundle_copy / "edgeembed.json").read_bytes()
+    (bundle_copy / "edgeembed.json").write_bytes(content[:100])
+    assert "may be cut short" in _error(["verify", str(bundle_copy), "--json"], capsys)
 
 
 def test_a_wheel_without_an_encoder_asks_for_a_bundle(

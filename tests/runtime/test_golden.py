@@ -1,0 +1,229 @@
+"""Golden vectors: what the exporter's machine gave, compared with what this one gives."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from edgeembed_runtime import Bundle, BundleError, Encoder, VerificationError
+from edgeembed_runtime.golden import GoldenReport, Machine, check_golden
+from edgeembed_runtime.verification import verify
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+Change = Callable[[dict[str, Any]], object]
+
+_TEXTS = ["", "the cat", "read 12 files: line by line", "dog " * 99]
+_MACHINE = {"processor": "Abacus 3", "architecture": "wood", "engine": "fingers 10"}
+
+
+def _write(bundle: Path, rewrite_manifest: Callable[..., None], content: bytes) -> Path:
+    (bundle / "golden.json").write_bytes(content)
+    rewrite_manifest(bundle)
+    return bundle
+
+
+@pytest.fixture
+def golden(encoder: Encoder) -> dict[str, Any]:
+    """The content of a true golden.json."""
+    vectors = encoder.encode(_TEXTS, on_truncate="ignore")
+    return {**_MACHINE, "texts": _TEXTS, "vectors": [[float(str(number)) for number in row] for row in vectors]}
+
+
+@pytest.fixture
+def write_golden(bundle_copy: Path, rewrite_manifest: Callable[..., None]) -> Callable[[object], Path]:
+    """Give a function that puts a golden.json of this content into a bundle."""
+    return lambda content: _write(bundle_copy, rewrite_manifest, json.dumps(content).encode())
+
+
+def _report(bundle: Path) -> GoldenReport:
+    report = check_golden(Encoder.load(bundle))
+    assert report is not None
+    return report
+
+
+def _refusal(bundle: Path) -> str:
+    with pytest.raises(BundleError) as caught:
+        check_golden(Encoder.load(bundle))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def _turned(vector: list[float], cosine: float) -> list[float]:
+    """Give a unit vector that has this cosine to another."""
+    start = np.array(vector)
+    across = np.roll(start, 1) - start * (np.roll(start, 1) @ start)
+    turned = cosine * start + math.sqrt(1 - cosine**2) * across / np.linalg.norm(across)
+    return [float(number) for number in turned]
+
+
+def test_a_bundle_without_golden_vectors_is_no_error(encoder: Encoder) -> None:
+    assert check_golden(encoder) is None
+    assert verify(encoder.bundle).differences == ()
+
+
+def test_the_machine_that_exported_differs_by_nothing(
+    write_golden: Callable[[object], Path], golden: dict[str, Any]
+) -> None:
+    report = _report(write_golden(golden))
+    assert report == GoldenReport(
+        texts=4,
+        worst_cosine=1.0,
+        mean_cosine=1.0,
+        largest_difference=0.0,
+        worst_text="",
+        machine=Machine("Abacus 3", "wood", "fingers 10"),
+    )
+
+
+def test_the_report_says_how_far_and_for_which_text(
+    write_golden: Callable[[object], Path], golden: dict[str, Any]
+) -> None:
+    given_here = golden["vectors"][1]
+    golden["vectors"][1] = _turned(given_here, 0.8)
+    report = _report(write_golden(golden))
+    assert report.worst_text == "the cat"
+    assert report.worst_cosine == pytest.approx(0.8, abs=1e-6)
+    assert report.mean_cosine == pytest.approx(0.95, abs=1e-6)
+    assert report.largest_difference == pytest.approx(np.abs(np.subtract(golden["vectors"][1], given_here)).max())
+
+
+def test_a_vector_of_zeros_is_like_itself(
+    write_golden: Callable[[object], Path], golden: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    golden["vectors"] = np.zeros((4, 8)).tolist()
+    bundle = write_golden(golden)
+    monkeypatch.setattr(Encoder, "encode", lambda *_, **__: np.zeros((4, 8), dtype=np.float32))
+    assert _report(bundle).worst_cosine == 1.0
+
+
+@pytest.mark.parametrize(("cosine", "passes"), [(0.9995, True), (0.998, False)])
+def test_verification_fails_below_the_least_cosine_and_names_the_text(
+    write_golden: Callable[[object], Path], golden: dict[str, Any], cosine: float, passes: bool
+) -> None:
+    golden["vectors"][3] = _turned(golden["vectors"][3], cosine)
+    found = verify(Bundle.open(write_golden(golden)))
+    assert found.golden is not None
+    assert (found.differences == ()) is passes
+    if not passes:
+        expected = r"'dog dog .*\.\.\.' has cosine 0\.998000 to the exporter's \(Abacus 3, wood, fingers 10\)"
+        with pytest.raises(VerificationError, match=expected):
+            found.demand("bundle")
+
+
+def test_verification_notices_a_manifest_that_was_changed_by_hand(
+    write_golden: Callable[[object], Path], golden: dict[str, Any]
+) -> None:
+    bundle = write_golden(golden)
+    assert verify(Bundle.open(bundle)).differences == ()
+    manifest = json.loads((bundle / "edgeembed.json").read_text(encoding="utf-8"))
+    manifest["prompts"], manifest["default_prompt_name"] = {"query": "open the socket "}, "query"
+    (bundle / "edgeembed.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert "edgeembed.json was changed" in verify(Bundle.open(bundle)).differences[0]
+
+
+def test_verification_compares_no_vectors_of_damaged_files(
+    write_golden: Callable[[object], Path], golden: dict[str, Any]
+) -> None:
+    bundle = write_golden(golden)
+    (bundle / "golden.json").write_text("{}", encoding="utf-8")
+    found = verify(Bundle.open(bundle))
+    assert "golden.json has 2 bytes" in found.differences[0]
+    assert found.golden is None
+
+
+def test_the_golden_vectors_do_not_change_the_fingerprint(
+    write_golden: Callable[[object], Path], golden: dict[str, Any], encoder: Encoder
+) -> None:
+    bundle = Bundle.open(write_golden(golden), verify=True)
+    assert bundle.holds("golden.json")
+    assert bundle.fingerprint == encoder.bundle.fingerprint
+
+
+def test_golden_vectors_of_other_bytes_than_listed_are_refused(
+    write_golden: Callable[[object], Path], golden: dict[str, Any]
+) -> None:
+    bundle = write_golden(golden)
+    content = (bundle / "golden.json").read_bytes()
+    (bundle / "golden.json").write_bytes(content.replace(b"cat", b"dog"))
+    encoder = Encoder.load(bundle)
+    with pytest.raises(VerificationError, match=r"golden\.json has SHA-256"):
+        check_golden(encoder)
+
+
+def _first_number(value: object) -> Change:
+    return lambda golden: golden["vectors"][0].__setitem__(0, value)
+
+
+_HOSTILE: list[tuple[Change, str]] = [
+    *((lambda golden, name=name: golden.pop(name), f"has no '{name}'") for name in (*_MACHINE, "texts", "vectors")),
+    (lambda golden: golden.update(processor=3), "'processor' is 3, expected a text"),
+    (lambda golden: golden.update(processor="a\nb"), "printable"),
+    (lambda golden: golden.update(engine="\x1b[31m"), "printable"),
+    (lambda golden: golden.update(engine="x" * 300), "at most 200"),
+    (lambda golden: golden.update(texts="the cat"), "expected a list of texts"),
+    (lambda golden: golden.update(texts=[1, 2, 3, 4]), "expected a list of texts"),
+    (lambda golden: golden.update(texts=[], vectors=[]), "expected 1 to 100 texts"),
+    (lambda golden: golden.update(texts=["a"] * 101, vectors=[[0.0] * 8] * 101), "expected 1 to 100 texts"),
+    (lambda golden: golden["texts"].__setitem__(0, "\ud800"), "valid Unicode"),
+    (lambda golden: golden.update(vectors=None), "expected 4 lists of 8 numbers"),
+    (lambda golden: golden["vectors"].pop(), "expected 4 lists of 8 numbers"),
+    (lambda golden: golden["vectors"][2].pop(), "expected 4 lists of 8 numbers"),
+    (lambda golden: golden["vectors"].__setitem__(1, "12345678"), "expected 4 lists of 8 numbers"),
+    (lambda golden: golden["vectors"].__setitem__(1, {"0": 1}), "expected 4 lists of 8 numbers"),
+    *(
+        (_first_number(value), "expected 4 lists of 8 numbers")
+        for value in ("0.5", None, True, [0.5], math.nan, math.inf, -math.inf, 1e39, 10**400, 2, -1.5)
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), _HOSTILE)
+def test_hostile_golden_vectors_are_one_line(
+    write_golden: Callable[[object], Path], golden: dict[str, Any], change: Change, message: str
+) -> None:
+    hostile = json.loads(json.dumps(golden))
+    change(hostile)
+    assert message in _refusal(write_golden(hostile))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b'{"a": 1' + b"0" * 5000 + b"}",
+        b" " * ((4 << 20) + 1),
+    ],
+)
+def test_a_golden_file_that_is_none_is_one_line(
+    bundle_copy: Path, rewrite_manifest: Callable[..., None], content: bytes
+) -> None:
+    assert "golden.json" in _refusal(_write(bundle_copy, rewrite_manifest, content))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_mutated_golden_vectors_are_compared_or_refused_in_one_line(
+    bundle_copy: Path, rewrite_manifest: Callable[..., None], golden: dict[str, Any], data: st.DataObject
+) -> None:
+    content = json.dumps(golden).encode()
+    start = data.draw(st.integers(0, len(content)))
+    end = data.draw(st.integers(start, min(len(content), start + 20)))
+    mutated = content[:start] + data.draw(st.binary(max_size=8)) + content[end:]
+    encoder = Encoder.load(_write(bundle_copy, rewrite_manifest, mutated))
+    refusal = None
+    try:
+        report = check_golden(encoder)
+        assert report is not None
+        assert math.isfinite(report.worst_cosine)
+    except BundleError as error:
+        refusal = str(error)
+    assert refusal is None or len(refusal.splitlines()) == 1
