@@ -21,6 +21,7 @@ FORWARD, BACKWARD, CBOW, HEAD = "cmow.forward", "cmow.backward", "cbow", "head"
 _POOLINGS = ("sum", "mean")
 # A row of this width is a 256 x 256 matrix; a file that claims more would have one text fill the memory.
 _WIDEST = 2**16
+_SHOWN = 80  # characters of a hostile text that a message shows
 _AGAIN = "export the bundle again"
 
 Array = npt.NDArray[np.float32]
@@ -107,7 +108,7 @@ class _Tensors:
     def check_all_taken(self) -> None:
         if self._left:
             raise BundleError(
-                f"{self._where} holds a tensor {min(self._left)[:80]!r}, of which this version knows no use; "
+                f"{self._where} holds a tensor {min(self._left)[:_SHOWN]!r}, of which this version knows no use; "
                 f"upgrade edgeembed-runtime or {_AGAIN}"
             )
 
@@ -142,16 +143,16 @@ def _widened(array: npt.NDArray[Any]) -> Array:
 def _check_format(metadata: dict[str, str], where: str) -> None:
     if metadata.get("format") != FORMAT:
         raise BundleError(f"{where} is no tensor file of a matrix student: its format is not {FORMAT!r}; {_AGAIN}")
-    if (version := metadata.get("format_version")) != FORMAT_VERSION:
+    if (version := metadata.get("format_version", "")[:_SHOWN]) != FORMAT_VERSION:
         raise BundleError(
             f"{where} has the format version {version!r}, expected {FORMAT_VERSION!r}; upgrade edgeembed-runtime"
         )
 
 
 def _choice(metadata: dict[str, str], name: str, choices: tuple[str, ...], where: str) -> str:
-    if (value := metadata.get(name)) not in choices:
+    if (value := metadata.get(name, "")[:_SHOWN]) not in choices:
         raise BundleError(f"{where}: {name!r} is {value!r}, expected one of {', '.join(choices)}; {_AGAIN}")
-    return str(value)
+    return value
 
 
 def _check_tables(student: MatrixStudent, metadata: dict[str, str], where: str) -> None:

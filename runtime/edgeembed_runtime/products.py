@@ -8,7 +8,8 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float32]
 
 # Between two looks at their size, at most 8 + 7 matrices are multiplied. If none has a norm above 2**7 or below
-# 2**-7, their product stays below 2**105, and what float32 cannot hold (less than 2**-126) is no part of it.
+# 2**-7, their product stays below 2**105, and what float32 cannot hold (less than 2**-126) is no part of it. Those
+# that were divided may have a norm of d, at most 2**8, and so a product of 2**120; float32 ends at 2**128.
 _STEPS = 3
 _LEAST, _MOST = 2.0**-14, 2.0**14  # squares of norms
 
@@ -24,7 +25,7 @@ def ordered_product(matrices: Array) -> tuple[Array, list[int]]:
 
     Returns:
         (sequences, d, d) float32, and for each an exponent: the product is the matrix times 2**exponent. It is 0
-        wherever the plain product would do.
+        where nothing had to be divided.
     """
     sequences, n, d, _ = matrices.shape
     exponents = [0] * sequences
