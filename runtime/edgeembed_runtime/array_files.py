@@ -14,7 +14,7 @@ from edgeembed_runtime.errors import InputError
 
 _START = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(
-    r"\{'descr': '([<|]\w{2})', 'fortran_order': False, 'shape': \((\d{1,15}),(?: (\d{1,15}))?\), \} *\n"
+    r"\{'descr': '(<f[248]|<i[48]|<u8|\|i1)', 'fortran_order': False, 'shape': \((\d{1,15}),(?: (\d{1,15}))?\), \} *\n"
 )
 
 

@@ -145,6 +145,8 @@ class Index:
     ) -> list[int]:
         """Add documents, all of them or, if something is wrong, none.
 
+        The first addition to an index that was opened reads its vectors into memory.
+
         Args:
             documents: The texts.
             vectors: As for `build`.
@@ -169,6 +171,9 @@ class Index:
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Take documents out, all of them or, if one is not there, none.
+
+        The vectors of the others are copied, so that many at once are best removed at once. faiss makes its
+        structure again at the next search, which with "faiss-hnsw" takes long.
 
         Args:
             numbers: Their numbers, as `add` and hits give them.

@@ -41,6 +41,7 @@ def test_what_numpy_writes_is_read(tmp_path: Path) -> None:
         (np.array([[None] * 2] * 4), "is no array of a kind"),
         (np.ones((1, 4, 2), dtype=np.float32), "is no array of a kind"),
         (np.zeros((4, 2), dtype=[("a", "f4")]), "is no array of a kind"),
+        (np.zeros((4, 2), dtype="<U1"), "is no array of a kind"),
     ],
 )
 def test_another_array_is_refused(tmp_path: Path, rows: npt.NDArray[Any], message: str) -> None:
