@@ -1,0 +1,274 @@
+"""Bundles whose author means harm: the checksums are right, what they cover is not."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from edgeembed_runtime import Bundle, BundleError, EdgeEmbedError, Encoder, VerificationError
+from onnx import TensorProto, helper
+
+Make = Callable[..., Path]
+Rewrite = Callable[..., None]
+
+_SEQUENCE = {"Sequence": {"id": "A", "type_id": 0}}
+_SECOND = {"Sequence": {"id": "B", "type_id": 0}}
+_UNKNOWN = {"SpecialToken": {"id": "[X]", "type_id": 0}}
+_PAIR = [_SEQUENCE, _SECOND]
+
+
+def _edit(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    document = json.loads(file.read_text(encoding="utf-8"))
+    change(document)
+    file.write_text(json.dumps(document), encoding="utf-8")
+
+
+def _refusal(bundle: Path, text: str = "the cat") -> str:
+    with pytest.raises(EdgeEmbedError) as caught:
+        Encoder.load(bundle, verify=True).encode([text], on_truncate="ignore")
+    assert len(str(caught.value).splitlines()) == 1
+    return str(caught.value)
+
+
+def _template(*single: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "TemplateProcessing", "single": list(single), "pair": _PAIR, "special_tokens": {}}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *[(name, value) for name in ("dimension", "max_seq_length") for value in (10**12, 10**30, -(10**30))],
+        *[("parameters", 2**63), ("schema_version", 10**400), ("dimension", [[0] * 5000]), ("name", {"a": "\ud800"})],
+    ],
+)
+def test_numbers_that_would_fill_the_memory_are_refused_before_anything_is_loaded(
+    bundle_copy: Path, field: str, value: object
+) -> None:
+    _edit(bundle_copy / "edgeembed.json", lambda m: m.update({field: value}))
+    assert "expected" in _refusal(bundle_copy)
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), float("inf")])
+def test_a_parity_that_no_float_holds_is_refused(bundle_copy: Path, value: float) -> None:
+    _edit(bundle_copy / "edgeembed.json", lambda m: m["parity"].update(worst_cosine=value))
+    assert "'worst_cosine'" in _refusal(bundle_copy)
+
+
+@pytest.mark.parametrize("depth", [10, 200, 400, 800, 900, 950, 980, 990, 5000])
+def test_a_value_nested_deeply_is_refused_in_one_line(bundle_copy: Path, depth: int) -> None:
+    text = (bundle_copy / "edgeembed.json").read_text(encoding="utf-8")
+    nested = text.replace('"dimension": 8', f'"dimension": {"[" * depth}{"]" * depth}')
+    (bundle_copy / "edgeembed.json").write_text(nested, encoding="utf-8")
+    assert "edgeembed.json" in _refusal(bundle_copy)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\rb", "a\u2028b", "\ud800", "a\x1b[31m", "\0"])
+def test_a_file_name_that_does_not_fit_in_a_line_is_refused(bundle_copy: Path, name: str) -> None:
+    _edit(bundle_copy / "edgeembed.json", lambda m: m["files"][0].update(name=name))
+    assert "stays inside the folder" in _refusal(bundle_copy)
+
+
+def test_a_file_name_too_long_for_the_system_is_a_missing_file(bundle_copy: Path) -> None:
+    _edit(bundle_copy / "edgeembed.json", lambda m: m["files"][0].update(name="x" * 5000))
+    assert "is missing" in _refusal(bundle_copy)
+
+
+def test_a_path_too_long_for_the_system_is_no_folder() -> None:
+    with pytest.raises(BundleError, match="is no folder"):
+        Encoder.load("x" * 5000)
+
+
+@pytest.mark.parametrize("size", [10 * 2**30, 2**62, 10**30])
+def test_a_file_too_large_to_read_is_refused_by_what_the_manifest_says(bundle_copy: Path, size: int) -> None:
+    _edit(bundle_copy / "edgeembed.json", lambda m: m["files"][-1].update(bytes=size))
+    assert "expected" in _refusal(bundle_copy)
+
+
+@pytest.mark.parametrize("name", ["onnx/model.onnx", "tokenizer.json", "README.md"])
+def test_a_sparse_file_of_ten_gigabytes_is_not_read(bundle_copy: Path, rewrite_manifest: Rewrite, name: str) -> None:
+    os.truncate(bundle_copy / name, 10 << 30)
+    assert f"{name} has {10 << 30} bytes, expected" in _refusal(bundle_copy)
+    manifest = json.loads((bundle_copy / "edgeembed.json").read_text(encoding="utf-8"))
+    for record in manifest["files"]:
+        if record["name"] == name:
+            record["bytes"] = 10 << 30
+    (bundle_copy / "edgeembed.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert "'files'" in _refusal(bundle_copy)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes in a folder are of Unix")
+@pytest.mark.parametrize("name", ["edgeembed.json", "onnx/model.onnx", "tokenizer.json", "README.md"])
+def test_a_pipe_or_a_folder_or_a_device_in_a_file_s_place_is_a_missing_file(bundle_copy: Path, name: str) -> None:
+    place = bundle_copy / name
+    puts: list[Callable[[], object]] = [lambda: os.mkfifo(place), place.mkdir, lambda: place.symlink_to("/dev/zero")]
+    for put in puts:
+        if place.is_dir():
+            place.rmdir()
+        else:
+            place.unlink()
+        put()
+        assert "is missing" in (message := _refusal(bundle_copy)) or "holds no" in message
+
+
+@pytest.mark.parametrize("target", ["../outside", "onnx/../../outside", "itself"])
+def test_a_link_that_leaves_the_folder_leads_to_nothing_but_what_was_exported(bundle_copy: Path, target: str) -> None:
+    model = bundle_copy / "onnx" / "model.onnx"
+    (bundle_copy.parent / "outside").write_bytes(os.urandom(model.stat().st_size))
+    model.unlink()
+    if target == "itself":
+        model.symlink_to(model)
+        assert "is missing" in _refusal(bundle_copy)
+        return
+    model.symlink_to(bundle_copy / target)
+    with pytest.raises(VerificationError, match=r"model\.onnx has SHA-256"):
+        Encoder.load(bundle_copy)
+
+
+def test_a_prompt_of_a_megabyte_is_cut_like_any_text(tmp_path: Path, make_bundle: Make) -> None:
+    path = make_bundle(tmp_path / "b", prompts={"query": "cat " * 250_000}, default_prompt_name="query")
+    assert np.isfinite(Encoder.load(path).encode("a dog", on_truncate="ignore")).all()
+
+
+def test_half_of_a_surrogate_pair_in_a_prompt_is_one_line(tmp_path: Path, make_bundle: Make) -> None:
+    path = make_bundle(tmp_path / "b", prompts={"query": "\ud800"}, default_prompt_name="query")
+    assert "half of a surrogate pair" in _refusal(path)
+
+
+_TOKENIZERS: dict[str, tuple[dict[str, Any], str]] = {
+    "a table of characters that is none": ({"normalizer": {"precompiled_charsmap": ""}}, "claims 0"),
+    "a table that is no text": ({"normalizer": {"precompiled_charsmap": 3}}, "is no tokenizer"),
+    "a table that claims four gigabytes": ({"normalizer": {"precompiled_charsmap": "/////w=="}}, "claims 4294967295"),
+    "a table that points beyond its end": (
+        {"normalizer": {"precompiled_charsmap": "BAAAAP////8AAA=="}},
+        "cannot be read",
+    ),
+    "a template with a token that is not there": ({"post_processor": _template(_UNKNOWN, _SEQUENCE)}, "cannot be read"),
+    "a template with a second text": ({"post_processor": _template(_SECOND)}, "cannot be read"),
+    "a template that repeats the text": ({"post_processor": _template(*[_SEQUENCE] * 3)}, "expected at most 32"),
+    "pieces of no length": ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "cannot be read"),
+    "an expression that is none": (
+        {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated", "invert": False}},
+        "is no tokenizer",
+    ),
+    "an expression that would take for ever": (
+        {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a|aa)+b"}, "behavior": "Isolated", "invert": False}},
+        "cannot be read",
+    ),
+    "no token for what is unknown": (
+        {"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "[UNK]"}},
+        "cannot be read",
+    ),
+    "tokens at random": (
+        {"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"], "dropout": 0.5}},
+        "at random",
+    ),
+    "words of any length": (
+        {
+            "model": {
+                "type": "WordPiece",
+                "vocab": {"[UNK]": 0},
+                "unk_token": "[UNK]",
+                "continuing_subword_prefix": "##",
+                "max_input_chars_per_word": 10**15,
+            }
+        },
+        "expected at most 1000",
+    ),
+    "a token that the model has no row for": (
+        {"model": {"type": "WordLevel", "vocab": {"[UNK]": 2**32 - 1}, "unk_token": "[UNK]"}},
+        "cannot run",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _TOKENIZERS)
+def test_a_tokenizer_that_breaks_the_library_is_refused_in_one_line(
+    bundle_copy: Path, rewrite_manifest: Rewrite, name: str
+) -> None:
+    parts, message = _TOKENIZERS[name]
+    if "normalizer" in parts:
+        parts = {"normalizer": {"type": "Precompiled", **parts["normalizer"]}}
+    _edit(bundle_copy / "tokenizer.json", lambda t: t.update(parts))
+    rewrite_manifest(bundle_copy)
+    assert message in _refusal(bundle_copy, "the cat " + "a" * 40)
+
+
+def test_a_table_whose_name_is_hidden_by_an_escape_is_refused_too(bundle_copy: Path, rewrite_manifest: Rewrite) -> None:
+    file = bundle_copy / "tokenizer.json"
+    _edit(file, lambda t: t.update(normalizer={"type": "Precompiled", "precompiled_charsmap": "/////w=="}))
+    hidden = file.read_text(encoding="utf-8").replace("Precompiled", "\\u0050recompiled")
+    file.write_text(hidden, encoding="utf-8")
+    rewrite_manifest(bundle_copy)
+    assert "claims 4294967295" in _refusal(bundle_copy)
+
+
+def test_an_unknown_token_of_a_huge_number_costs_no_time(bundle_copy: Path, rewrite_manifest: Rewrite) -> None:
+    model = {"type": "WordLevel", "vocab": {"[UNK]": 1, "the": 2**32 - 1}, "unk_token": "[UNK]"}
+    _edit(bundle_copy / "tokenizer.json", lambda t: t.update(model=model))
+    rewrite_manifest(bundle_copy)
+    _, info = Encoder.load(bundle_copy).encode("a cat", return_info=True)
+    assert info.unknown == ("a", "cat")
+
+
+def test_a_model_that_gives_another_shape_than_it_says_is_refused(bundle_copy: Path, rewrite_manifest: Rewrite) -> None:
+    for said in (8, "dimension"):
+        _write_graph(bundle_copy, [helper.make_node("Cast", ["input_ids"], ["sentence_embedding"], to=1)], {}, said)
+        rewrite_manifest(bundle_copy)
+        assert "gives a vector of shape (4,), expected (8,)" in _refusal(bundle_copy)
+        with pytest.raises(BundleError, match="gives a vector of shape"):
+            Encoder.load(bundle_copy).encode("the cat")
+
+
+def test_a_model_with_a_name_that_is_no_text_is_refused_and_nothing_is_printed(
+    bundle_copy: Path, rewrite_manifest: Rewrite, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = bundle_copy / "onnx" / "model.onnx"
+    for name in (b"sentence_embedding", b"attention_mask", b"MatMul"):
+        content = file.read_bytes()
+        file.write_bytes(content.replace(name, b"\xff\xfe" + name[2:]))
+        rewrite_manifest(bundle_copy)
+        assert "model.onnx" in _refusal(bundle_copy)
+        file.write_bytes(content)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("shape", [(2**40,), (2**33, 2**33), (2**62,)])
+def test_a_model_that_asks_for_more_memory_than_there_is_is_refused_when_run(
+    bundle_copy: Path, rewrite_manifest: Rewrite, shape: tuple[int, ...]
+) -> None:
+    nodes = [
+        helper.make_node("ConstantOfShape", ["shape"], ["huge"]),
+        helper.make_node("ReduceSum", ["huge"], ["sum"], keepdims=0),
+        helper.make_node("Expand", ["sum", "expected"], ["sentence_embedding"]),
+    ]
+    _write_graph(bundle_copy, nodes, {"shape": shape, "expected": (1, 8)}, 8)
+    rewrite_manifest(bundle_copy)
+    assert "model.onnx" in _refusal(bundle_copy)
+
+
+def test_a_file_changed_after_it_was_verified_is_refused(bundle_copy: Path) -> None:
+    bundle = Bundle.open(bundle_copy, verify=True)
+    tokenizer = bundle_copy / "tokenizer.json"
+    tokenizer.write_bytes(tokenizer.read_bytes().replace(b'"cat"', b'"dog"'))
+    with pytest.raises(VerificationError, match=r"tokenizer\.json has SHA-256"):
+        Encoder(bundle)
+
+
+def _write_graph(
+    bundle: Path, nodes: list[onnx.NodeProto], sizes: dict[str, tuple[int, ...]], dimension: int | str
+) -> None:
+    """Write a model of a few nodes and constants, which says that its vectors have a dimension."""
+    names = ("input_ids", "attention_mask")
+    graph = helper.make_graph(
+        nodes,
+        "hostile",
+        [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"]) for name in names],
+        [helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", dimension])],
+        [onnx.numpy_helper.from_array(np.array(size, dtype=np.int64), name) for name, size in sizes.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (bundle / "onnx" / "model.onnx").write_bytes(model.SerializeToString())
