@@ -21,6 +21,8 @@ check: $(STAMP)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.10 runtime/edgeembed_runtime
+	$(BIN)/mypy --python-version 3.14 runtime/edgeembed_runtime
 	$(BIN)/lint-imports
 	$(BIN)/pylint --disable=all --enable=duplicate-code --min-similarity-lines=8 --ignore-imports=y --ignore-signatures=y --ignore-docstrings=y edgeembed exporters/edgeembed_exporters bench/edgeembed_bench runtime/edgeembed_runtime
 
