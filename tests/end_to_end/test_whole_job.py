@@ -79,7 +79,9 @@ def test_the_bundle_gives_nearly_the_students_vectors(bundle: Path, student: Pat
 def test_verify_passes_on_the_bundle_and_fails_on_a_damaged_copy(bundle: Path, folder: Path) -> None:
     import shutil
 
-    assert edgeembed("verify", bundle, "--json")["verified"] is True
+    verified = edgeembed("verify", bundle, "--json")
+    assert verified["verified"] is True
+    assert verified["golden"]["worst_cosine"] == runtime("verify", bundle, "--json")["golden"]["worst_cosine"] == 1
     damaged = shutil.copytree(bundle, folder / "damaged", dirs_exist_ok=True)
     tokenizer = damaged / "tokenizer.json"
     content = bytearray(tokenizer.read_bytes())

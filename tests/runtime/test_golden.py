@@ -91,6 +91,12 @@ def test_the_report_says_how_far_and_for_which_text(
     assert report.largest_difference == pytest.approx(np.abs(np.subtract(golden["vectors"][1], given_here)).max())
 
 
+def test_the_shipped_encoder_gives_here_what_it_gave_where_it_was_exported(shipped: Path) -> None:
+    found = verify(Bundle.open(shipped))
+    assert found.golden is not None
+    assert found.differences == ()
+
+
 def test_a_vector_of_zeros_is_like_itself(
     write_golden: Callable[[object], Path], golden: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

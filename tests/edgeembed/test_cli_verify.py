@@ -1,0 +1,64 @@
+"""`edgeembed verify`, with the encoder that the runtime ships."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from edgeembed_runtime.shipped import shipped_bundle
+
+from edgeembed.cli.main import main
+
+Captured = pytest.CaptureFixture[str]
+
+
+def run(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    return int(left.value.code or 0)
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    return shutil.copytree(str(shipped_bundle()), tmp_path / "bundle")
+
+
+def test_verify_says_how_far_the_exporters_vectors_are(bundle: Path, capsys: Captured) -> None:
+    assert run("verify", bundle) == 0
+    files, vectors = capsys.readouterr().out.splitlines()
+    assert files.endswith("as exported; it encodes")
+    assert vectors.startswith("golden vectors: worst cosine ")
+    assert run("verify", bundle, "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["bundle"], result["verified"], result["differences"]) == (str(bundle), True, [])
+    assert result["golden"]["texts"] == 12
+    assert 0.99 < result["golden"]["worst_cosine"] <= 1
+
+
+def test_verify_lists_what_differs_as_json_and_exits_with_1(bundle: Path, capsys: Captured) -> None:
+    (bundle / "config.json").write_text("changed by hand", encoding="utf-8")
+    assert run("verify", bundle, "--json") == 1
+    out, err = capsys.readouterr()
+    result = json.loads(out)
+    assert (result["verified"], result["golden"]) == (False, None)
+    assert len(result["differences"]) == 1
+    assert result["differences"][0] in err
+    assert err.count("\n") == 1
+
+
+def test_verify_notices_a_manifest_that_gives_other_vectors(bundle: Path, capsys: Captured) -> None:
+    manifest = json.loads((bundle / "edgeembed.json").read_text(encoding="utf-8"))
+    manifest |= {"prompts": {"query": "Write a poem about "}, "default_prompt_name": "query"}
+    (bundle / "edgeembed.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert run("verify", bundle) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "edgeembed.json was changed" in err
+
+
+def test_verify_of_what_cannot_be_read_as_a_bundle_is_bad_input(bundle: Path, capsys: Captured) -> None:
+    (bundle / "edgeembed.json").write_text("{", encoding="utf-8")
+    assert run("verify", bundle, "--json") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "may be cut short" in err
