@@ -1,5 +1,8 @@
-"""The wheels hold our packages and nothing else, and the runtime's installs alone."""
+"""The wheels hold our packages and nothing else, and the runtime's is for every platform."""
 
+import email
+import email.message
+import json
 import subprocess
 import sys
 import zipfile
@@ -12,29 +15,74 @@ ROOT = Path(__file__).parent.parent.parent
 pytestmark = pytest.mark.slow
 
 
-def wheel(folder: Path, out: Path) -> list[str]:
+def build(folder: Path, out: Path) -> Path:
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--outdir", out, folder], check=True, capture_output=True, text=True
     )
     (built,) = out.glob("*.whl")
-    with zipfile.ZipFile(built) as archive:
-        return archive.namelist()
+    return built
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT / "runtime", tmp_path_factory.mktemp("runtime"))
+
+
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def read(wheel: Path, name: str) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.read(name).decode("utf-8")
+
+
+def headers(wheel: Path, name: str) -> email.message.Message:
+    (full_name,) = (found for found in names(wheel) if found.endswith(f".dist-info/{name}"))
+    return email.message_from_string(read(wheel, full_name))
 
 
 def test_the_wheel_of_edgeembed_holds_the_three_rooms(tmp_path: Path) -> None:
-    names = wheel(ROOT, tmp_path)
-    roots = {name.split("/")[0] for name in names}
+    found = names(build(ROOT, tmp_path))
+    roots = {name.split("/")[0] for name in found}
     assert {root for root in roots if not root.endswith(".dist-info")} == {
         "edgeembed",
         "edgeembed_exporters",
         "edgeembed_bench",
     }
-    assert "edgeembed/recipes/compact.toml" in names
-    assert "edgeembed/py.typed" in names
+    assert "edgeembed/recipes/compact.toml" in found
+    assert "edgeembed/py.typed" in found
 
 
-def test_the_wheel_of_the_runtime_holds_one_package_and_its_encoder(tmp_path: Path) -> None:
-    names = wheel(ROOT / "runtime", tmp_path)
-    roots = {name.split("/")[0] for name in names}
-    assert {root for root in roots if not root.endswith(".dist-info")} == {"edgeembed_runtime"}
-    assert any(name.startswith("edgeembed_runtime/models/") and name.endswith("edgeembed.json") for name in names)
+def test_the_wheel_of_the_runtime_is_for_every_platform(runtime: Path) -> None:
+    assert runtime.name.endswith("-py3-none-any.whl")
+    assert headers(runtime, "WHEEL").get_all("Tag") == ["py3-none-any"]
+    assert headers(runtime, "WHEEL")["Root-Is-Purelib"] == "true"
+    assert headers(runtime, "METADATA")["Requires-Python"] == ">=3.10"
+
+
+def test_the_wheel_of_the_runtime_asks_for_three_libraries_and_offers_one(runtime: Path) -> None:
+    wanted = headers(runtime, "METADATA").get_all("Requires-Dist") or []
+    always = {requirement.split(">=")[0].split("<")[0] for requirement in wanted if "extra" not in requirement}
+    assert always == {"numpy", "onnxruntime", "tokenizers"}
+    assert headers(runtime, "METADATA").get_all("Provides-Extra") == ["faiss"]
+    (offered,) = (requirement for requirement in wanted if "extra" in requirement)
+    assert offered.startswith("faiss-cpu>=")
+    assert offered.endswith("; extra == 'faiss'")
+
+
+def test_the_wheel_of_the_runtime_holds_its_source_one_encoder_and_nothing_else(runtime: Path) -> None:
+    found = names(runtime)
+    (about,) = {name.split("/")[0] for name in found if ".dist-info/" in name}
+    (manifest,) = (name for name in found if name.endswith("/edgeembed.json"))
+    model = manifest.removesuffix("edgeembed.json")
+    assert model.startswith("edgeembed_runtime/models/")
+    listed = {model + file["name"] for file in json.loads(read(runtime, manifest))["files"]}
+    assert {name for name in found if name.startswith("edgeembed_runtime/models/")} == listed | {manifest}
+
+    source = {path.relative_to(ROOT / "runtime").as_posix() for path in (ROOT / "runtime").rglob("*.py")}
+    files = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
+    assert found - listed - {manifest} == source | {"edgeembed_runtime/py.typed"} | {
+        f"{about}/{name}" for name in files
+    }
