@@ -1,0 +1,274 @@
+"""Arbitrary texts and mutated bundles: none may crash, hang, or give what is no vector; nor may a neighbour matter."""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import tokenizers
+from edgeembed_runtime import Encoder, InputError
+from edgeembed_runtime.tokenization import Tokenizer
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+Make = Callable[..., Path]
+Jobs = list[tuple[str, Path, int, int]]
+
+_DRIVER = Path(__file__).with_name("fuzz_bundles.py")
+_PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
+_UNITS = (
+    "cat ",
+    "the dog reads a file. ",
+    "x",
+    "\u0301",
+    "\u4e2d",
+    "\U0001f468\u200d",
+    "\u202e\u05d0",
+    "\0",
+    " ",
+    "\u2581",
+    "1",
+)
+
+_AFTER_A_FORK = """
+import os, signal, sys
+import numpy as np
+from edgeembed_runtime import Encoder
+encoder = Encoder.load(sys.argv[1], threads=2)
+texts = [f"cat {i} reads a file " * (i % 5) for i in range(80)]
+one, many = encoder.encode("the cat"), encoder.encode(texts)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    same = np.array_equal(encoder.encode("the cat"), one) and np.array_equal(encoder.encode(texts), many)
+    os._exit(0 if same else 1)
+assert np.array_equal(encoder.encode(texts), many)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+_MEMORY = """
+import random, re, sys
+from edgeembed_runtime import Encoder
+def resident_kb():
+    return int(re.search(r"VmRSS:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
+dice = random.Random(0)
+encoder = Encoder.load(sys.argv[1])
+for done in range(500, 20_001, 500):
+    words = dice.choices(["cat", "file", "reads", "the", "line"], k=500)
+    texts = [" ".join(words[: dice.randint(1, 500)]) for _ in range(500)]
+    encoder.encode(texts, on_truncate="ignore")
+    if done in (500, 20_000):
+        print(resident_kb())
+"""
+
+
+@pytest.fixture(scope="session")
+def numpy_bundle(tmp_path_factory: pytest.TempPathFactory, make_numpy_bundle: Make) -> Path:
+    return make_numpy_bundle(tmp_path_factory.mktemp("bundles") / "numpy")
+
+
+@pytest.fixture(scope="session")
+def numpy_encoder(numpy_bundle: Path) -> Encoder:
+    return Encoder.load(numpy_bundle)
+
+
+@pytest.fixture(scope="session")
+def shipped_encoder(shipped: Path) -> Encoder:
+    return Encoder.load(shipped)
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """Give a folder that is in memory where there is such a one: files are written a hundred thousand times."""
+    memory = Path("/dev/shm")  # noqa: S108
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        yield Path(folder)
+
+
+def _texts() -> st.SearchStrategy[str]:
+    valid = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
+    repeated = st.builds(lambda unit, count: unit * count, st.sampled_from(_UNITS) | valid, st.integers(1, 400))
+    return valid | repeated | st.lists(st.sampled_from(_UNITS) | valid, max_size=8).map("".join)
+
+
+@functools.cache
+def _tokenizers(bundle: Path, max_seq_length: int) -> tuple[Tokenizer, tokenizers.Tokenizer]:
+    """Give the runtime's tokenizer, and the library's that reads every text to its end."""
+    content = (bundle / "tokenizer.json").read_bytes()
+    reference = tokenizers.Tokenizer.from_buffer(content)
+    reference.no_padding()
+    reference.enable_truncation(max_seq_length)
+    return Tokenizer(content, max_seq_length, "tokenizer.json"), reference
+
+
+def _check_text(encoder: Encoder, text: str) -> None:
+    vector, info = encoder.encode(text, on_truncate="ignore", return_info=True)
+    assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-3)
+    assert np.array_equal(vector, encoder.encode(text, on_truncate="ignore"))
+    tokenizer, reference = _tokenizers(Path(str(encoder.bundle.path)), encoder.max_seq_length)
+    tokens, whole = tokenizer.tokenize(text), reference.encode(text)
+    assert (tokens.ids, tokens.truncated) == (whole.ids, bool(whole.overflowing))
+    assert (info.tokens, info.truncated) == (len(tokens.ids), tokens.truncated)
+    assert info.tokens <= encoder.max_seq_length
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=_texts())
+@example(text="")
+def test_every_text_has_a_vector_and_the_tokens_of_the_whole_text(encoder: Encoder, text: str) -> None:
+    _check_text(encoder, text)
+
+
+@settings(max_examples=30, deadline=None)
+@given(text=_texts())
+def test_every_text_has_a_vector_of_the_shipped_encoder(shipped_encoder: Encoder, text: str) -> None:
+    _check_text(shipped_encoder, text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=_texts())
+def test_every_text_has_a_vector_of_a_matrix_student(numpy_encoder: Encoder, text: str) -> None:
+    _check_text(numpy_encoder, text)
+
+
+@settings(max_examples=50, deadline=None)
+@given(before=st.text(max_size=20), half=st.characters(categories=["Cs"]), after=st.text(max_size=20))
+def test_half_of_a_surrogate_pair_anywhere_is_refused_in_one_line(
+    encoder: Encoder, before: str, half: str, after: str
+) -> None:
+    with pytest.raises(InputError, match="half of a surrogate pair") as caught:
+        encoder.encode(["the cat", before + half + after])
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(first=_texts(), second=_texts(), precision=st.sampled_from(_PRECISIONS))
+@pytest.mark.parametrize("name", ["encoder", "numpy_encoder", "shipped_encoder"])
+def test_a_neighbour_changes_no_vector(
+    request: pytest.FixtureRequest, name: str, first: str, second: str, precision: Any
+) -> None:
+    _check_pair(request.getfixturevalue(name), first, second, precision)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "pairs"), [("encoder", 4000), ("numpy_encoder", 4000), ("shipped_encoder", 2000)])
+def test_a_neighbour_of_very_unlike_length_changes_no_vector(
+    request: pytest.FixtureRequest, name: str, pairs: int
+) -> None:
+    encoder, random = request.getfixturevalue(name), np.random.default_rng(0)
+    words = np.array(["cat", "the", "file", "reads", "network", "7", "\u4e2d", "un##known", "\U0001f600", "socket."])
+    for number in range(pairs):
+        short, long = int(random.integers(0, 8)), int(random.integers(100, 600))
+        texts = [" ".join(random.choice(words, size)) for size in random.permutation([short, long])]
+        _check_pair(encoder, texts[0], texts[1], _PRECISIONS[number % len(_PRECISIONS)])
+
+
+def _check_pair(encoder: Encoder, first: str, second: str, precision: Any) -> None:
+    alone = encoder.encode(first, on_truncate="ignore", precision=precision)
+    beside = encoder.encode([first, second], on_truncate="ignore", precision=precision)[0]
+    assert alone.dtype == beside.dtype
+    assert alone.shape == beside.shape
+    if precision == "float32":
+        assert np.abs(alone - beside).max() <= 1e-5
+    else:
+        assert np.array_equal(alone, beside)
+
+
+@pytest.mark.parametrize("name", ["encoder", "numpy_encoder", "shipped_encoder"])
+def test_eight_threads_that_share_an_encoder_get_the_serial_vectors(request: pytest.FixtureRequest, name: str) -> None:
+    encoder = request.getfixturevalue(name)
+    texts = [f"cat {number} reads the file. " * (number % 4) for number in range(80)]
+    serial = np.stack([encoder.encode(text, on_truncate="ignore") for text in texts])
+    start = threading.Barrier(8)
+
+    def work(number: int) -> npt.NDArray[np.float32]:
+        start.wait()
+        if number % 2:
+            return np.stack([encoder.encode(text, on_truncate="ignore") for text in texts])
+        vectors: npt.NDArray[np.float32] = encoder.encode(texts, on_truncate="ignore")
+        return vectors
+
+    with ThreadPoolExecutor(8) as pool:
+        for vectors in pool.map(work, range(8)):
+            assert np.array_equal(vectors, serial)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize("name", ["bundle_path", "numpy_bundle", "shipped"])
+def test_an_encoder_works_on_after_a_fork(request: pytest.FixtureRequest, name: str) -> None:
+    # Python itself warns of forking beside threads; whether it goes well is what is tested.
+    command = [
+        sys.executable,
+        "-W",
+        "ignore::DeprecationWarning",
+        "-c",
+        _AFTER_A_FORK,
+        str(request.getfixturevalue(name)),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc to read the memory from")
+def test_twenty_thousand_texts_leave_the_memory_where_it_was_after_500(shipped: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _MEMORY, str(shipped)], capture_output=True, text=True, timeout=1500, check=True
+    )
+    early, late = (int(line) for line in done.stdout.split())
+    assert late <= 1.1 * early
+
+
+def test_mutated_bundles_are_refused_or_work(bundle_path: Path, numpy_bundle: Path, scratch: Path) -> None:
+    outcomes = _fuzz([("bundles", bundle_path, 0, 300), ("bundles", numpy_bundle, 0, 300)], scratch)
+    assert sum(outcomes.values()) == 600
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_hundred_thousand_texts_and_mutated_bundles_do_no_harm(
+    bundle_path: Path, numpy_bundle: Path, shipped: Path, scratch: Path
+) -> None:
+    jobs: Jobs = []
+    for what, bundle, count in (
+        *(("texts", shipped, 10_000), ("bundles", shipped, 500)),
+        *(("texts", bundle_path, 25_000), ("texts", numpy_bundle, 25_000)),
+        *(("bundles", bundle_path, 20_000), ("bundles", numpy_bundle, 19_500)),
+    ):
+        jobs += [(what, bundle, first, count // 2) for first in (0, count // 2)]
+    outcomes = _fuzz(jobs, scratch)
+    assert sum(outcomes.values()) == 100_000
+    for part in ("refused at load", "refused when run", "ran", "whole", "truncated", "half of a surrogate pair"):
+        assert any(outcome.endswith(part) for outcome in outcomes), f"no input came to this: {part}"
+
+
+def _fuzz(jobs: Jobs, scratch: Path) -> Counter[str]:
+    """Give how many inputs had which outcome, tried in processes of their own, two at a time."""
+
+    def run(number: int) -> Counter[str]:
+        what, bundle, first, count = jobs[number]
+        folder = scratch / str(number)
+        folder.mkdir()
+        command = [sys.executable, "-W", "error", str(_DRIVER), what, str(bundle), str(first), str(count), str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=1100, check=False)
+        seeds, _, outcomes = done.stdout.partition("{")
+        last = (seeds.split() or ["none"])[-1]
+        assert done.returncode == 0, (
+            f"{what} of {bundle.name}: exit {done.returncode} at seed {last}; try it again with "
+            f"{_DRIVER.name} {what} BUNDLE {last} 1 SCRATCH\n{done.stderr[-2000:]}"
+        )
+        return Counter(json.loads("{" + outcomes))
+
+    with ThreadPoolExecutor(2) as pool:
+        return sum(pool.map(run, range(len(jobs))), Counter())
