@@ -66,6 +66,15 @@ def _json(argv: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, obje
     return document
 
 
+def test_encode_prints_the_precision_asked_for(bundle_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["encode", "--text", "the cat", "--precision", "int8", "--json", "--bundle", str(bundle_path)]) == 0
+    [vector] = json.loads(capsys.readouterr().out)["vectors"]
+    assert vector == Encoder.load(bundle_path).encode("the cat", precision="int8").tolist()
+    assert "precision is 'int4', expected one of float32, int8" in _error(
+        ["encode", "--text", "a", "--precision", "int4", "--bundle", str(bundle_path)], capsys
+    )
+
+
 def test_encode_prints_a_vector_a_text(
     bundle: list[str], texts: str, encoder: Encoder, capsys: pytest.CaptureFixture[str]
 ) -> None:

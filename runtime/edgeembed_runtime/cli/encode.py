@@ -19,6 +19,9 @@ def add(commands: Commands) -> None:
     add_texts(parser)
     add_bundle(parser)
     parser.add_argument("--truncate-dim", type=int, metavar="N", help="keep only the first N numbers of each vector")
+    parser.add_argument(
+        "--precision", metavar="NAME", help="float32, int8, uint8, binary or ubinary (default: float32)"
+    )
     parser.add_argument("--prompt-name", metavar="NAME", help="which of the bundle's prompts to put before each text")
     add_json(parser)
     parser.set_defaults(run=_run)
@@ -27,7 +30,11 @@ def add(commands: Commands) -> None:
 def _run(args: argparse.Namespace) -> None:
     texts = read_texts(args)
     vectors = load_encoder(args).encode(
-        texts, truncate_dim=args.truncate_dim, prompt_name=args.prompt_name, show_progress_bar=True
+        texts,
+        truncate_dim=args.truncate_dim,
+        precision=args.precision,
+        prompt_name=args.prompt_name,
+        show_progress_bar=True,
     )
     if args.json:
         print_json({"dimension": vectors.shape[1], "vectors": vectors.tolist()})

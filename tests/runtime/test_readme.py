@@ -1,0 +1,50 @@
+"""The examples of the README, run from top to bottom."""
+
+import importlib.metadata
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from edgeembed_runtime.cli import main
+
+_CHECKOUT = Path(__file__).parents[2] / "runtime" / "README.md"
+
+
+def _readme() -> str:
+    if _CHECKOUT.is_file():
+        return _CHECKOUT.read_text(encoding="utf-8")
+    text = importlib.metadata.metadata("edgeembed-runtime").get_payload()  # type: ignore[attr-defined]
+    return str(text)
+
+
+def _blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", _readme(), flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to be in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_python_examples_run(place: Path, shipped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = _blocks("python")
+    assert len(blocks) >= 8
+    namespace: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), namespace)  # noqa: S102 - our own text
+    first = capsys.readouterr().out.splitlines()[0]
+    assert re.fullmatch(r"0\.\d\d Open a text file and read its lines\.", first)
+
+
+def test_the_commands_run(place: Path, shipped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "notes.txt").write_text("How to bake rye bread\nShares fell on Monday.\n", encoding="utf-8")
+    commands = [line[2:] for block in _blocks("console") for line in block.splitlines() if line.startswith("$ ")]
+    assert len(commands) >= 8
+    for command in commands:
+        name, *arguments = shlex.split(command)
+        assert name == "edgeembed-runtime"
+        assert main(arguments) == 0, command
+        assert capsys.readouterr().out, command
