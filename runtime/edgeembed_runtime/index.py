@@ -197,12 +197,12 @@ class Index:
                 finder=old.finder and old.finder.kept(positions),
             )
 
-    def search(self, query: str | npt.ArrayLike, k: int = 10) -> list[Hit]:
+    def search(self, query: str | npt.ArrayLike, k: int | None = 10) -> list[Hit]:
         """Give the documents nearest to a query, best first; of equally near ones the earlier first.
 
         Args:
             query: What is looked for: a text, or its vector, (dimension,).
-            k: How many hits to give at most.
+            k: How many hits to give at most; None gives all.
 
         Raises:
             InputError: If the query is neither, or `k` is below 1.
@@ -211,7 +211,9 @@ class Index:
         wanted = query_vector(self._encoder, query)
         with self._lock:
             rows = self._rows
-            among = None if rows.finder is None or k >= len(self) else rows.finder.candidates(rows.vectors, wanted, k)
+            among = None
+            if rows.finder is not None and k is not None and k < len(self):
+                among = rows.finder.candidates(rows.vectors, wanted, k)
             scores = rows.vectors.cosines(wanted, among)
             best = best_first(scores, k)
             positions = best if among is None else among[best]

@@ -109,7 +109,7 @@ def test_every_precision_and_engine_finds_the_same_of_few_documents(
     for chosen in (None, Engine()):
         opened = Index.open(tmp_path / "index", encoder, engine=chosen)
         assert [hit.index for hit in opened.search("read the file", k=2)] == [5, 6]
-        assert opened.search("the dog", k=100) == index.search("the dog", k=100)
+        assert opened.search("the dog", k=100) == index.search("the dog", k=None)
         assert opened.add(["more"]) == [8]
         opened.remove([8, 5])
         assert [hit.index for hit in opened.search("read the file", k=1)] == [6]
