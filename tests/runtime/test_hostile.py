@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from edgeembed_runtime import Bundle, BundleError, EdgeEmbedError, Encoder, VerificationError
+from edgeembed_runtime.safetensors import pack_tensors
 from onnx import TensorProto, helper
 
 Make = Callable[..., Path]
@@ -248,6 +249,19 @@ def test_a_model_that_asks_for_more_memory_than_there_is_is_refused_when_run(
     _write_graph(bundle_copy, nodes, {"shape": shape, "expected": (1, 8)}, 8)
     rewrite_manifest(bundle_copy)
     assert "model.onnx" in _refusal(bundle_copy)
+
+
+def test_tables_whose_numbers_are_none_give_an_error_and_no_warning(tmp_path: Path, make_numpy_bundle: Make) -> None:
+    tensors = {
+        "cbow.weight": np.ones((70, 8), dtype=np.float16),
+        "head.weight": np.full((8, 8), 127, dtype=np.int8),
+        "head.scale": np.array([0x7FA00000] * 8, dtype=np.uint32).view(np.float32),  # numbers that signal
+        "head.bias": np.array([0x7FA00000] * 8, dtype=np.uint32).view(np.float32),
+    }
+    settings = {"format": "edgeembed-matrix", "format_version": "1", "architecture": "cbow", "cbow_pooling": "sum"}
+    assert "gives no finite vector" in _refusal(
+        make_numpy_bundle(tmp_path / "b", model=pack_tensors(tensors, settings))
+    )
 
 
 def test_a_file_changed_after_it_was_verified_is_refused(bundle_copy: Path) -> None:

@@ -28,14 +28,16 @@ class NumpyBackend:
     """
 
     def __init__(self, data: bytes, dimension: int, where: str) -> None:
-        student = read_student(data, dimension, where)
+        # Weights that are not finite show in the vectors, which are checked; to warn of them as well helps nobody.
+        with np.errstate(all="ignore"):
+            student = read_student(data, dimension, where)
+            self._head, self._has_bias = _with_bias(student)
         self._where = where
         self._matrices = [table for table in (student.forward, student.backward) if table is not None]
         self._orders = [step for table, step in ((student.forward, 1), (student.backward, -1)) if table is not None]
         self._side = math.isqrt(self._matrices[0].width) if self._matrices else 0
         self._cbow, self._takes_mean = student.cbow, student.takes_mean
         self._vocabulary = student.tables[0].vocabulary
-        self._head, self._has_bias = _with_bias(student)
 
     def embed(self, token_ids: Sequence[int]) -> Array:
         """Give the vector of one text.
@@ -52,7 +54,6 @@ class NumpyBackend:
         """
         self._check(token_ids)
         ids = np.array(token_ids, dtype=np.intp)
-        # Weights that are not finite show in the vector; to warn of them as well helps nobody.
         with np.errstate(all="ignore"):
             parts, exponents = self._parts(ids)
             features = np.concatenate(on_one_scale(parts, exponents) if any(exponents) else parts)
