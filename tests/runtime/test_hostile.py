@@ -252,7 +252,7 @@ def test_a_model_that_asks_for_more_memory_than_there_is_is_refused_when_run(
 
 
 def test_tables_whose_numbers_are_none_give_an_error_and_no_warning(tmp_path: Path, make_numpy_bundle: Make) -> None:
-    tensors = {
+    tensors: dict[str, Any] = {
         "cbow.weight": np.ones((70, 8), dtype=np.float16),
         "head.weight": np.full((8, 8), 127, dtype=np.int8),
         "head.scale": np.array([0x7FA00000] * 8, dtype=np.uint32).view(np.float32),  # numbers that signal
