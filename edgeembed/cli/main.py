@@ -14,7 +14,7 @@ _COMMANDS = {
     "distill": "Distil a compact student from a teacher.",
     "vocab": "Train or trim a vocabulary and tell what it covers.",
     "export": "Turn a model into a quantized ONNX bundle, behind a quality gate.",
-    "verify": "Check that a bundle's files are the ones that were exported.",
+    "verify": "Check that a bundle is the one that was exported, and gives the same here.",
     "evaluate": "Score a model or bundle on similarity and retrieval files.",
     "bench": "Measure what models cost, side by side.",
 }

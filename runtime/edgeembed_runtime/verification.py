@@ -10,8 +10,13 @@ from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import VerificationError
 from edgeembed_runtime.golden import GoldenReport, check_golden
 
-MIN_COSINE = 0.999
-"""The least cosine to the exporter's vectors that passes; PLACEHOLDER."""
+MIN_COSINE = 0.995
+"""The least cosine to the exporter's vectors that passes.
+
+At int8 a last bit that differs tips a rounding, and that the next ones. Against an exporter with AVX-512 and VNNI, the
+worst on sound processors (Nehalem, Haswell and Arm's Neoverse N1, all emulated) was 0.9998 for the encoder in the wheel
+and 0.9993 for all-MiniLM-L6-v2 at int8. A faulty product, 8-bit weights whose sums saturate on a Haswell, gave 0.986.
+"""
 
 _TEXT = "A text that every encoder can read."
 _ROUNDING = 1e-3
@@ -76,7 +81,7 @@ def _known(differences: Iterable[str | None]) -> tuple[str, ...]:
 
 
 def _length_difference(encoder: Encoder) -> str | None:
-    length = float(np.linalg.norm(encoder.encode(_TEXT)))
+    length = float(np.linalg.norm(encoder.encode(_TEXT, on_truncate="ignore")))
     return None if abs(length - 1) < _ROUNDING else f"it gives a vector of length {length:g}, expected 1"
 
 

@@ -106,7 +106,7 @@ def test_a_vector_of_zeros_is_like_itself(
     assert _report(bundle).worst_cosine == 1.0
 
 
-@pytest.mark.parametrize(("cosine", "passes"), [(0.9995, True), (0.998, False)])
+@pytest.mark.parametrize(("cosine", "passes"), [(0.996, True), (0.994, False)])
 def test_verification_fails_below_the_least_cosine_and_names_the_text(
     write_golden: Callable[[object], Path], golden: dict[str, Any], cosine: float, passes: bool
 ) -> None:
@@ -115,7 +115,7 @@ def test_verification_fails_below_the_least_cosine_and_names_the_text(
     assert found.golden is not None
     assert (found.differences == ()) is passes
     if not passes:
-        expected = r"'dog dog .*\.\.\.' has cosine 0\.998000 to the exporter's \(Abacus 3, wood, fingers 10\)"
+        expected = r"'dog dog .*\.\.\.' has cosine 0\.994000 to the exporter's \(Abacus 3, wood, fingers 10\)"
         with pytest.raises(VerificationError, match=expected):
             found.demand("bundle")
 
@@ -129,6 +129,13 @@ def test_verification_notices_a_manifest_that_was_changed_by_hand(
     manifest["prompts"], manifest["default_prompt_name"] = {"query": "open the socket "}, "query"
     (bundle / "edgeembed.json").write_text(json.dumps(manifest), encoding="utf-8")
     assert "edgeembed.json was changed" in verify(Bundle.open(bundle)).differences[0]
+
+
+def test_verification_fails_a_vector_that_is_not_of_unit_length(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Encoder, "encode", lambda *_, **__: np.full(8, 0.5, dtype=np.float32))
+    assert "a vector of length 1.41421, expected 1" in verify(encoder.bundle).differences[0]
 
 
 def test_verification_compares_no_vectors_of_damaged_files(
