@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from edgeembed_runtime import Bundle, BundleError, EdgeEmbedError, Encoder, VerificationError
+from edgeembed_runtime.cli.main import main
 from edgeembed_runtime.safetensors import pack_tensors
 from onnx import TensorProto, helper
 
@@ -235,6 +236,29 @@ def test_a_model_with_a_name_that_is_no_text_is_refused_and_nothing_is_printed(
         assert "model.onnx" in _refusal(bundle_copy)
         file.write_bytes(content)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("names", [("input_ids", "a\nb" * 100), ("a\nb" * 100, "sentence_embedding")])
+def test_names_in_a_model_fit_in_the_line_that_refuses_it(
+    bundle_copy: Path, rewrite_manifest: Rewrite, names: tuple[str, str]
+) -> None:
+    model = onnx.load(str(bundle_copy / "onnx" / "model.onnx"))
+    taken, given = names
+    model.graph.input[0].name = model.graph.node[0].input[1] = taken
+    model.graph.output[0].name = model.graph.node[-1].output[0] = given
+    onnx.save(model, str(bundle_copy / "onnx" / "model.onnx"))
+    rewrite_manifest(bundle_copy)
+    message = _refusal(bundle_copy)
+    assert "'a\\nb" in message
+    assert len(message) < 500
+
+
+def test_a_manifest_cannot_steer_the_terminal(
+    tmp_path: Path, make_bundle: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make_bundle(tmp_path / "b", name="a\x1b[2J\nverified \u202e\ud800")
+    assert main(["info", str(path)]) == 0
+    assert "a\\x1b[2J\\nverified \\u202e\\ud800\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("shape", [(2**40,), (2**33, 2**33), (2**62,)])

@@ -1,7 +1,7 @@
 """A model in ONNX Runtime, one row at a time."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,13 +103,16 @@ def _check_graph(session: Any, where: str, dimension: int) -> None:
     except UnicodeDecodeError as error:
         raise BundleError(f"{where} has names that are no text; export the bundle again") from error
     if inputs != _INPUTS:
-        taken, expected = ", ".join(sorted(inputs)), ", ".join(sorted(_INPUTS))
-        raise BundleError(f"{where} takes {taken}, expected {expected}; export the bundle again")
+        raise BundleError(f"{where} takes {_listed(inputs)}, expected {_listed(_INPUTS)}; export the bundle again")
     if _OUTPUT not in shapes:
-        raise BundleError(f"{where} gives {', '.join(shapes)}, expected {_OUTPUT}; export the bundle again")
+        raise BundleError(f"{where} gives {_listed(shapes)}, expected {_OUTPUT!r}; export the bundle again")
     shape = shapes[_OUTPUT]
     if len(shape) != 2 or (isinstance(shape[1], int) and shape[1] != dimension):
         raise BundleError(f"{where} gives shape {shape}, expected (batch, {dimension}); export the bundle again")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name[:80]) for name in sorted(names)[:9])
 
 
 def _first_line(error: Exception) -> str:

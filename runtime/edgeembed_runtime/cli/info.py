@@ -21,7 +21,7 @@ def _run(args: argparse.Namespace) -> None:
         print_json({"size_bytes": bundle.size_bytes, "fingerprint": bundle.fingerprint, **vars(bundle)})
         return
     for name, value in _lines(bundle).items():
-        print(f"{name:16} {value}")
+        print(f"{name:16} {_plain(str(value))}")
 
 
 def _lines(bundle: Bundle) -> dict[str, object]:
@@ -42,3 +42,8 @@ def _lines(bundle: Bundle) -> dict[str, object]:
         "worst cosine": f"{bundle.parity.worst_cosine:.4f} to its student, {bundle.parity.sentences:,} texts",
         "fingerprint": bundle.fingerprint,
     }
+
+
+def _plain(text: str) -> str:
+    """Give a text as one line that steers no terminal, whatever its author put in."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
