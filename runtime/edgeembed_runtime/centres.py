@@ -21,8 +21,9 @@ class InterestSettings:
 
     Attributes:
         near_cosine: A text belongs to the nearest centre from this cosine on, else it starts a new one. Above 0,
-            at most 1. The default is measured with the encoder in the wheel: of Wikipedia passages, 85 % of
-            neighbouring pairs reach it and 0.5 % of unrelated ones. Other encoders may need another.
+            at most 1. The default is measured with the encoder in the wheel: of Wikipedia passages of four
+            sentences, 85 % of neighbouring pairs reach it, and 0.5 % of unrelated ones. Other encoders may need
+            another: at 0.67, 21 % of the neighbours would, and nearly every like would start a centre.
         shift: Which part of the way to a liked or disliked text its centre moves. From 0 to 1.
         horizon_days: After how many days without use a centre counts no more.
         seconds_per_use: How many seconds of viewing weigh as much as one use.
@@ -30,8 +31,8 @@ class InterestSettings:
             glances.
         longest_view_seconds: A longer view counts as this long: a text left open is not read all night.
         relevance_share: What part of a document's score is its relevance, where there is a query. From 0 to 1. At
-            the default, relevant documents that touch no interest keep their places, and of those that answer the
-            query about as well the interesting ones come first.
+            the default, of the first four Wikipedia passages 58 % instead of 60 % answer a query outside the
+            interests, and 60 % instead of 57 % one within them.
     """
 
     near_cosine: float = 0.4

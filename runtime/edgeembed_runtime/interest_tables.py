@@ -97,17 +97,16 @@ def read_centres(
     Raises:
         InputError: If a row holds what was never written.
     """
-    centres = []
-    for number, *fields in connection.execute(f"SELECT id, {_COLUMNS} FROM centres ORDER BY id"):  # noqa: S608 - fixed
+    rows = connection.execute(f"SELECT id, {_COLUMNS} FROM centres ORDER BY id").fetchall()  # noqa: S608 - fixed
+    for number, *fields in rows:
         if not _is_sound(fields, dimension):
             raise _damaged(store, f"the centre {number} has a field that cannot be")
-        kind, example, uses, views, viewed_seconds, first_used, last_used, blob = fields
-        weight = weigh(uses, viewed_seconds, last_used)
-        vector = np.frombuffer(blob, dtype="<f4").astype(np.float32)
-        centres.append(
-            Centre(number, kind, example, uses, views, viewed_seconds, first_used, last_used, weight, vector)
-        )
-    return centres
+    vectors = np.frombuffer(b"".join(row[-1] for row in rows), dtype="<f4").astype(np.float32)
+    vectors = vectors.reshape(len(rows), dimension)
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    if not (np.abs(lengths - 1) < 1e-3).all():
+        raise _damaged(store, "a vector has not the length 1")
+    return [_centre(row, vector, weigh) for row, vector in zip(rows, vectors, strict=True)]
 
 
 def add_centre(
@@ -139,9 +138,16 @@ def _is_sound(fields: list[Any], dimension: int) -> bool:
     kind, _, uses, views, viewed_seconds, first_used, last_used, blob = fields
     if kind not in ("interest", "disinterest") or len(blob) != 4 * dimension:
         return False
-    is_counted = min(uses, views, viewed_seconds) >= 0 and all(map(math.isfinite, (first_used, last_used)))
-    length = float(np.linalg.norm(np.frombuffer(blob, dtype="<f4").astype(np.float64)))
-    return is_counted and math.isfinite(viewed_seconds) and abs(length - 1) < 1e-3
+    is_finite = all(math.isfinite(number) for number in (viewed_seconds, first_used, last_used))
+    return is_finite and min(uses, views, viewed_seconds) >= 0
+
+
+def _centre(
+    row: tuple[Any, ...], vector: npt.NDArray[np.float32], weigh: Callable[[int, float, float], float]
+) -> Centre:
+    number, kind, example, uses, views, viewed_seconds, first_used, last_used, _ = row
+    weight = weigh(uses, viewed_seconds, last_used)
+    return Centre(number, kind, example, uses, views, viewed_seconds, first_used, last_used, weight, vector)
 
 
 def _damaged(store: str, why: str) -> InputError:

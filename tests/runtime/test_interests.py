@@ -624,7 +624,7 @@ assert {centre.example: centre.uses for centre in store.centres()} == {"thread":
 
 @_needs_fork
 def test_a_store_may_be_used_after_a_fork_at_any_moment(path: Path) -> None:
-    subprocess.run([sys.executable, "-W", "ignore", "-c", _FORKING, str(path)], check=True)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", _FORKING, str(path)], check=True, timeout=60)
     _assert_whole(path)
 
 
