@@ -78,7 +78,7 @@ def read_encoder(connection: sqlite3.Connection, store: str) -> EncoderIdentity:
     if (version := _pragma(connection, "user_version")) != SCHEMA_VERSION:
         raise InputError(f"{store} has schema version {version}, expected {SCHEMA_VERSION}; upgrade edgeembed-runtime")
     row = connection.execute("SELECT encoder_name, encoder_fingerprint, dimension FROM store").fetchone()
-    if row is None or [type(value) for value in row] != [str, str, int]:
+    if row is None or [type(value) for value in row] != [str, str, int] or row[2] < 1:
         raise _damaged(store, "it does not say which encoder it belongs to")
     return EncoderIdentity(*row)
 

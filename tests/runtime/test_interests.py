@@ -407,6 +407,7 @@ def test_a_path_that_can_be_no_file_is_refused(name: str, tmp_path: Path, monkey
         "UPDATE centres SET last_used = -9e999",
         "UPDATE store SET dimension = 'eight'",
         "UPDATE store SET dimension = 7",
+        "UPDATE store SET dimension = -1",
         "DELETE FROM store",
         "DROP TABLE store",
         "DROP TABLE centres",
