@@ -59,7 +59,8 @@ def measure_runtime(
         raise InputError(f"{len(texts)} texts, {rounds} rounds, {starts} starts given; expected at least 1 of each")
     floor, *encoders = subjects
     load_average = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    steps = (starts + 1) * len(subjects) + (1 + PASSES) * rounds * len(encoders) * BLOCK
+    bundles = sum(each.adapter == "bundle" for each in encoders)
+    steps = (starts + 1) * len(subjects) + rounds * BLOCK * (len(encoders) + PASSES * bundles)
     with one_core() as core, progress_bar(steps) as advance:
         begun, facts = _starts(subjects, texts[0], starts + 1, seed, advance)
         timed = list(itertools.islice(itertools.cycle(texts), rounds * BLOCK))
