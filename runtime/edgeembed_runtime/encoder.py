@@ -196,8 +196,10 @@ class Encoder:
             TruncationWarning: If a text is longer than the limit and `on_truncate` is "warn".
         """
         precision = precision or "float32"
-        _check_options(precision, on_truncate, batch_size)
-        prefix = self._prefix(prompt, prompt_name, prompt_type)
+        if precision not in PRECISIONS or on_truncate not in _ON_TRUNCATE or batch_size < 1:
+            raise _refused(precision, on_truncate, batch_size)
+        is_plain = prompt is prompt_name is prompt_type is None
+        prefix = self._default_prefix if is_plain else self._prefix(prompt, prompt_name, prompt_type)
         refuse_long = on_truncate == "error"
         if isinstance(texts, str):
             rows = [prefix + texts]
@@ -263,8 +265,6 @@ class Encoder:
         return pairwise_cosines(a, b, precision)
 
     def _prefix(self, prompt: str | None, prompt_name: str | None, prompt_type: str | None) -> str:
-        if prompt is prompt_name is prompt_type is None:
-            return self._default_prefix
         prompts = self._bundle.prompts
         chosen = prompt_for(prompts, prompt=prompt, prompt_name=prompt_name, prompt_type=prompt_type)
         return self._default_prefix if chosen is None else chosen
@@ -274,10 +274,9 @@ def _typed(prompt_type: str, options: EncodeOptions) -> EncodeOptions:
     return {**options, "prompt_type": prompt_type}
 
 
-def _check_options(precision: str, on_truncate: str, batch_size: int) -> None:
+def _refused(precision: str, on_truncate: str, batch_size: int) -> InputError:
     if precision not in PRECISIONS:
-        raise InputError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
+        return InputError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
     if on_truncate not in _ON_TRUNCATE:
-        raise InputError(f"on_truncate is {on_truncate!r}, expected one of {', '.join(_ON_TRUNCATE)}")
-    if batch_size < 1:
-        raise InputError(f"batch_size is {batch_size}, expected at least 1")
+        return InputError(f"on_truncate is {on_truncate!r}, expected one of {', '.join(_ON_TRUNCATE)}")
+    return InputError(f"batch_size is {batch_size}, expected at least 1")
