@@ -71,7 +71,6 @@ class Tokenizer:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_seq_length)
         self._where = where
-        self._limit = max_seq_length
         self._first_cut = max_seq_length * _CHARACTERS_PER_TOKEN
         self._unknown_id: int | None = None
         self._knows_unknown_id = False
@@ -84,15 +83,10 @@ class Tokenizer:
 
         Raises:
             InputError: If the text holds half of a surrogate pair, which no tokenizer can read.
-            BundleError: If this tokenizer cannot read the text, or gives more tokens than the limit.
+            BundleError: If this tokenizer cannot read the text.
         """
         encoding = self._encode_beginning(text)
-        ids = encoding.ids
-        if len(ids) > self._limit:
-            raise BundleError(
-                f"becomes {len(ids)} tokens in {self._where}, expected at most {self._limit}; export the bundle again"
-            )
-        return Tokens(ids, truncated=bool(encoding.overflowing))
+        return Tokens(encoding.ids, truncated=bool(encoding.overflowing))
 
     def describe(self, text: str) -> TextInfo:
         """Say what becomes of a text.

@@ -2,6 +2,7 @@
 
 import binascii
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ from edgeembed_runtime.errors import BundleError
 # WordPiece looks at every part of a word: the square of its length. Those in use say 100.
 _LONGEST_WORD = 1000
 _COUNT_BYTES = 4
+# One Arabic sign becomes 18; those who replace a character by many, several times over, fill the memory with a page.
+_MOST_GROWTH = 1000
 
 
 def check_before_loading(content: bytes, where: str) -> None:
@@ -42,14 +45,14 @@ def check_before_loading(content: bytes, where: str) -> None:
 
 
 def check_loaded(tokenizer: tokenizers.Tokenizer, where: str) -> None:
-    """Refuse a model whose tokens are drawn at random, or that takes too long over a long word.
+    """Refuse tokens drawn at random, and what takes far more time or memory than a text is long.
 
     Args:
         tokenizer: What the library made of the file.
         where: The file's path, for messages.
 
     Raises:
-        BundleError: If it is such a model.
+        BundleError: If the tokenizer does any of this.
     """
     if getattr(tokenizer.model, "dropout", None):
         raise BundleError(
@@ -60,13 +63,46 @@ def check_loaded(tokenizer: tokenizers.Tokenizer, where: str) -> None:
         raise BundleError(
             f"{where} reads words of {longest} characters, expected at most {_LONGEST_WORD}; export the bundle again"
         )
+    growth = math.prod(_growth(part) for part in [*_parts(tokenizer.normalizer), *_parts(tokenizer.pre_tokenizer)])
+    if growth > _MOST_GROWTH:
+        raise BundleError(
+            f"{where} puts {growth} characters in one's place, expected at most {_MOST_GROWTH}; export the bundle again"
+        )
+    for part in _parts(tokenizer.post_processor):
+        if isinstance(single := part.get("single"), list) and sum("Sequence" in piece for piece in single) > 1:
+            raise BundleError(f"{where} repeats a text's tokens, expected each once; export the bundle again")
 
 
-def _character_tables(value: Any) -> Iterator[Any]:
-    """Give what lies under "precompiled_charsmap", at any depth."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        if key == "precompiled_charsmap":
-            yield item
-        else:
-            yield from _character_tables(item)
+def _character_tables(document: Any) -> Iterator[Any]:
+    return (part["precompiled_charsmap"] for part in _objects(document) if "precompiled_charsmap" in part)
+
+
+def _parts(component: Any) -> Iterator[dict[str, Any]]:
+    """Give a component of a tokenizer, and all that it consists of, as its JSON says it."""
+    return _objects(json.loads(component.__getstate__())) if component is not None else iter(())
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Give the objects in a JSON document, at any depth."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from _objects(item)
+
+
+def _growth(part: dict[str, Any]) -> int:
+    """Give how many characters a part of a normalizer or pre-tokenizer may put in the place of one."""
+    match part.get("type"):
+        case "Replace":
+            return max(1, len(part["content"]))
+        case "Prepend":
+            return max(1, len(part["prepend"]))
+        case "ByteLevel":
+            return 2
+        case "Precompiled":
+            table = binascii.a2b_base64(part["precompiled_charsmap"])
+            texts = table[_COUNT_BYTES + int.from_bytes(table[:_COUNT_BYTES], "little") :]
+            return max(1, *(len(text) for text in texts.split(b"\0")))
+    return 1

@@ -140,17 +140,34 @@ def test_half_of_a_surrogate_pair_in_a_prompt_is_one_line(tmp_path: Path, make_b
     assert "half of a surrogate pair" in _refusal(path)
 
 
+_BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+_THOUSAND = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000}
+
+
+def _table(table: object) -> dict[str, object]:
+    return {"type": "Precompiled", "precompiled_charsmap": table}
+
+
 _TOKENIZERS: dict[str, tuple[dict[str, Any], str]] = {
-    "a table of characters that is none": ({"normalizer": {"precompiled_charsmap": ""}}, "claims 0"),
-    "a table that is no text": ({"normalizer": {"precompiled_charsmap": 3}}, "is no tokenizer"),
-    "a table that claims four gigabytes": ({"normalizer": {"precompiled_charsmap": "/////w=="}}, "claims 4294967295"),
+    "a table of characters that is none": ({"normalizer": _table("")}, "claims 0"),
+    "a table that is no text": ({"normalizer": _table(3)}, "is no tokenizer"),
+    "a table that claims four gigabytes": ({"normalizer": _table("/////w==")}, "claims 4294967295"),
     "a table that points beyond its end": (
-        {"normalizer": {"precompiled_charsmap": "BAAAAP////8AAA=="}},
+        {"normalizer": _table("BAAAAP////8AAA==")},
         "cannot be read",
     ),
     "a template with a token that is not there": ({"post_processor": _template(_UNKNOWN, _SEQUENCE)}, "cannot be read"),
     "a template with a second text": ({"post_processor": _template(_SECOND)}, "cannot be read"),
-    "a template that repeats the text": ({"post_processor": _template(*[_SEQUENCE] * 3)}, "expected at most 32"),
+    "a template that repeats the text": ({"post_processor": _template(*[_SEQUENCE] * 3)}, "repeats a text's tokens"),
+    "a thousand letters for one, over and over": (
+        {"normalizer": {"type": "Sequence", "normalizers": [_THOUSAND] * 4}},
+        "expected at most 1000",
+    ),
+    "bytes made characters over and over": (
+        {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [_BYTE_LEVEL] * 40}},
+        "expected at most 1000",
+    ),
+    "a table with a long text": ({"normalizer": _table("BAAAAAAAAABh" + "YWFh" * 400)}, "expected at most 1000"),
     "pieces of no length": ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "cannot be read"),
     "an expression that is none": (
         {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated", "invert": False}},
@@ -192,8 +209,6 @@ def test_a_tokenizer_that_breaks_the_library_is_refused_in_one_line(
     bundle_copy: Path, rewrite_manifest: Rewrite, name: str
 ) -> None:
     parts, message = _TOKENIZERS[name]
-    if "normalizer" in parts:
-        parts = {"normalizer": {"type": "Precompiled", **parts["normalizer"]}}
     _edit(bundle_copy / "tokenizer.json", lambda t: t.update(parts))
     rewrite_manifest(bundle_copy)
     assert message in _refusal(bundle_copy, "the cat " + "a" * 40)
@@ -201,7 +216,7 @@ def test_a_tokenizer_that_breaks_the_library_is_refused_in_one_line(
 
 def test_a_table_whose_name_is_hidden_by_an_escape_is_refused_too(bundle_copy: Path, rewrite_manifest: Rewrite) -> None:
     file = bundle_copy / "tokenizer.json"
-    _edit(file, lambda t: t.update(normalizer={"type": "Precompiled", "precompiled_charsmap": "/////w=="}))
+    _edit(file, lambda t: t.update(normalizer=_table("/////w==")))
     hidden = file.read_text(encoding="utf-8").replace("Precompiled", "\\u0050recompiled")
     file.write_text(hidden, encoding="utf-8")
     rewrite_manifest(bundle_copy)
