@@ -417,8 +417,10 @@ def test_a_numpy_bundle_needs_no_onnxruntime(tmp_path: Path, make_numpy_bundle: 
 
 
 def test_the_example_of_the_layouts_page_is_a_student() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "tensor-file.md").read_text(encoding="utf-8")
-    example = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    page = Path(__file__).parents[2] / "docs" / "tensor-file.md"
+    if not page.is_file():
+        pytest.skip("the page is not here, only the wheel")
+    example = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)[0]
     names: dict[str, Any] = {}
     exec(example, names)  # noqa: S102 - our own page
     vector = NumpyBackend(names["content"], 6, "model").embed([1, 2, 999])

@@ -58,7 +58,7 @@ def test_cosines_of_bytes_are_those_of_the_numbers(encoder: Encoder, precision: 
 def test_the_cosine_of_signs_falls_with_every_bit_that_differs(encoder: Encoder, precision: Precision) -> None:
     signs = np.where(np.arange(8) < np.array([[0], [1], [4], [8]]), -1, 1).astype(np.float32)
     packed = quantised(signs, precision)
-    assert encoder.similarity(packed[0], packed, precision=precision)[0] == pytest.approx([1, 0.75, 0, -1])
+    assert encoder.similarity(packed[0], packed, precision=precision)[0] == pytest.approx([1, 0.75, 0, -1], abs=1e-6)
 
 
 def test_bytes_that_do_not_say_their_precision_are_refused(encoder: Encoder) -> None:

@@ -85,6 +85,7 @@ def _session(model: bytes, where: str) -> Any:
     # To plan which results may share memory takes half of the time to load, and saves 3 MB.
     options.enable_mem_reuse = False
     # Weights are in the model's own file: a model that asks for another one is refused.
+    _refuse_other_files(model, where)
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
     options.log_severity_level = 4  # errors reach the caller as exceptions, not stderr
     try:
@@ -94,6 +95,16 @@ def _session(model: bytes, where: str) -> Any:
         raise BundleError(f"{where} is no model: {_first_line(error)}; export the bundle again") from error
     session._model_bytes = None  # kept for a change of providers, which never comes
     return session
+
+
+def _refuse_other_files(model: bytes, where: str) -> None:
+    """Refuse what onnxruntime itself refuses from 1.24 on; before, a model's weights may be any file of the machine."""
+    version = onnxruntime.__version__
+    # However such a model is encoded, this word is before the path; elsewhere it could only be part of a name.
+    if tuple(map(int, version.split(".")[:2])) < (1, 24) and b"location" in model:
+        raise BundleError(
+            f"{where} is no model: External data is not read by onnxruntime {version}; export it in one file"
+        )
 
 
 def _check_graph(session: Any, where: str, dimension: int) -> None:
