@@ -26,6 +26,7 @@ Make = Callable[..., Path]
 Jobs = list[tuple[str, Path, int, int]]
 
 _DRIVER = Path(__file__).with_name("fuzz_bundles.py")
+_on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the limit of a process's memory is Linux's")
 _PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
 _UNITS = (
     "cat ",
@@ -162,6 +163,7 @@ def test_a_neighbour_changes_no_vector(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("name", "pairs"), [("encoder", 4000), ("numpy_encoder", 4000), ("shipped_encoder", 2000)])
 def test_a_neighbour_of_very_unlike_length_changes_no_vector(
     request: pytest.FixtureRequest, name: str, pairs: int
@@ -221,6 +223,7 @@ def test_an_encoder_works_on_after_a_fork(request: pytest.FixtureRequest, name: 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1600)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc to read the memory from")
 def test_twenty_thousand_texts_leave_the_memory_where_it_was_after_500(shipped: Path) -> None:
     done = subprocess.run(
@@ -230,6 +233,7 @@ def test_twenty_thousand_texts_leave_the_memory_where_it_was_after_500(shipped: 
     assert late <= 1.1 * early
 
 
+@_on_linux
 def test_mutated_bundles_are_refused_or_work(bundle_path: Path, numpy_bundle: Path, scratch: Path) -> None:
     outcomes = _fuzz([("bundles", bundle_path, 0, 300), ("bundles", numpy_bundle, 0, 300)], scratch)
     assert sum(outcomes.values()) == 600
@@ -237,6 +241,7 @@ def test_mutated_bundles_are_refused_or_work(bundle_path: Path, numpy_bundle: Pa
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
+@_on_linux
 def test_a_hundred_thousand_texts_and_mutated_bundles_do_no_harm(
     bundle_path: Path, numpy_bundle: Path, shipped: Path, scratch: Path
 ) -> None:
