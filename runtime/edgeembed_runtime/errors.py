@@ -4,7 +4,7 @@
     ├── InputError (ValueError)          what was given cannot be used: exit code 2
     │   └── BundleError                  a folder is not a bundle this version can open
     ├── CheckError                       a check or a gate failed: exit code 1
-    │   └── VerificationError            a bundle's files are not the ones that were exported
+    │   └── VerificationError            a bundle's files or vectors are not the ones that were exported
     └── MissingExtraError (ImportError)  an optional package is needed: exit code 2
 
     TruncationWarning (UserWarning)      a text was longer than the encoder reads
@@ -31,7 +31,7 @@ class CheckError(EdgeEmbedError):
 
 
 class VerificationError(CheckError):
-    """Raised when a bundle's files differ from the ones that were exported."""
+    """Raised when a bundle's files, or its vectors on this processor, differ from the ones that were exported."""
 
 
 class TruncationWarning(UserWarning):
