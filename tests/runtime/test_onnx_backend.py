@@ -1,5 +1,7 @@
 """What ONNX Runtime is given to load."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import onnxruntime
@@ -18,3 +20,18 @@ def test_an_onnxruntime_that_reads_any_file_is_given_no_model_that_names_one(
     with pytest.raises(BundleError, match=r"m\.onnx is no model: External data is not read by onnxruntime 1\.23\.2"):
         OnnxBackend(naming, 8, "m.onnx")
     assert OnnxBackend(model, 8, "m.onnx").embed([2, 3]).shape == (8,)
+
+
+def test_where_there_is_no_onnxruntime_one_line_says_so(bundle_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "sys.modules['onnxruntime'] = None\n"
+        "from edgeembed_runtime.cli import main\n"
+        "sys.exit(main(['encode', '--text', 'the cat', '--bundle', sys.argv[1]]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, bundle_path], capture_output=True, text=True, errors="replace", check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"{bundle_path} needs onnxruntime, which is not here" in done.stderr
+    assert "or a bundle for the backend 'numpy'" in done.stderr

@@ -40,8 +40,13 @@ def load_backend(bundle: "Bundle", *, trusted: bool) -> Backend:
     where = str(bundle.path / bundle.model_file)
     # Imported here so that a bundle of another backend never needs onnxruntime.
     if bundle.backend == "onnx":
-        from edgeembed_runtime.backends.onnx import OnnxBackend
-
+        try:
+            from edgeembed_runtime.backends.onnx import OnnxBackend
+        except ImportError as error:
+            raise BundleError(
+                f"{bundle.path} needs onnxruntime, which is not here ({error}); expected it installed, "
+                "or a bundle for the backend 'numpy', which runs without it"
+            ) from error
         return OnnxBackend(bundle.read(bundle.model_file, trusted=trusted), bundle.dimension, where)
     if bundle.backend == "numpy":
         from edgeembed_runtime.backends.numpy import NumpyBackend
