@@ -66,7 +66,7 @@ def check_loaded(tokenizer: tokenizers.Tokenizer, where: str) -> None:
     growth = math.prod(_growth(part) for part in [*_parts(tokenizer.normalizer), *_parts(tokenizer.pre_tokenizer)])
     if growth > _MOST_GROWTH:
         raise BundleError(
-            f"{where} puts {growth} characters in one's place, expected at most {_MOST_GROWTH}; export the bundle again"
+            f"{where} puts too many characters in one's place, expected at most {_MOST_GROWTH}; export the bundle again"
         )
     for part in _parts(tokenizer.post_processor):
         if isinstance(single := part.get("single"), list) and sum("Sequence" in piece for piece in single) > 1:
