@@ -214,8 +214,20 @@ def test_a_model_that_gives_no_finite_vector_is_refused(bundle_copy: Path, rewri
     head.CopyFrom(numpy_helper.from_array(np.full((16, 8), np.nan, dtype=np.float32), "head"))
     onnx.save(graph, str(model))
     rewrite_manifest(bundle_copy)
-    with pytest.raises(BundleError, match="gives no finite vector for text 0"):
+    with pytest.raises(BundleError, match="gives no finite vector of unit length for text 0"):
         Encoder.load(bundle_copy).encode(["cat"])
+
+
+def test_a_model_that_gives_vectors_of_any_length_is_refused(bundle_copy: Path, rewrite_manifest: Make) -> None:
+    import onnx
+
+    path = bundle_copy / "onnx" / "model.onnx"
+    model = onnx.load(str(path))
+    model.graph.node[-1].CopyFrom(onnx.helper.make_node("Identity", ["projected"], ["sentence_embedding"]))
+    onnx.save(model, str(path))
+    rewrite_manifest(bundle_copy)
+    with pytest.raises(BundleError, match="gives no finite vector of unit length for text 0"):
+        Encoder.load(bundle_copy).encode(["cat cat cat"])
 
 
 def test_a_path_that_is_none_is_refused() -> None:
