@@ -1,6 +1,7 @@
 """What turns token ids into a vector: one small protocol, one engine a file."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -47,7 +48,8 @@ def load_backend(bundle: "Bundle", *, trusted: bool) -> Backend:
                 f"{bundle.path} needs onnxruntime, which is not here ({error}); expected it installed, "
                 "or a bundle for the backend 'numpy', which runs without it"
             ) from error
-        return OnnxBackend(bundle.read(bundle.model_file, trusted=trusted), bundle.dimension, where)
+        is_path = trusted and isinstance(bundle.path, Path)
+        return OnnxBackend(where if is_path else bundle.read(bundle.model_file), bundle.dimension, where)
     if bundle.backend == "numpy":
         from edgeembed_runtime.backends.numpy import NumpyBackend
 
