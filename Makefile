@@ -12,7 +12,7 @@ demo: $(STAMP)
 	$(BIN)/edgeembed demo --out demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow

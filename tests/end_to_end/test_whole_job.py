@@ -99,6 +99,7 @@ def test_a_truncated_bundle_is_refused(bundle: Path, folder: Path) -> None:
     assert "model_quantized.onnx" in edgeembed("verify", truncated, code=1)
 
 
+@pytest.mark.slow
 def test_a_gate_that_is_missed_writes_nothing(student: Path, corpus: Path, folder: Path) -> None:
     out = folder / "gated"
     arguments = ("--precision", "int8", "--sentences", corpus, "--min-cosine", "0.99999")
