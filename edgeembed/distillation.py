@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.files import new_folder, refuse_existing
+from edgeembed_runtime.storage.writing import new_folder, refuse_existing
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense

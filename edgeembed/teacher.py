@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.files import new_file
-from edgeembed_runtime.reading import sha256
+from edgeembed_runtime.storage.reading import sha256
+from edgeembed_runtime.storage.writing import new_file
 from sentence_transformers import SentenceTransformer
 
 from edgeembed.hardware import has_bf16

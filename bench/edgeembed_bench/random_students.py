@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime import Bundle
-from edgeembed_runtime.files import new_folder
 from edgeembed_runtime.manifest import MANIFEST
-from edgeembed_runtime.matrix_file import BACKWARD, CBOW, FORMAT, FORMAT_VERSION, FORWARD, HEAD
-from edgeembed_runtime.safetensors import pack_tensors
+from edgeembed_runtime.matrix.safetensors import pack_tensors
+from edgeembed_runtime.matrix.student_file import BACKWARD, CBOW, FORMAT, FORMAT_VERSION, FORWARD, HEAD
+from edgeembed_runtime.storage.writing import new_folder
 
 Architecture = Literal["hybrid", "cbow"]
 

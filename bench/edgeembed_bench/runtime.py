@@ -11,8 +11,8 @@ from typing import NoReturn
 import click
 from edgeembed_runtime import Bundle
 from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError
-from edgeembed_runtime.files import new_file
 from edgeembed_runtime.shipped import shipped_bundle
+from edgeembed_runtime.storage.writing import new_file
 
 from edgeembed_bench.processes import ProcessSubject
 from edgeembed_bench.random_students import Architecture, write_random_student

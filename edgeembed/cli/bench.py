@@ -43,7 +43,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     as_json: bool,
 ) -> None:
     """Measure what models cost, side by side."""
-    from edgeembed_runtime.files import new_file, refuse_existing
+    from edgeembed_runtime.storage.writing import new_file, refuse_existing
 
     if out is not None:
         refuse_existing(out, force=force)

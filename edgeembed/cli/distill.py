@@ -49,7 +49,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     as_json: bool,
 ) -> None:
     """Distil a compact student from a teacher."""
-    from edgeembed_runtime.files import refuse_existing
+    from edgeembed_runtime.storage.writing import refuse_existing
 
     from edgeembed.models import PROVENANCE_FILE, model_folder
     from edgeembed.recipe import load_recipe

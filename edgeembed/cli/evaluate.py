@@ -41,7 +41,7 @@ def command(
 ) -> None:
     """Score a model or bundle on similarity and retrieval files."""
     from edgeembed_runtime.errors import InputError
-    from edgeembed_runtime.files import new_file, refuse_existing
+    from edgeembed_runtime.storage.writing import new_file, refuse_existing
 
     if not sts and not retrieval:
         raise InputError("nothing to evaluate on; expected --sts FILE or --retrieval DIR, as often as wanted")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.files import refuse_existing
 from edgeembed_runtime.manifest import MANIFEST
+from edgeembed_runtime.storage.writing import refuse_existing
 
 if TYPE_CHECKING:
     from edgeembed_exporters import ExportReport, Provenance

@@ -51,7 +51,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     One sentence in ten, 2,000 at the most, is kept out of the vocabulary's making; the report is measured on
     those.
     """
-    from edgeembed_runtime.files import new_file, refuse_existing
+    from edgeembed_runtime.storage.writing import new_file, refuse_existing
 
     refuse_existing(out, force=force)
 

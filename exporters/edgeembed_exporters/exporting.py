@@ -13,8 +13,8 @@ from typing import Any
 import onnx
 from edgeembed_runtime import Encoder
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.files import new_folder, refuse_existing
 from edgeembed_runtime.manifest import MANIFEST, Parity
+from edgeembed_runtime.storage.writing import new_folder, refuse_existing
 from sentence_transformers import SentenceTransformer
 
 from edgeembed_exporters.card import model_card

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import edgeembed_runtime
-from edgeembed_runtime.files import new_file
 from edgeembed_runtime.manifest import MANIFEST, SCHEMA_VERSION, Parity
-from edgeembed_runtime.records import FileRecord
+from edgeembed_runtime.storage.records import FileRecord
+from edgeembed_runtime.storage.writing import new_file
 
 from edgeembed_exporters.options import Provenance
 from edgeembed_exporters.source import Source

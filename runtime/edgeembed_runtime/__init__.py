@@ -20,11 +20,11 @@ from edgeembed_runtime.errors import (
 
 if TYPE_CHECKING:
     from edgeembed_runtime.bundle import Bundle
-    from edgeembed_runtime.centres import Centre, InterestSettings
     from edgeembed_runtime.encoder import Encoder
     from edgeembed_runtime.hits import Hit
-    from edgeembed_runtime.index import Index
-    from edgeembed_runtime.index_settings import Engine
+    from edgeembed_runtime.index.index import Index
+    from edgeembed_runtime.index.settings import Engine
+    from edgeembed_runtime.interests.centres import Centre, InterestSettings
     from edgeembed_runtime.relevance import RelevanceRanker
     from edgeembed_runtime.semantic import SemanticRanker
     from edgeembed_runtime.tokenization import TextInfo
@@ -58,12 +58,12 @@ __all__ = [
 
 _MODULES = {
     "Bundle": "bundle",
-    "Centre": "centres",
+    "Centre": "interests.centres",
     "Encoder": "encoder",
-    "Engine": "index_settings",
+    "Engine": "index.settings",
     "Hit": "hits",
-    "Index": "index",
-    "InterestSettings": "centres",
+    "Index": "index.index",
+    "InterestSettings": "interests.centres",
     "RelevanceRanker": "relevance",
     "SemanticRanker": "semantic",
     "TextInfo": "tokenization",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from edgeembed_runtime.errors import BundleError, VerificationError
 from edgeembed_runtime.manifest import Manifest, read_manifest
-from edgeembed_runtime.reading import Folder, is_file, sha256_of
+from edgeembed_runtime.storage.reading import Folder, is_file, sha256_of
 
 _AGAIN = "copy the bundle again or export it again"
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.fields import Fields
+from edgeembed_runtime.storage.fields import Fields
 
 if TYPE_CHECKING:
     from edgeembed_runtime.bundle import Bundle

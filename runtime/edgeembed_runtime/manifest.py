@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.fields import Fields
-from edgeembed_runtime.reading import Folder, is_dir, is_file
-from edgeembed_runtime.records import FileRecord
+from edgeembed_runtime.storage.fields import Fields
+from edgeembed_runtime.storage.reading import Folder, is_dir, is_file
+from edgeembed_runtime.storage.records import FileRecord
 
 MANIFEST = "edgeembed.json"
 SCHEMA_VERSION = 1

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.given_vectors import check_encoder, document_vectors, query_vector
 from edgeembed_runtime.hits import Hit, best_first, check_count
-from edgeembed_runtime.stored_vectors import StoredVectors
+from edgeembed_runtime.index.stored_vectors import StoredVectors
 from edgeembed_runtime.texts import as_texts
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime.centres import Centre, InterestSettings, interest_scores
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.given_vectors import check_encoder, document_vectors, query_vector
 from edgeembed_runtime.hits import Hit, best_first, check_count
-from edgeembed_runtime.interest_tables import EncoderIdentity
-from edgeembed_runtime.interests import InterestStore
+from edgeembed_runtime.interests.centres import Centre, InterestSettings, interest_scores
+from edgeembed_runtime.interests.store import InterestStore
+from edgeembed_runtime.interests.tables import EncoderIdentity
 from edgeembed_runtime.texts import as_texts
 
 

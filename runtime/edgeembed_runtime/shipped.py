@@ -5,7 +5,7 @@ from pathlib import Path
 
 from edgeembed_runtime.errors import BundleError
 from edgeembed_runtime.manifest import MANIFEST
-from edgeembed_runtime.reading import Folder
+from edgeembed_runtime.storage.reading import Folder
 
 _MODELS = Path(__file__).parent / "models"
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tokenizers
 from edgeembed_runtime import Encoder, InputError
-from edgeembed_runtime.safetensors import pack_tensors
+from edgeembed_runtime.matrix.safetensors import pack_tensors
 from edgeembed_runtime.shipped import shipped_bundle
 from onnx import TensorProto, helper, numpy_helper
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import Centre, InputError, InterestSettings
-from edgeembed_runtime.centres import as_unit, interest_scores, moved, nearest, weight
+from edgeembed_runtime.interests.centres import as_unit, interest_scores, moved, nearest, weight
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from edgeembed_runtime import InputError
-from edgeembed_runtime.files import new_file, new_folder, refuse_existing
-from edgeembed_runtime.reading import sha256
+from edgeembed_runtime.storage.reading import sha256
+from edgeembed_runtime.storage.writing import new_file, new_folder, refuse_existing
 
 
 def test_a_folder_appears_when_the_block_ends(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from edgeembed_runtime import Bundle, BundleError, EdgeEmbedError, Encoder, VerificationError
 from edgeembed_runtime.cli.main import main
-from edgeembed_runtime.safetensors import pack_tensors
+from edgeembed_runtime.matrix.safetensors import pack_tensors
 from onnx import TensorProto, helper
 
 Make = Callable[..., Path]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from edgeembed_runtime import Encoder, Engine, Index, InputError
-from edgeembed_runtime.index_settings import EngineName, IndexPrecision
+from edgeembed_runtime.index.settings import EngineName, IndexPrecision
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

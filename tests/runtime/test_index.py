@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from edgeembed_runtime import Encoder, Engine, Index, InputError, MissingExtraError, RelevanceRanker
-from edgeembed_runtime.index_settings import EngineName, IndexPrecision
+from edgeembed_runtime.index.settings import EngineName, IndexPrecision
 
 Make = Callable[..., Path]
 
@@ -203,7 +203,7 @@ def test_an_addition_that_was_interrupted_is_none(encoder: Encoder, monkeypatch:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("edgeembed_runtime.index.replace", interrupted)
+        patch.setattr("edgeembed_runtime.index.index.replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
             index.add(["dog"])
     assert index.search("cat", k=100) == expected

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import InputError, InterestSettings
-from edgeembed_runtime.interest_tables import EncoderIdentity
-from edgeembed_runtime.interests import InterestStore
+from edgeembed_runtime.interests.store import InterestStore
+from edgeembed_runtime.interests.tables import EncoderIdentity
 
 _DIMENSION = 8
 _ENCODER = EncoderIdentity("tiny", "0123456789abcdef", _DIMENSION)
@@ -35,8 +35,8 @@ _needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system ca
 _REACTING = """
 import os, random, sys
 import numpy as np
-from edgeembed_runtime.interests import InterestStore
-from edgeembed_runtime.interest_tables import EncoderIdentity
+from edgeembed_runtime.interests.store import InterestStore
+from edgeembed_runtime.interests.tables import EncoderIdentity
 
 def react(path, count):
     store = InterestStore(path, EncoderIdentity("tiny", "0123456789abcdef", 8))
@@ -438,7 +438,7 @@ def test_flipped_or_missing_bytes_give_an_error_or_sound_centres(store: Interest
 
 
 def test_a_store_that_is_locked_for_too_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
-    monkeypatch.setattr("edgeembed_runtime.database._TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("edgeembed_runtime.interests.database._TIMEOUT_SECONDS", 0.05)
     store = InterestStore(path, _ENCODER, clock=clock)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -491,8 +491,8 @@ def test_a_failed_reaction_leaves_nothing(store: InterestStore, path: Path, monk
     def fail(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("edgeembed_runtime.interests.add_centre", fail)
-    monkeypatch.setattr("edgeembed_runtime.interests.moved", fail)
+    monkeypatch.setattr("edgeembed_runtime.interests.store.add_centre", fail)
+    monkeypatch.setattr("edgeembed_runtime.interests.store.moved", fail)
     for vector in (_AXES[0], _AXES[1]):
         with pytest.raises(KeyboardInterrupt):
             store.like("b", vector)
@@ -592,8 +592,8 @@ def test_hundreds_of_killed_processes_lose_no_reaction_and_leave_none_half(
 _FORKING = """
 import os, sys, threading
 import numpy as np
-from edgeembed_runtime.interests import InterestStore
-from edgeembed_runtime.interest_tables import EncoderIdentity
+from edgeembed_runtime.interests.store import InterestStore
+from edgeembed_runtime.interests.tables import EncoderIdentity
 
 encoder = EncoderIdentity("tiny", "0123456789abcdef", 8)
 store, memory = InterestStore(sys.argv[1], encoder), InterestStore(":memory:", encoder)
@@ -631,7 +631,7 @@ def test_a_store_may_be_used_after_a_fork_at_any_moment(path: Path) -> None:
 
 def test_the_store_needs_no_model(path: Path) -> None:
     code = (
-        "import sys\nfrom edgeembed_runtime.interests import InterestStore\n"
+        "import sys\nfrom edgeembed_runtime.interests.store import InterestStore\n"
         "assert not {'onnxruntime', 'tokenizers'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.matrix_file import MatrixStudent, read_student
-from edgeembed_runtime.products import on_one_scale, ordered_product
+from edgeembed_runtime.matrix.products import on_one_scale, ordered_product
+from edgeembed_runtime.matrix.student_file import MatrixStudent, read_student
 
 Array = npt.NDArray[np.float32]
 

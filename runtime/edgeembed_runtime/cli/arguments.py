@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.index_settings import ENGINE_NAMES
+from edgeembed_runtime.index.settings import ENGINE_NAMES
 from edgeembed_runtime.shipped import shipped_bundle
 
 if TYPE_CHECKING:

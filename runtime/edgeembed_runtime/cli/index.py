@@ -15,11 +15,11 @@ from edgeembed_runtime.cli.arguments import (
 )
 from edgeembed_runtime.cli.output import print_json
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.files import refuse_existing
-from edgeembed_runtime.index_settings import INDEX_PRECISIONS
+from edgeembed_runtime.index.settings import INDEX_PRECISIONS
+from edgeembed_runtime.storage.writing import refuse_existing
 
 if TYPE_CHECKING:
-    from edgeembed_runtime.index import Index
+    from edgeembed_runtime.index.index import Index
 
 
 def add(commands: Commands) -> None:
@@ -51,7 +51,7 @@ def _run(args: argparse.Namespace) -> None:
 def _built(args: argparse.Namespace) -> "Index":
     refuse_existing(Path(args.out), force=args.force)
     documents = read_texts(args)
-    from edgeembed_runtime.index import Index
+    from edgeembed_runtime.index.index import Index
 
     return Index.build(
         load_encoder(args),
@@ -66,7 +66,7 @@ def _appended(args: argparse.Namespace) -> "Index":
     if args.precision or args.engine:
         raise InputError("--append keeps the precision and the engine that the index has, expected it without others")
     documents = read_texts(args)
-    from edgeembed_runtime.index import Index
+    from edgeembed_runtime.index.index import Index
 
     index = Index.open(args.out, load_encoder(args))
     index.add(documents, show_progress_bar=True)

@@ -19,7 +19,7 @@ from edgeembed_runtime.cli.output import print_hits, print_json
 from edgeembed_runtime.errors import InputError
 
 if TYPE_CHECKING:
-    from edgeembed_runtime.centres import Centre
+    from edgeembed_runtime.interests.centres import Centre
 
 _SECONDS_PER_DAY = 86_400
 
@@ -68,7 +68,7 @@ def _add_rank(actions: Commands) -> None:
 
 
 def _show(args: argparse.Namespace) -> None:
-    from edgeembed_runtime.interests import InterestStore
+    from edgeembed_runtime.interests.store import InterestStore
 
     store = InterestStore(args.store)
     # The sort keeps the older of two equals first.
@@ -124,20 +124,20 @@ def _rank(args: argparse.Namespace) -> None:
 
 
 def _export(args: argparse.Namespace) -> None:
-    from edgeembed_runtime.interests import InterestStore
+    from edgeembed_runtime.interests.store import InterestStore
 
     print_json(InterestStore(args.store).export())
 
 
 def _forget(args: argparse.Namespace) -> None:
-    from edgeembed_runtime.interests import InterestStore
+    from edgeembed_runtime.interests.store import InterestStore
 
     InterestStore(args.store).forget(*args.centres)
     _print_forgotten(args, len(set(args.centres)))
 
 
 def _forget_all(args: argparse.Namespace) -> None:
-    from edgeembed_runtime.interests import InterestStore
+    from edgeembed_runtime.interests.store import InterestStore
 
     store = InterestStore(args.store)
     if not args.yes:

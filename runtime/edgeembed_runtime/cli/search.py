@@ -19,7 +19,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from edgeembed_runtime.index import Index
+    from edgeembed_runtime.index.index import Index
 
     hits = Index.open(args.index, load_encoder(args), engine=args.engine).search(args.query, args.k)
     print_hits(args.query, hits, as_json=args.json)

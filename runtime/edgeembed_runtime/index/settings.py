@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.fields import Fields
+from edgeembed_runtime.storage.fields import Fields
 
 IndexPrecision = Literal["float32", "float16", "int8", "binary"]
 INDEX_PRECISIONS: tuple[IndexPrecision, ...] = get_args(IndexPrecision)

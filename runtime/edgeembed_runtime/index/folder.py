@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime.array_files import map_array, write_array
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.fields import Fields
-from edgeembed_runtime.finders import Arrays
-from edgeembed_runtime.index_settings import INDEX_PRECISIONS, Engine, IndexPrecision
-from edgeembed_runtime.records import FileRecord
-from edgeembed_runtime.stored_vectors import STORED_TYPES
+from edgeembed_runtime.index.array_files import map_array, write_array
+from edgeembed_runtime.index.finders import Arrays
+from edgeembed_runtime.index.settings import INDEX_PRECISIONS, Engine, IndexPrecision
+from edgeembed_runtime.index.stored_vectors import STORED_TYPES
+from edgeembed_runtime.storage.fields import Fields
+from edgeembed_runtime.storage.records import FileRecord
 from edgeembed_runtime.texts import as_texts
 
 INDEX_MANIFEST = "index.json"

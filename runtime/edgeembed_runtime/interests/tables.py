@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime.centres import Centre, Kind
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.interests.centres import Centre, Kind
 
 SCHEMA_VERSION = 1
 _APPLICATION_ID = 0x4545494E  # "EEIN", in the file's header: tells a store from any other SQLite file

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import MissingExtraError
-from edgeembed_runtime.finders import Arrays, Positions
-from edgeembed_runtime.index_settings import Engine
-from edgeembed_runtime.stored_vectors import StoredVectors
+from edgeembed_runtime.index.finders import Arrays, Positions
+from edgeembed_runtime.index.settings import Engine
+from edgeembed_runtime.index.stored_vectors import StoredVectors
 
 # What faiss gets at a time, 16 MiB: it works on many vectors at once, on all cores.
 BLOCK_NUMBERS = 1 << 22

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.safetensors import unpack_tensors
-from edgeembed_runtime.tables import Table
+from edgeembed_runtime.matrix.safetensors import unpack_tensors
+from edgeembed_runtime.matrix.table import Table
 
 FORMAT = "edgeembed-matrix"
 FORMAT_VERSION = "1"

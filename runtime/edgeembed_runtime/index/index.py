@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.files import new_folder
-from edgeembed_runtime.finders import Finder, new_finder
 from edgeembed_runtime.given_vectors import check_encoder, document_vectors, query_vector
-from edgeembed_runtime.growing import GrowingRows
 from edgeembed_runtime.hits import Hit, best_first, check_count
-from edgeembed_runtime.index_files import INDEX_MANIFEST, IndexContent, read_index, write_index
-from edgeembed_runtime.index_settings import INDEX_PRECISIONS, Engine, EngineName, IndexPrecision
-from edgeembed_runtime.stored_vectors import StoredVectors
+from edgeembed_runtime.index.finders import Finder, new_finder
+from edgeembed_runtime.index.folder import INDEX_MANIFEST, IndexContent, read_index, write_index
+from edgeembed_runtime.index.growing import GrowingRows
+from edgeembed_runtime.index.settings import INDEX_PRECISIONS, Engine, EngineName, IndexPrecision
+from edgeembed_runtime.index.stored_vectors import StoredVectors
+from edgeembed_runtime.storage.writing import new_folder
 from edgeembed_runtime.texts import as_texts
 
 

@@ -11,10 +11,19 @@ from typing import Any
 
 import numpy.typing as npt
 
-from edgeembed_runtime.centres import Centre, InterestSettings, Kind, as_unit, check_number, moved, nearest, weight
-from edgeembed_runtime.database import Access, Database
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.interest_tables import (
+from edgeembed_runtime.interests.centres import (
+    Centre,
+    InterestSettings,
+    Kind,
+    as_unit,
+    check_number,
+    moved,
+    nearest,
+    weight,
+)
+from edgeembed_runtime.interests.database import Access, Database
+from edgeembed_runtime.interests.tables import (
     SCHEMA_VERSION,
     EncoderIdentity,
     add_centre,

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.finders import Arrays, Positions
-from edgeembed_runtime.finders.structure import FaissFinder
-from edgeembed_runtime.index_settings import Engine
-from edgeembed_runtime.stored_vectors import StoredVectors
+from edgeembed_runtime.index.finders import Arrays, Positions
+from edgeembed_runtime.index.finders.structure import FaissFinder
+from edgeembed_runtime.index.settings import Engine
+from edgeembed_runtime.index.stored_vectors import StoredVectors
 
 _CENTROIDS = "centroids"
 # faiss wants at least 39; twice as many cost twice the time and hardly move the centroids.

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.index_settings import Engine, IndexPrecision
-from edgeembed_runtime.stored_vectors import StoredVectors
+from edgeembed_runtime.index.settings import Engine, IndexPrecision
+from edgeembed_runtime.index.stored_vectors import StoredVectors
 
 Positions = npt.NDArray[np.intp]
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -49,14 +49,14 @@ def new_finder(
     if precision == "binary":
         if engine.name != "numpy":
             raise InputError(f"the engine is {engine.name}, expected numpy for the precision binary; choose either")
-        from edgeembed_runtime.finders.signs import SignFinder
+        from edgeembed_runtime.index.finders.signs import SignFinder
 
         return SignFinder(engine.rescore, dimension, kept)
     if engine.name == "numpy":
         return None
-    from edgeembed_runtime.finders.flat import FlatFinder
-    from edgeembed_runtime.finders.graph import GraphFinder
-    from edgeembed_runtime.finders.lists import ListFinder
+    from edgeembed_runtime.index.finders.flat import FlatFinder
+    from edgeembed_runtime.index.finders.graph import GraphFinder
+    from edgeembed_runtime.index.finders.lists import ListFinder
 
     if engine.name == "faiss-flat":
         return FlatFinder(engine, dimension, kept)

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from edgeembed_runtime.fields import Fields
-from edgeembed_runtime.reading import Folder, is_file, sha256, size_bytes
+from edgeembed_runtime.storage.fields import Fields
+from edgeembed_runtime.storage.reading import Folder, is_file, sha256, size_bytes
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.reading import Folder
+from edgeembed_runtime.storage.reading import Folder
 
 # Far more than any of our files needs; what claims more is not read.
 _MOST_BYTES = 16 << 20

@@ -1,0 +1,1 @@
+"""What is known of what a user likes."""

@@ -1,0 +1,1 @@
+"""Students that look up and multiply matrices, and the file that holds one."""

@@ -1,0 +1,1 @@
+"""Files: read with care, written whole or not at all."""
