@@ -63,7 +63,9 @@ class SubjectRun:
         starts: Fresh processes, from nothing to the first vector.
         discarded_start: The one before, which may have found nothing in the system's file cache.
         latency: Times of single texts, tokenizing included; None for what encodes nothing.
-        parts_us: Of bundles, text by text: microseconds of "encode", and of its parts done bare: "tokenize", "run".
+        parts_us: Of bundles, text by text: microseconds of "encode"; of "bare", which is the tokenizer, arrays of its
+            tokens and the session (or matrix work) and nothing else; and of the first and last of these: "tokenize",
+            "run".
         resident_bytes: Resident memory after all texts; None if it was not measured.
     """
 
@@ -95,8 +97,7 @@ class SubjectRun:
         """What encoding adds to the bare tokenizer and the bare session or matrix work; None if not split."""
         if self.parts_us is None:
             return None
-        bare = [sum(parts) for parts in zip(self.parts_us["tokenize"], self.parts_us["run"], strict=True)]
-        return median_difference(self.parts_us["encode"], bare)
+        return median_difference(self.parts_us["encode"], self.parts_us["bare"])
 
 
 @dataclass(frozen=True)

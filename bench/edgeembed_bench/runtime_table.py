@@ -65,10 +65,10 @@ def _memory(report: RuntimeReport) -> Table:
 
 
 def _parts(report: RuntimeReport) -> Table:
-    table = _table("overhead", "encode us", "tokenize", "run", "added us", "95 %")
+    table = _table("overhead", "encode us", "bare us", "tokenize", "run", "added us", "95 %")
     for run in report.runs:
         if run.parts_us is not None:
-            medians = (_digits(float(np.median(run.parts_us[part]))) for part in ("encode", "tokenize", "run"))
+            medians = (_digits(float(np.median(run.parts_us[part]))) for part in ("encode", "bare", "tokenize", "run"))
             table.add_row(run.name, *medians, *_estimate(run.overhead_us, 1))
     return table
 
@@ -98,8 +98,8 @@ def _notes(report: RuntimeReport) -> list[str]:
             "until then"
         ),
         (
-            "overhead: encode(text) less the bare tokenizer and the bare session or matrix work on the same text in "
-            f"the same process, text by text; the median of {settings.passes * calls:,} differences"
+            "overhead: encode(text) less bare: the tokenizer, arrays of its tokens and the session, or the matrix work, "
+            f"and nothing else, on the same text in the same process, text by text; the median of {settings.passes * calls:,} differences"
         ),
         (
             f"one thread each, everything on {core} of {report.machine.cores_allowed}, load average before: {load}; "

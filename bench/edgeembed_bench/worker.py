@@ -126,7 +126,7 @@ _ADAPTERS = {
 
 
 def _bundle_parts(encoder: Any) -> Any:
-    """Give what makes, of a text, the bare calls that encoding it cannot do without."""
+    """Give what makes, of a text, the calls that encoding it cannot do without, and all of them in one: "bare"."""
     import functools
 
     import numpy as np
@@ -140,16 +140,22 @@ def _bundle_parts(encoder: Any) -> Any:
     def tokenize(text: str) -> Any:
         return tokenizer.encode(text).ids
 
-    def bare(text: str) -> Any:
-        ids = tokenize(text)
+    def inputs(ids: Any) -> Any:
         if encoder.bundle.backend == "numpy":
-            run = functools.partial(engine.embed, ids)
-        else:
-            row = np.array([ids], dtype=np.int64)
-            run = functools.partial(engine.run, None, {"input_ids": row, "attention_mask": np.ones_like(row)})
-        return {"tokenize": functools.partial(tokenize, text), "run": run}
+            return (ids,)
+        row = np.array([ids], dtype=np.int64)
+        return None, {"input_ids": row, "attention_mask": np.ones_like(row)}
 
-    return bare
+    run = engine.embed if encoder.bundle.backend == "numpy" else engine.run
+
+    def bare(text: str) -> Any:
+        return run(*inputs(tokenize(text)))
+
+    def parts(text: str) -> Any:
+        prepared = functools.partial(run, *inputs(tokenize(text)))
+        return {"tokenize": functools.partial(tokenize, text), "run": prepared, "bare": functools.partial(bare, text)}
+
+    return parts
 
 
 def _engine(backend: str) -> Any:
@@ -173,9 +179,9 @@ def _parts_ns(encode: Any, bare: Any, texts: list[str]) -> dict[str, list[int]]:
     times: dict[str, list[int]] = {}
     for number, text in enumerate(texts):
         parts = bare(text)
-        for call in parts.values():  # what comes first finds the caches as what comes second does
-            call()
         calls = [("encode", lambda text=text: encode(text))]
+        for _, call in [*calls, *parts.items()]:  # what comes first finds the caches as what comes second does
+            call()
         ordered = [*calls, *parts.items()] if number % 2 else [*parts.items(), *calls]
         for name, call in ordered:
             start = time.perf_counter_ns()

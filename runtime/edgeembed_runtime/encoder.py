@@ -201,17 +201,18 @@ class Encoder:
         is_plain = prompt is prompt_name is prompt_type is None
         prefix = self._default_prefix if is_plain else self._prefix(prompt, prompt_name, prompt_type)
         refuse_long = on_truncate == "error"
+        rows = [texts] if isinstance(texts, str) else as_texts(texts)
+        if prefix:
+            rows = [prefix + row for row in rows]
+        truncated: int
         if isinstance(texts, str):
-            rows = [prefix + texts]
-            result, is_truncated = self._pipeline.run_one(rows[0], refuse_long=refuse_long)
-            truncated = int(is_truncated)
+            result, truncated = self._pipeline.run_one(rows[0], refuse_long=refuse_long)
         else:
-            rows = [prefix + row for row in as_texts(texts)]
             result, truncated = self._pipeline.run(
                 rows, threads=self._threads, refuse_long=refuse_long, show_progress=bool(show_progress_bar)
             )
         if truncated and on_truncate == "warn":
-            message = f"{truncated} of {len(rows)} texts: only the first {self.max_seq_length} tokens were read"
+            message = f"{truncated:d} of {len(rows)} texts: only the first {self.max_seq_length} tokens were read"
             warnings.warn(message, TruncationWarning, stacklevel=2)
         if truncate_dim is not None:
             result = shortened(result, truncate_dim, normalise=normalize_embeddings)

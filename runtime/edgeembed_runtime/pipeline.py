@@ -10,7 +10,7 @@ from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import BundleError, InputError
 from edgeembed_runtime.parallel import in_parallel
 from edgeembed_runtime.progress import counted
-from edgeembed_runtime.tokenization import TextInfo, Tokenizer, Tokens
+from edgeembed_runtime.tokenization import TextInfo, Tokenizer
 
 # Fewer texts are done before another thread has started.
 _TEXTS_A_STEP = 64
@@ -22,7 +22,7 @@ class Pipeline:
 
     Args:
         bundle: Where tokenizer and model come from.
-        trusted: Whether to load them without comparing their checksums.
+        trusted: Whether to load them without comparing their checksums, and to take vectors as they come.
 
     Raises:
         BundleError: If one cannot be loaded.
@@ -34,6 +34,7 @@ class Pipeline:
         where = str(bundle.path / "tokenizer.json")
         self._tokenizer = Tokenizer(bundle.read("tokenizer.json", trusted=trusted), bundle.max_seq_length, where)
         self._backend = load_backend(bundle, trusted=trusted)
+        self._is_checked = not trusted
 
     def run(
         self, texts: Sequence[str], *, threads: int, refuse_long: bool, show_progress: bool
@@ -81,31 +82,27 @@ class Pipeline:
             InputError: As for `run`.
             BundleError: Likewise.
         """
-        tokens = self._tokens(text, position, refuse_long=refuse_long)
-        vector = self._backend.embed(tokens.ids)
-        # The square of the length: 1, or 0 for a text of no known token. NaN is not below anything. Of the ways to find
-        # what is not finite, this takes the least time after a model has emptied the processor's caches.
-        if not vector.dot(vector) <= _MOST_SQUARED:
-            raise BundleError(
-                f"{self._bundle.path} gives no finite vector of unit length for text {position}; export it again"
-            )
-        return vector, tokens.truncated
-
-    def describe(self, text: str) -> TextInfo:
-        """Say what becomes of a text, its prompt included."""
-        return self._tokenizer.describe(text)
-
-    def _tokens(self, text: str, position: int, *, refuse_long: bool) -> Tokens:
         try:
-            tokens = self._tokenizer.tokenize(text)
+            token_ids, truncated = self._tokenizer.tokenize(text)
         except InputError as error:
             raise type(error)(f"text {position} {error}") from error
-        if refuse_long and tokens.truncated:
+        if truncated and refuse_long:
             raise InputError(
                 f"text {position} is too long, expected at most {self._bundle.max_seq_length} tokens; "
                 "split it, or pass on_truncate='ignore'"
             )
-        return tokens
+        vector = self._backend.embed(token_ids)
+        # The square of the length: 1, or 0 for a text of no known token. NaN is not below anything. Of the ways to find
+        # what is not finite, this takes the least time after a model has emptied the processor's caches.
+        if self._is_checked and not vector.dot(vector) <= _MOST_SQUARED:
+            raise BundleError(
+                f"{self._bundle.path} gives no finite vector of unit length for text {position}; export it again"
+            )
+        return vector, truncated
+
+    def describe(self, text: str) -> TextInfo:
+        """Say what becomes of a text, its prompt included."""
+        return self._tokenizer.describe(text)
 
 
 def _steps(texts: Sequence[str]) -> list[Sequence[int]]:

@@ -71,6 +71,7 @@ class Tokenizer:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_seq_length)
         self._where = where
+        self._limit = max_seq_length
         self._first_cut = max_seq_length * _CHARACTERS_PER_TOKEN
         self._unknown_id: int | None = None
         self._knows_unknown_id = False
@@ -85,8 +86,9 @@ class Tokenizer:
             InputError: If the text holds half of a surrogate pair, which no tokenizer can read.
             BundleError: If this tokenizer cannot read the text.
         """
-        encoding = self._encode_beginning(text)
-        return Tokens(encoding.ids, truncated=bool(encoding.overflowing))
+        encoding = self._encode(text) if len(text) <= self._first_cut else self._encode_beginning(text)
+        ids = encoding.ids
+        return Tokens(ids, len(ids) == self._limit and bool(encoding.overflowing))
 
     def describe(self, text: str) -> TextInfo:
         """Say what becomes of a text.

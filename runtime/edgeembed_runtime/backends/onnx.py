@@ -12,6 +12,8 @@ from edgeembed_runtime.errors import BundleError
 
 _INPUTS = {"input_ids", "attention_mask"}
 _OUTPUT = "sentence_embedding"
+_OUTPUTS = [_OUTPUT]
+_INT64 = np.dtype(np.int64)  # numpy would make one of the type each time
 
 # The package sets ORT_DISABLE_TELEMETRY; this is for an application that had imported onnxruntime by then, and for
 # older ones on Windows.
@@ -39,6 +41,7 @@ class OnnxBackend:
         self._shape = (dimension,)
         self._session = _session(model, where)
         _check_graph(self._session, where, dimension)
+        # A mask is the beginning of this row, which is made anew only for the longest text so far.
         self._ones = np.ones((1, 64), dtype=np.int64)
 
     def embed(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
@@ -53,10 +56,12 @@ class OnnxBackend:
         Raises:
             BundleError: If the model cannot run on these tokens.
         """
-        ids = np.array([token_ids], dtype=np.int64)
-        feeds = {"input_ids": ids, "attention_mask": self._mask(len(token_ids))}
+        tokens, ones = len(token_ids), self._ones
+        if tokens > ones.shape[1]:
+            ones = self._ones = np.ones((1, 2 * tokens), dtype=np.int64)
+        feeds = {"input_ids": np.array([token_ids], _INT64), "attention_mask": ones[:, :tokens]}
         try:
-            vector: npt.NDArray[np.float32] = self._session.run([_OUTPUT], feeds)[0][0]
+            vector: npt.NDArray[np.float32] = self._session.run(_OUTPUTS, feeds)[0][0]
         except Exception as error:  # onnxruntime's errors have no common base
             raise BundleError(f"{self._where} cannot run: {_first_line(error)}; export the bundle again") from error
         if vector.shape != self._shape:  # the graph's own word on it binds nobody
@@ -64,13 +69,6 @@ class OnnxBackend:
                 f"{self._where} gives a vector of shape {vector.shape}, expected {self._shape}; export the bundle again"
             )
         return vector
-
-    def _mask(self, tokens: int) -> npt.NDArray[np.int64]:
-        """Give ones, (1, tokens): the beginning of a row that is made anew only for the longest text so far."""
-        ones = self._ones
-        if tokens > ones.shape[1]:
-            ones = self._ones = np.ones((1, 2 * tokens), dtype=np.int64)
-        return ones[:, :tokens]
 
 
 def _session(model: bytes | str, where: str) -> Any:
