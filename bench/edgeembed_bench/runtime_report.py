@@ -94,7 +94,7 @@ class SubjectRun:
 
     @property
     def overhead_us(self) -> Estimate | None:
-        """What encoding adds to the bare tokenizer and the bare session or matrix work; None if not split."""
+        """What encoding adds to the bare calls; None if not split."""
         if self.parts_us is None:
             return None
         return median_difference(self.parts_us["encode"], self.parts_us["bare"])

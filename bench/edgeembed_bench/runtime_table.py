@@ -98,8 +98,9 @@ def _notes(report: RuntimeReport) -> list[str]:
             "until then"
         ),
         (
-            "overhead: encode(text) less bare: the tokenizer, arrays of its tokens and the session, or the matrix work, "
-            f"and nothing else, on the same text in the same process, text by text; the median of {settings.passes * calls:,} differences"
+            "overhead: encode(text) less bare: the tokenizer, arrays of its tokens and the session (or the matrix "
+            "work), and nothing else, on the same text in the same process, text by text; the median of "
+            f"{settings.passes * calls:,} differences"
         ),
         (
             f"one thread each, everything on {core} of {report.machine.cores_allowed}, load average before: {load}; "
