@@ -79,11 +79,16 @@ class Encoder:
         self._bundle = Bundle.open(shipped_bundle()) if bundle is None else bundle
         self._bundle.check_sizes()
         self._threads = allowed_cores() if threads is None else threads
-        self._pipeline = Pipeline(self._bundle, trusted=bundle is None)
+        self._is_shipped = bundle is None
+        self._pipeline = Pipeline(self._bundle, trusted=self._is_shipped)
         default = self._bundle.default_prompt_name
         self._default_prefix = "" if default is None else self._bundle.prompts[default]
         self.model_card_data = NoModelCard()
         give_back_free_memory()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let processes pass an encoder on: it is loaded anew where it arrives."""
+        return _load_again, (None if self._is_shipped else self._bundle, self._threads)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, verify: bool = False, threads: int | None = None) -> "Encoder":
@@ -269,6 +274,10 @@ class Encoder:
         prompts = self._bundle.prompts
         chosen = prompt_for(prompts, prompt=prompt, prompt_name=prompt_name, prompt_type=prompt_type)
         return self._default_prefix if chosen is None else chosen
+
+
+def _load_again(bundle: Bundle | None, threads: int) -> Encoder:
+    return Encoder(bundle, threads=threads)
 
 
 def _typed(prompt_type: str, options: EncodeOptions) -> EncodeOptions:

@@ -16,7 +16,7 @@ class Hit:
     Attributes:
         index: Its position among the documents that were given; in an `Index` from which some were removed, the
             number that it got when it was added.
-        score: The cosine with the query, at most 1; higher is better.
+        score: The cosine with the query, or what `SemanticRanker` makes of it; at most 1, and higher is better.
         document: Its text.
     """
 

@@ -1,5 +1,7 @@
 """Vectors: their shapes, their independence, and what is refused."""
 
+import copy
+import pickle
 import threading
 import warnings
 from collections.abc import Callable
@@ -202,6 +204,12 @@ def test_threads_that_share_an_encoder_get_the_serial_vectors(encoder: Encoder) 
         thread.join()
     assert len(parallel) == 8
     assert all(np.array_equal(serial, vectors) for vectors in parallel.values())
+
+
+def test_an_encoder_can_be_pickled_and_copied(encoder: Encoder, shipped: Path) -> None:
+    for original in (encoder, Encoder()):
+        for again in (pickle.loads(pickle.dumps(original)), copy.deepcopy(original)):  # noqa: S301 - our own
+            assert np.array_equal(again.encode("the cat"), original.encode("the cat"))
 
 
 def test_a_model_that_gives_no_finite_vector_is_refused(bundle_copy: Path, rewrite_manifest: Make) -> None:
