@@ -5,9 +5,11 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
+import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.bundle import Bundle
+from edgeembed_runtime.callers import callers_level
 from edgeembed_runtime.errors import InputError, TruncationWarning
 from edgeembed_runtime.evaluators import NoModelCard, mteb_model_meta
 from edgeembed_runtime.memory import give_back_free_memory
@@ -76,9 +78,11 @@ class Encoder:
     def __init__(self, bundle: Bundle | None = None, *, threads: int | None = None) -> None:
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
             raise InputError(f"threads is {threads!r}, expected a whole number of at least 1, or None for all cores")
+        if bundle is not None and not isinstance(bundle, Bundle):
+            raise InputError(f"the bundle is {type(bundle).__name__}, expected a Bundle; for a path use Encoder.load")
         self._bundle = Bundle.open(shipped_bundle()) if bundle is None else bundle
         self._bundle.check_sizes()
-        self._threads = allowed_cores() if threads is None else threads
+        self._threads = threads
         self._is_shipped = bundle is None
         self._pipeline = Pipeline(self._bundle, trusted=self._is_shipped)
         default = self._bundle.default_prompt_name
@@ -201,9 +205,9 @@ class Encoder:
             TruncationWarning: If a text is longer than the limit and `on_truncate` is "warn".
         """
         precision = precision or "float32"
-        if precision not in PRECISIONS or on_truncate not in _ON_TRUNCATE or batch_size < 1:
+        if precision not in PRECISIONS or on_truncate not in _ON_TRUNCATE or not _is_count(batch_size):
             raise _refused(precision, on_truncate, batch_size)
-        is_plain = prompt is prompt_name is prompt_type is None
+        is_plain = prompt is None and prompt_name is None and prompt_type is None
         prefix = self._default_prefix if is_plain else self._prefix(prompt, prompt_name, prompt_type)
         refuse_long = on_truncate == "error"
         rows = [texts] if isinstance(texts, str) else as_texts(texts)
@@ -214,11 +218,14 @@ class Encoder:
             result, truncated = self._pipeline.run_one(rows[0], refuse_long=refuse_long)
         else:
             result, truncated = self._pipeline.run(
-                rows, threads=self._threads, refuse_long=refuse_long, show_progress=bool(show_progress_bar)
+                rows,
+                threads=self._threads or allowed_cores(),
+                refuse_long=refuse_long,
+                show_progress=bool(show_progress_bar),
             )
         if truncated and on_truncate == "warn":
             message = f"{truncated:d} of {len(rows)} texts: only the first {self.max_seq_length} tokens were read"
-            warnings.warn(message, TruncationWarning, stacklevel=2)
+            warnings.warn(message, TruncationWarning, stacklevel=callers_level())
         if truncate_dim is not None:
             result = shortened(result, truncate_dim, normalise=normalize_embeddings)
         if precision != "float32":
@@ -276,7 +283,7 @@ class Encoder:
         return self._default_prefix if chosen is None else chosen
 
 
-def _load_again(bundle: Bundle | None, threads: int) -> Encoder:
+def _load_again(bundle: Bundle | None, threads: int | None) -> Encoder:
     return Encoder(bundle, threads=threads)
 
 
@@ -284,9 +291,13 @@ def _typed(prompt_type: str, options: EncodeOptions) -> EncodeOptions:
     return {**options, "prompt_type": prompt_type}
 
 
-def _refused(precision: str, on_truncate: str, batch_size: int) -> InputError:
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | np.integer) and int(value) >= 1
+
+
+def _refused(precision: str, on_truncate: str, batch_size: object) -> InputError:
     if precision not in PRECISIONS:
         return InputError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
     if on_truncate not in _ON_TRUNCATE:
         return InputError(f"on_truncate is {on_truncate!r}, expected one of {', '.join(_ON_TRUNCATE)}")
-    return InputError(f"batch_size is {batch_size}, expected at least 1")
+    return InputError(f"batch_size is {batch_size!r}, expected a whole number of at least 1")

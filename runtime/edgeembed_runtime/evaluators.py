@@ -13,7 +13,7 @@ _NOT_IN_A_NAME = re.compile(r"[^\w.-]+")
 class NoModelCard:
     """Where sentence-transformers' evaluators leave their scores: a bundle's card is written at export."""
 
-    def set_evaluation_metrics(self, *args: object) -> None:
+    def set_evaluation_metrics(self, *args: object, **options: object) -> None:
         """Drop the scores."""
 
 

@@ -8,9 +8,7 @@ import numpy.typing as npt
 
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
-
-# Rows that are made doubles at a time.
-_BLOCK = 4096
+from edgeembed_runtime.vectors import unit
 
 
 def check_encoder(encoder: object) -> None:
@@ -37,8 +35,7 @@ def query_vector(encoder: Encoder, query: Any) -> npt.NDArray[np.float32]:
         InputError: If the query is neither.
     """
     vectors = encoder.encode_query([query]) if isinstance(query, str) else _given_query(query, encoder.dimension)[None]
-    unit: npt.NDArray[np.float32] = _units(vectors)[0]
-    return unit
+    return unit(vectors[0])
 
 
 def document_vectors(
@@ -59,7 +56,7 @@ def document_vectors(
         InputError: If `vectors` has another shape or type, or holds what is not finite.
     """
     if vectors is None:
-        return _units(encoder.encode_document(documents, show_progress_bar=show_progress_bar))
+        return unit(encoder.encode_document(documents, show_progress_bar=show_progress_bar))
     shape = (len(documents), encoder.dimension)
     rows = _numbers(vectors, f"the vectors are {type(vectors).__name__}, expected numbers of the shape {shape}")
     if rows.size == 0 and not documents:
@@ -69,7 +66,7 @@ def document_vectors(
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
         raise InputError(f"vector {int(np.argmin(finite))} is not finite, expected numbers only; encode it again")
-    return _units(rows)
+    return unit(rows)
 
 
 def _given_query(query: Any, dimension: int) -> npt.NDArray[np.float32]:
@@ -92,12 +89,3 @@ def _numbers(given: Any, message: str) -> npt.NDArray[Any]:
     with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused as that
         rows: npt.NDArray[np.float32] = numbers.astype(np.float32, copy=False)
     return rows
-
-
-def _units(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    units = np.empty_like(rows)
-    for start in range(0, len(rows), _BLOCK):
-        wide = rows[start : start + _BLOCK].astype(np.float64)  # in which no square overflows or vanishes
-        lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
-        units[start : start + _BLOCK] = wide / np.where(lengths > 0, lengths, 1)[:, None]
-    return units

@@ -12,7 +12,7 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def allowed_cores() -> int:
-    """Give how many cores the process may use: those it is bound to, and no more than a container's quota pays for."""
+    """Give how many cores the process may use: those it is bound to, no more than its quota of cgroup v2 pays for."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(bound, _paid_cores(bound)))
 

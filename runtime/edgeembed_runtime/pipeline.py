@@ -12,8 +12,9 @@ from edgeembed_runtime.parallel import in_parallel
 from edgeembed_runtime.progress import counted
 from edgeembed_runtime.tokenization import TextInfo, Tokenizer
 
-# Fewer texts are done before another thread has started.
-_TEXTS_A_STEP = 64
+# Texts a step of work: fewer are done before another thread has started, with more the counter stands still.
+_FEWEST, _MOST = 8, 64
+_STEPS_A_THREAD = 4
 _MOST_SQUARED = 1.02
 
 
@@ -62,7 +63,7 @@ class Pipeline:
                 vectors[i], truncated[i] = self.run_one(texts[i], i, refuse_long=refuse_long)
             return len(positions)
 
-        done = in_parallel(encode, _steps(texts), threads)
+        done = in_parallel(encode, _steps(texts, threads), threads)
         for _ in counted(done, len(texts), "texts") if show_progress else done:
             pass
         return vectors, sum(truncated)
@@ -91,7 +92,10 @@ class Pipeline:
                 f"text {position} is too long, expected at most {self._bundle.max_seq_length} tokens; "
                 "split it, or pass on_truncate='ignore'"
             )
-        vector = self._backend.embed(token_ids)
+        try:
+            vector = self._backend.embed(token_ids)
+        except MemoryError as error:
+            raise BundleError(f"{self._bundle.path} needs more memory for text {position} than there is") from error
         # The square of the length: 1, or 0 for a text of no known token. NaN is not below anything. Of the ways to find
         # what is not finite, this takes the least time after a model has emptied the processor's caches.
         if self._is_checked and not vector.dot(vector) <= _MOST_SQUARED:
@@ -105,9 +109,10 @@ class Pipeline:
         return self._tokenizer.describe(text)
 
 
-def _steps(texts: Sequence[str]) -> list[Sequence[int]]:
+def _steps(texts: Sequence[str], threads: int) -> list[Sequence[int]]:
     """Give the texts' positions in steps of work, long texts first, so that no thread is left with one at the end."""
+    size = max(_FEWEST, min(_MOST, len(texts) // (_STEPS_A_THREAD * threads)))
     positions: Sequence[int] = range(len(texts))
-    if len(texts) > _TEXTS_A_STEP:
+    if len(texts) > size:
         positions = sorted(positions, key=lambda i: len(texts[i]), reverse=True)
-    return [positions[i : i + _TEXTS_A_STEP] for i in range(0, len(positions), _TEXTS_A_STEP)]
+    return [positions[i : i + size] for i in range(0, len(positions), size)]

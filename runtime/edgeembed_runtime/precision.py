@@ -40,7 +40,7 @@ def quantised(vectors: npt.NDArray[np.float32], precision: Precision) -> npt.NDA
             )
         bits = np.packbits(vectors > 0, axis=-1)
         return bits if precision == "ubinary" else (bits ^ _MIDDLE).view(np.int8)
-    steps = np.rint(vectors * _STEPS).astype(np.int8)
+    steps = np.clip(np.rint(vectors * _STEPS), -_STEPS, _STEPS).astype(np.int8)
     return steps if precision == "int8" else steps.view(np.uint8) ^ _MIDDLE
 
 
@@ -55,8 +55,10 @@ def widened(vectors: npt.NDArray[Any], precision: Precision) -> npt.NDArray[np.f
         (n, dimension) float32, not of unit length unless they are "float32".
 
     Raises:
-        InputError: If they are not of the type that the precision has.
+        InputError: If they are not of the type that the precision has, or there is no such precision.
     """
+    if precision not in PRECISIONS:
+        raise InputError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
     expected = {"float32": "float32", "int8": "int8", "uint8": "uint8", "binary": "int8", "ubinary": "uint8"}[precision]
     if precision != "float32" and vectors.dtype != expected:
         raise InputError(f"the vectors are {vectors.dtype}, expected {expected} for the precision {precision}")

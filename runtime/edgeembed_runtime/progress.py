@@ -16,7 +16,7 @@ def counted(steps: Iterable[int], total: int, what: str) -> Iterator[int]:
         total: How many there are.
         what: What the items are called.
     """
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield from steps
         return
     due = time.monotonic() + _WAIT_S

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from edgeembed_runtime.errors import InputError
 
 # In the order in which sentence-transformers looks for them.
-QUERY = ("query",)
-DOCUMENT = ("document", "passage", "corpus")
+_QUERY = ("query",)
+_DOCUMENT = ("document", "passage", "corpus")
 
 
 def prompt_for(
@@ -23,12 +23,14 @@ def prompt_for(
     Raises:
         InputError: If both a prompt and a name were given, or there is none of that name.
     """
+    if prompt is not None and not isinstance(prompt, str):
+        raise InputError(f"prompt is {type(prompt).__name__}, expected str")
     if prompt is not None:
         if prompt_name is not None:
             raise InputError("both prompt and prompt_name were given, expected one of them")
         return prompt
     if prompt_name is not None:
-        if prompt_name not in prompts:
+        if not isinstance(prompt_name, str) or prompt_name not in prompts:
             expected = f"one of {', '.join(prompts)}" if prompts else "None, for this bundle has none"
             raise InputError(f"prompt_name is {prompt_name!r}, expected {expected}")
         return prompts[prompt_name]
@@ -38,7 +40,7 @@ def prompt_for(
 
 
 def _of_type(prompts: Mapping[str, str], prompt_type: str) -> str | None:
-    for names in (QUERY, DOCUMENT):
+    for names in (_QUERY, _DOCUMENT):
         if prompt_type in names:
             return next((prompts[name] for name in names if name in prompts), None)
     raise InputError(f"prompt_type is {prompt_type!r}, expected 'query' or 'document'")

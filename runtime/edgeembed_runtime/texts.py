@@ -19,10 +19,13 @@ def as_texts(texts: Iterable[Any], what: str = "text") -> list[str]:
     """
     if isinstance(texts, str | bytes | Mapping | Set) or not isinstance(texts, Iterable):
         raise InputError(f"the {what}s are {type(texts).__name__}, expected a list of str")
-    listed = list(texts)
+    try:
+        listed = list(texts)
+    except TypeError as error:  # numpy's arrays of no dimension, for one
+        raise InputError(f"the {what}s are no list ({error}), expected a list of str") from error
     if listed and all(isinstance(batch, Mapping) and isinstance(batch.get("text"), list) for batch in listed):
         listed = [text for batch in listed for text in batch["text"]]
     for position, text in enumerate(listed):
         if not isinstance(text, str):
             raise InputError(f"{what} {position} is {type(text).__name__}, expected str; convert or remove it")
-    return listed
+    return [str(text) for text in listed]

@@ -9,16 +9,23 @@ import numpy.typing as npt
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.precision import Precision, widened
 
+# Rows that are made doubles at a time.
+_BLOCK = 4096
 
-def unit(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+
+def unit(rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     """Give each row scaled to unit length; a row of zeros stays as it is.
 
     Args:
-        rows: (n, dimension) or (dimension,) float32.
+        rows: (n, dimension) or (dimension,) finite numbers, of any length.
     """
-    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
-    scaled: npt.NDArray[np.float32] = rows / np.maximum(lengths, np.finfo(np.float32).tiny)
-    return scaled
+    units = np.empty(rows.shape, dtype=np.float32)
+    for start in range(0, len(rows), _BLOCK) if rows.ndim > 1 else [0]:
+        block = slice(start, start + _BLOCK) if rows.ndim > 1 else slice(None)
+        wide = rows[block].astype(np.float64)  # in which no square of a float32 overflows or vanishes
+        lengths = np.sqrt(np.einsum("...i,...i->...", wide, wide))[..., None]
+        units[block] = wide / np.where(lengths > 0, lengths, 1)
+    return units
 
 
 def shortened(rows: npt.NDArray[np.float32], dimension: int, *, normalise: bool) -> npt.NDArray[np.float32]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from edgeembed_runtime import BundleError, Encoder, InputError, TruncationWarning
+from edgeembed_runtime import BundleError, Encoder, InputError, RelevanceRanker, TruncationWarning
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -236,6 +236,36 @@ def test_a_model_that_gives_vectors_of_any_length_is_refused(bundle_copy: Path, 
     rewrite_manifest(bundle_copy)
     with pytest.raises(BundleError, match="gives no finite vector of unit length for text 0"):
         Encoder.load(bundle_copy).encode(["cat cat cat"])
+
+
+def test_what_is_no_bundle_or_no_option_is_refused(encoder: Encoder) -> None:
+    with pytest.raises(InputError, match=r"the bundle is str, expected a Bundle; for a path use Encoder\.load"):
+        Encoder("bundle/")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="the texts are no list"):
+        encoder.encode(np.array("the cat"))
+    with pytest.raises(InputError, match="batch_size is None"):
+        encoder.encode("a", batch_size=None)  # type: ignore[call-overload]
+    with pytest.raises(InputError, match="prompt is int, expected str"):
+        encoder.encode("a", prompt=5)  # type: ignore[call-overload]
+    with pytest.raises(InputError, match=r"prompt_name is \[\], expected None"):
+        encoder.encode("a", prompt_name=[])  # type: ignore[call-overload]
+    with pytest.raises(InputError, match="precision is 'int4', expected one of"):
+        encoder.similarity([[1, 2]], [[1, 2]], precision="int4")  # type: ignore[arg-type]
+
+
+def test_a_warning_names_the_line_of_the_caller(encoder: Encoder) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        encoder.encode(_LONG)
+        encoder.encode_query([_LONG])
+        RelevanceRanker(encoder).rank("cat", [_LONG])
+    assert [warning.filename for warning in caught] == [__file__] * 3
+
+
+def test_vectors_of_any_length_have_a_cosine(encoder: Encoder) -> None:
+    vectors = np.array([[3, 4], [4, 3]])
+    for scale in (1e-30, 1, 1e30):
+        assert encoder.similarity(vectors * scale, vectors * scale)[0] == pytest.approx([1, 0.96])
 
 
 def test_a_path_that_is_none_is_refused() -> None:

@@ -181,7 +181,7 @@ _HOSTILE: list[tuple[Change, str]] = [
     (lambda golden: golden.update(texts=[1, 2, 3, 4]), "expected a list of texts"),
     (lambda golden: golden.update(texts=[], vectors=[]), "expected 1 to 100 texts"),
     (lambda golden: golden.update(texts=["a"] * 101, vectors=[[0.0] * 8] * 101), "expected 1 to 100 texts"),
-    (lambda golden: golden["texts"].__setitem__(0, "\ud800"), "valid Unicode"),
+    (lambda golden: golden["texts"].__setitem__(0, "\ud800"), "a list of texts"),
     (lambda golden: golden.update(vectors=None), "expected 4 lists of 8 numbers"),
     (lambda golden: golden["vectors"].pop(), "expected 4 lists of 8 numbers"),
     (lambda golden: golden["vectors"][2].pop(), "expected 4 lists of 8 numbers"),

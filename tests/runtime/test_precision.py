@@ -77,3 +77,9 @@ def test_what_is_not_finite_has_no_cosine(encoder: Encoder) -> None:
 def test_pairs_must_be_as_many(encoder: Encoder) -> None:
     with pytest.raises(InputError, match="a has 2 vectors and b 3"):
         encoder.similarity_pairwise(np.ones((2, 4)), np.ones((3, 4)))
+
+
+def test_what_is_a_little_longer_than_a_unit_does_not_wrap_round() -> None:
+    row = np.array([[1.0095, -1.0095]], dtype=np.float32)
+    assert quantised(row, "int8").tolist() == [[127, -127]]
+    assert quantised(row, "uint8").tolist() == [[255, 1]]

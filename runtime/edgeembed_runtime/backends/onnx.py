@@ -1,6 +1,7 @@
 """A model in ONNX Runtime, one row at a time."""
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,10 +10,13 @@ import numpy.typing as npt
 import onnxruntime
 
 from edgeembed_runtime.errors import BundleError
+from edgeembed_runtime.forking import ForkGate
 
 _INPUTS = {"input_ids", "attention_mask"}
 _OUTPUT = "sentence_embedding"
 _OUTPUTS = [_OUTPUT]
+# In a child that was forked while another thread ran a session, one of onnxruntime's locks would stay locked.
+_GATE = ForkGate()
 _INT64 = np.dtype(np.int64)  # numpy would make one of the type each time
 
 # The package sets ORT_DISABLE_TELEMETRY; this is for an application that had imported onnxruntime by then, and for
@@ -61,7 +65,7 @@ class OnnxBackend:
             ones = self._ones = np.ones((1, 2 * tokens), dtype=np.int64)
         feeds = {"input_ids": np.array([token_ids], _INT64), "attention_mask": ones[:, :tokens]}
         try:
-            vector: npt.NDArray[np.float32] = self._session.run(_OUTPUTS, feeds)[0][0]
+            vector: npt.NDArray[np.float32] = _GATE.run(self._session.run, _OUTPUTS, feeds)[0][0]
         except Exception as error:  # onnxruntime's errors have no common base
             raise BundleError(f"{self._where} cannot run: {_first_line(error)}; export the bundle again") from error
         if vector.shape != self._shape:  # the graph's own word on it binds nobody
@@ -80,8 +84,8 @@ def _session(model: bytes | str, where: str) -> Any:
     # the C library sees fit; with a pattern planned for every length it is higher. docs/results/runtime.md has both.
     options.enable_cpu_mem_arena = True
     options.enable_mem_pattern = False
-    # The exporter simplified the graph: to try again takes a quarter of the time to load, and makes none of its graphs
-    # faster, fp32 or int8.
+    # The exporter simplified the graph: to try again takes a quarter of the time to load, and made none of its graphs
+    # measurably faster (python -m edgeembed_bench.session_options).
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     # To plan which results may share memory takes half of the time to load, and saves 3 MB.
     options.enable_mem_reuse = False
@@ -102,7 +106,7 @@ def _refuse_other_files(model: bytes | str, where: str) -> None:
     """Refuse what onnxruntime itself refuses from 1.24 on; before, a model's weights may be any file of the machine."""
     version = onnxruntime.__version__
     # However such a model is encoded, this word is before the path; elsewhere it could only be part of a name.
-    is_old = tuple(map(int, version.split(".")[:2])) < (1, 24)
+    is_old = tuple(map(int, re.findall(r"\d+", version)[:2])) < (1, 24)
     if is_old and isinstance(model, bytes) and b"location" in model:
         raise BundleError(
             f"{where} is no model: External data is not read by onnxruntime {version}; export it in one file"
@@ -112,14 +116,16 @@ def _refuse_other_files(model: bytes | str, where: str) -> None:
 def _check_graph(session: Any, where: str, dimension: int) -> None:
     try:
         inputs = {node.name for node in session.get_inputs()}
-        shapes = {node.name: node.shape for node in session.get_outputs()}
+        outputs = {node.name: (node.type, node.shape) for node in session.get_outputs()}
     except UnicodeDecodeError as error:
         raise BundleError(f"{where} has names that are no text; export the bundle again") from error
     if inputs != _INPUTS:
         raise BundleError(f"{where} takes {_listed(inputs)}, expected {_listed(_INPUTS)}; export the bundle again")
-    if _OUTPUT not in shapes:
-        raise BundleError(f"{where} gives {_listed(shapes)}, expected {_OUTPUT!r}; export the bundle again")
-    shape = shapes[_OUTPUT]
+    if _OUTPUT not in outputs:
+        raise BundleError(f"{where} gives {_listed(outputs)}, expected {_OUTPUT!r}; export the bundle again")
+    kind, shape = outputs[_OUTPUT]
+    if kind != "tensor(float)":
+        raise BundleError(f"{where} gives a {kind}, expected a tensor(float); export the bundle again")
     if len(shape) != 2 or (isinstance(shape[1], int) and shape[1] != dimension):
         raise BundleError(f"{where} gives shape {shape}, expected (batch, {dimension}); export the bundle again")
 

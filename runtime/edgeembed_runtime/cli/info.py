@@ -4,7 +4,7 @@ import argparse
 
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.cli.arguments import Commands, add_json, add_one_bundle, open_bundle
-from edgeembed_runtime.cli.output import print_json
+from edgeembed_runtime.cli.output import plain, print_json
 
 
 def add(commands: Commands) -> None:
@@ -21,7 +21,7 @@ def _run(args: argparse.Namespace) -> None:
         print_json({"size_bytes": bundle.size_bytes, "fingerprint": bundle.fingerprint, **vars(bundle)})
         return
     for name, value in _lines(bundle).items():
-        print(f"{name:16} {_plain(str(value))}")
+        print(f"{name:16} {plain(str(value))}")
 
 
 def _lines(bundle: Bundle) -> dict[str, object]:
@@ -42,8 +42,3 @@ def _lines(bundle: Bundle) -> dict[str, object]:
         "worst cosine": f"{bundle.parity.worst_cosine:.4f} to its student, {bundle.parity.sentences:,} texts",
         "fingerprint": bundle.fingerprint,
     }
-
-
-def _plain(text: str) -> str:
-    """Give a text as one line that steers no terminal, whatever its author put in."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

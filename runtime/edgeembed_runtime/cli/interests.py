@@ -15,7 +15,7 @@ from edgeembed_runtime.cli.arguments import (
     load_encoder,
     read_texts,
 )
-from edgeembed_runtime.cli.output import print_hits, print_json
+from edgeembed_runtime.cli.output import plain, print_hits, print_json
 from edgeembed_runtime.errors import InputError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _show(args: argparse.Namespace) -> None:
         shown = [{name: value for name, value in vars(centre).items() if name != "vector"} for centre in centres]
         print_json({"path": args.store, "encoder": store.encoder, "centres": shown})
         return
-    print(f"{args.store}: {len(centres)} centres, of the encoder {store.encoder.name}")
+    print(f"{args.store}: {len(centres)} centres, of the encoder {plain(store.encoder.name)}")
     if centres:
         print(f"{'centre':>6} {'kind':11} {'weight':>7} {'uses':>5} {'viewed':>8} {'days ago':>8}  example")
     now = time.time()
@@ -89,7 +89,7 @@ def _line(centre: "Centre", now: float) -> str:
     days = max(0, now - centre.last_used) / _SECONDS_PER_DAY
     return (
         f"{centre.id:6} {centre.kind:11} {centre.weight:7.2f} {centre.uses:5} {centre.viewed_seconds:6.0f} s "
-        f"{days:8.1f}  {centre.example}"
+        f"{days:8.1f}  {plain(centre.example)}"
     )
 
 
@@ -110,7 +110,7 @@ def _react(args: argparse.Namespace) -> None:
         print_json({"path": args.store, "reaction": args.reaction, "centres": centres})
         return
     for text, centre in zip(texts, centres, strict=True):
-        print(f"{'-' if centre is None else centre}\t{' '.join(text.split())}")
+        print(f"{'-' if centre is None else centre}\t{plain(text)}")
 
 
 def _rank(args: argparse.Namespace) -> None:

@@ -133,7 +133,8 @@ def _discard_stdout() -> None:
 
 
 def _report(message: str, code: int) -> int:
-    sys.stderr.write(f"{_NAME}: {message}\n")
+    if sys.stderr is not None:
+        sys.stderr.write(f"{_NAME}: {message}\n")
     return code
 
 

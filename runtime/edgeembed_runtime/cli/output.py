@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from edgeembed_runtime.hits import Hit
 
+_JOINERS = "\u200c\u200d"  # of which emoji and many scripts are made
+
 
 def print_json(document: object) -> None:
     """Print one JSON document; dataclasses become objects."""
-    print(json.dumps(document, indent=2, default=_plain))
+    print(json.dumps(document, indent=2, default=_as_json))
 
 
 def print_hits(query: str | None, hits: Sequence["Hit"], *, as_json: bool) -> None:
@@ -20,10 +22,16 @@ def print_hits(query: str | None, hits: Sequence["Hit"], *, as_json: bool) -> No
         print_json({"query": query, "hits": hits})
         return
     for hit in hits:
-        print(f"{hit.score:.4f}\t{hit.index}\t{' '.join(hit.document.split())}")
+        print(f"{hit.score:.4f}\t{hit.index}\t{plain(hit.document)}")
 
 
-def _plain(value: object) -> object:
+def plain(text: str) -> str:
+    """Give a text as one line that steers no terminal, whatever its author put in."""
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() or c in _JOINERS else c.encode("unicode_escape").decode("ascii") for c in line)
+
+
+def _as_json(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     return str(value)

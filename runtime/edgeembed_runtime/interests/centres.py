@@ -15,15 +15,14 @@ Kind = Literal["interest", "disinterest"]
 _SECONDS_PER_DAY = 86_400
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InterestSettings:
     """How reactions become centres of interest, and centres a score; `SemanticRanker` gives the formulas.
 
     Attributes:
         near_cosine: A text belongs to the nearest centre from this cosine on, else it starts a new one. Above 0,
-            at most 1. The default is measured with the encoder in the wheel: of Wikipedia passages of four
-            sentences, 85 % of neighbouring pairs reach it, and 0.5 % of unrelated ones. Other encoders may need
-            another: at 0.67, 21 % of the neighbours would, and nearly every like would start a centre.
+            at most 1. The default suits the encoder in the wheel, which most pairs of neighbouring passages of an
+            encyclopaedia reach and hardly any unrelated ones. Other encoders may need another.
         shift: Which part of the way to a liked or disliked text its centre moves. From 0 to 1.
         horizon_days: After how many days without use a centre counts no more.
         seconds_per_use: How many seconds of viewing weigh as much as one use.
@@ -31,8 +30,7 @@ class InterestSettings:
             glances.
         longest_view_seconds: A longer view counts as this long: a text left open is not read all night.
         relevance_share: What part of a document's score is its relevance, where there is a query. From 0 to 1. At
-            the default, of the first four Wikipedia passages 58 % instead of 60 % answer a query outside the
-            interests, and 60 % instead of 57 % one within them.
+            the default a query outside the interests is answered about as well as without them.
     """
 
     near_cosine: float = 0.4

@@ -53,6 +53,8 @@ class Database:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
+        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+            raise InputError(f"the store is {type(path).__name__}, expected a path, or {MEMORY!r}")
         self._name = os.fspath(path)
         self._memory: sqlite3.Connection | None = None
         if self._name == MEMORY:

@@ -64,6 +64,10 @@ class InterestStore:
         settings: InterestSettings | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        if settings is not None and not isinstance(settings, InterestSettings):
+            raise InputError(f"the settings are {type(settings).__name__}, expected InterestSettings")
+        if not callable(clock):
+            raise InputError(f"the clock is {type(clock).__name__}, expected what gives seconds since the epoch")
         self._settings = InterestSettings() if settings is None else settings
         self._clock = clock
         self._expected = encoder
@@ -169,7 +173,7 @@ class InterestStore:
         """
         with self._open("write") as (connection, _):
             reactions = dict(connection.execute("SELECT id, uses + views FROM centres"))
-            if unknown := [centre for centre in centres if centre not in reactions]:
+            if unknown := [centre for centre in centres if centre not in list(reactions)]:
                 raise InputError(f"{self._database} holds no centre {unknown[0]!r}, expected a number that it lists")
             for number in reactions.keys() & set(centres):
                 connection.execute("DELETE FROM centres WHERE id = ?", (number,))

@@ -19,8 +19,8 @@ FORMAT_VERSION = "1"
 FORWARD, BACKWARD, CBOW, HEAD = "cmow.forward", "cmow.backward", "cbow", "head"
 
 _POOLINGS = ("sum", "mean")
-# A row of this width is a 256 x 256 matrix; a file that claims more would have one text fill the memory.
-_WIDEST = 2**16
+# A matrix of 64 x 64, and a vector as long as any. More would have one text fill the memory, or take for ever.
+_WIDEST_MATRIX, _WIDEST_VECTOR = 2**12, 2**16
 _SHOWN = 80  # characters of a hostile text that a message shows
 _AGAIN = "export the bundle again"
 
@@ -166,8 +166,15 @@ def _check_tables(student: MatrixStudent, metadata: dict[str, str], where: str) 
     matrices = {table.width for table in (student.forward, student.backward) if table is not None}
     if len(matrices) > 1 or any(math.isqrt(width) ** 2 != width for width in matrices):
         raise BundleError(f"{where} has matrices of the widths {sorted(matrices)}, expected one square; {_AGAIN}")
-    if (widest := max(table.width for table in student.tables)) > _WIDEST:
-        raise BundleError(f"{where} has rows of {widest} numbers, expected at most {_WIDEST}; {_AGAIN}")
+    _check_widths(student, where)
+
+
+def _check_widths(student: MatrixStudent, where: str) -> None:
+    most = {"forward": _WIDEST_MATRIX, "backward": _WIDEST_MATRIX, "cbow": _WIDEST_VECTOR}
+    for name, limit in most.items():
+        table = getattr(student, name)
+        if table is not None and table.width > limit:
+            raise BundleError(f"{where} has rows of {table.width} numbers, expected at most {limit}; {_AGAIN}")
 
 
 def _check_dimension(student: MatrixStudent, dimension: int, where: str) -> None:

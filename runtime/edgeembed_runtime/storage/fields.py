@@ -53,7 +53,7 @@ class Fields:
     def text(self, name: str, choices: Collection[str] = ()) -> str:
         """Give a text, which must be one of `choices` if there are any."""
         expected = f"one of {', '.join(choices)}" if choices else "a text"
-        return str(self._take(name, expected, lambda v: isinstance(v, str) and (not choices or v in choices)))
+        return str(self._take(name, expected, lambda v: _is_text(v) and (not choices or v in choices)))
 
     def optional_text(self, name: str) -> str | None:
         """Give a text or None."""
@@ -117,11 +117,22 @@ def _is_number(value: object) -> bool:
 
 
 def _is_text_or_none(value: object) -> bool:
-    return value is None or isinstance(value, str)
+    return value is None or _is_text(value)
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is a text that can be written: half of a surrogate pair cannot."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _all_text(values: Collection[object]) -> bool:
-    return all(isinstance(value, str) for value in values)
+    return all(_is_text(value) for value in values)
 
 
 def _shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Files and folders to read from. Apart from `files`, since an encoder writes none and starts faster without it."""
+"""Files and folders to read from. Apart from `writing`, since an encoder writes none and starts faster without it."""
 
 import os
 from pathlib import Path
