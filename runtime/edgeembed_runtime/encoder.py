@@ -1,8 +1,10 @@
 """Text to vectors."""
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 import numpy as np
@@ -92,7 +94,14 @@ class Encoder:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let processes pass an encoder on: it is loaded anew where it arrives."""
-        return _load_again, (None if self._is_shipped else self._bundle, self._threads)
+        bundle = self._bundle
+        if isinstance(bundle.path, Path):
+            bundle = dataclasses.replace(bundle, path=bundle.path.absolute())
+        return _load_again, (None if self._is_shipped else bundle, self._threads)
+
+    def __repr__(self) -> str:
+        """Give its name and where it is from."""
+        return f"<Encoder {self._bundle.name!r}, {self.dimension} numbers a vector, from {str(self._bundle.path)!r}>"
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, verify: bool = False, threads: int | None = None) -> "Encoder":
@@ -145,6 +154,9 @@ class Encoder:
     def encode(
         self, texts: Iterable[Any], *, return_info: Literal[True], **options: "Unpack[EncodeOptions]"
     ) -> tuple[npt.NDArray[Any], list[TextInfo]]: ...
+
+    @overload
+    def encode(self, texts: str | Iterable[Any], *, return_info: bool, **options: "Unpack[EncodeOptions]") -> Any: ...
 
     def encode(  # noqa: PLR0913 - the names are those of sentence-transformers and mteb
         self,

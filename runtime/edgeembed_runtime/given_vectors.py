@@ -45,7 +45,7 @@ def document_vectors(
 
     Args:
         encoder: What gives them, if they were not given.
-        documents: The texts.
+        documents: The texts. A blank one, of which an encoder makes a vector near everything short, is near nothing.
         vectors: (documents, dimension) numbers of any length, which are then not computed; or None.
         show_progress_bar: Whether to count on stderr while texts are encoded.
 
@@ -56,7 +56,9 @@ def document_vectors(
         InputError: If `vectors` has another shape or type, or holds what is not finite.
     """
     if vectors is None:
-        return unit(encoder.encode_document(documents, show_progress_bar=show_progress_bar))
+        encoded = unit(encoder.encode_document(documents, show_progress_bar=show_progress_bar))
+        encoded[[not document.strip() for document in documents]] = 0
+        return encoded
     shape = (len(documents), encoder.dimension)
     rows = _numbers(vectors, f"the vectors are {type(vectors).__name__}, expected numbers of the shape {shape}")
     if rows.size == 0 and not documents:
@@ -85,7 +87,7 @@ def _numbers(given: Any, message: str) -> npt.NDArray[Any]:
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{message} ({error})") from error
     if numbers.dtype.kind not in "fi":
-        raise InputError(f"{message}, float32 for example" if numbers.ndim else message)
+        raise InputError(f"{message}, float32 for example, not {numbers.dtype}" if numbers.ndim else message)
     with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused as that
         rows: npt.NDArray[np.float32] = numbers.astype(np.float32, copy=False)
     return rows

@@ -169,7 +169,10 @@ class SemanticRanker:
         return self._store.forget_all()
 
     def _vector(self, text: str, vector: npt.ArrayLike | None) -> npt.ArrayLike:
-        return self._encoder.encode_document(as_texts([text], "text")[0]) if vector is None else vector
+        if vector is not None:
+            return vector
+        row: npt.NDArray[np.float32] = document_vectors(self._encoder, as_texts([text], "text"), None)[0]
+        return row
 
     def _scores(self, vectors: npt.NDArray[np.float32], query: str | npt.ArrayLike | None) -> npt.NDArray[np.float32]:
         centres = self._store.centres()

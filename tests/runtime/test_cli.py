@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from edgeembed_runtime import Encoder, __version__
+from edgeembed_runtime import BundleError, Encoder, __version__
 from edgeembed_runtime.cli import main
 
 _PROCESS = """
@@ -360,3 +360,29 @@ def test_a_closed_stdout_is_told_in_one_line(
     monkeypatch.setattr("sys.stdout", None)
     assert main(["info"]) == 2
     assert "stdout is closed" in capsys.readouterr().err
+
+
+def test_a_closed_stdin_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "stdin is closed" in _error(["rank", "cat", "-"], capsys)
+
+
+def test_an_interrupted_import_is_an_interruption(
+    bundle_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:  # as onnxruntime's import makes it one of ours
+            raise BundleError("needs onnxruntime, which is not here") from None
+
+    monkeypatch.setattr("edgeembed_runtime.pipeline.load_backend", interrupted)
+    assert main(["encode", "--text", "a", "--bundle", str(bundle_path)]) == 130
+    assert capsys.readouterr().err == "edgeembed-runtime: interrupted\n"
+
+
+def test_the_package_is_a_command_too() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "edgeembed_runtime", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == __version__

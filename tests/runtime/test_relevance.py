@@ -155,3 +155,11 @@ def test_queries_and_documents_have_their_own_prompts(tmp_path: Path, make_bundl
     prompted = Encoder.load(make_bundle(tmp_path / "b", prompts={"query": "read ", "document": "dog "}))
     hit = RelevanceRanker(prompted).rank("cat", ["cat"])[0]
     assert hit.score == pytest.approx(float(np.dot(prompted.encode("read cat"), prompted.encode("dog cat"))), abs=1e-6)
+
+
+def test_a_blank_document_is_near_nothing(shipped: Path) -> None:
+    documents = ["", "Hiking in the Alps", " \t", "Rye bread"]
+    hits = RelevanceRanker(Encoder()).rank("hiking", documents)
+    assert [hit.index for hit in hits[:1]] == [1]
+    assert {hit.index: hit.score for hit in hits}[0] == 0
+    assert {hit.index: hit.score for hit in hits}[2] == 0

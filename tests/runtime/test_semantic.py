@@ -198,3 +198,9 @@ def test_the_shipped_encoder_tells_topics_apart(shipped: Path) -> None:
     ]
     assert _order(ranker, documents)[:2] == [2, 3]
     assert _order(ranker, documents)[-1] == 0
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_a_blank_text_is_nothing_to_like(encoder: Encoder, text: str) -> None:
+    with pytest.raises(InputError, match="expected a text with a known word"):
+        SemanticRanker(encoder, ":memory:").like(text)

@@ -92,6 +92,8 @@ def read_texts(args: argparse.Namespace) -> list[str]:
 
 
 def _read_lines(name: str) -> list[str]:
+    if name == "-" and sys.stdin is None:
+        raise InputError("stdin is closed, so that there is nothing to read; leave it open or give a FILE")
     if name == "-":
         return list(_decode(sys.stdin.buffer, "stdin"))
     try:

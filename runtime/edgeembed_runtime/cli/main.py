@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     with _noticed_interrupts() as interrupts:
         try:
-            return _run(argv)
+            return _run(argv, interrupts)
         except KeyboardInterrupt:
             return _report("interrupted", _INTERRUPTED)
         except ImportError:
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _run(argv: Sequence[str] | None, interrupts: Sequence[int]) -> int:
     try:
         with _one_line_warnings():
             _never_fail_to_encode(sys.stdout)
@@ -53,6 +53,8 @@ def _run(argv: Sequence[str] | None) -> int:
             args.run(args)
             sys.stdout.flush()
     except EdgeEmbedError as error:
+        if interrupts:  # which made an import fail
+            raise KeyboardInterrupt from error
         return _report(f"error: {_one_line(str(error))}", 1 if isinstance(error, CheckError) else 2)
     except BrokenPipeError:
         _discard_stdout()

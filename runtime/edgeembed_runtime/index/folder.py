@@ -12,6 +12,7 @@ Schema version 1 is an index of float32, whose numbers are 0, 1, 2 and so on, se
 """
 
 import json
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from edgeembed_runtime.index.finders import Arrays
 from edgeembed_runtime.index.settings import INDEX_PRECISIONS, Engine, IndexPrecision
 from edgeembed_runtime.index.stored_vectors import STORED_TYPES
 from edgeembed_runtime.storage.fields import Fields
+from edgeembed_runtime.storage.reading import is_file
 from edgeembed_runtime.storage.records import FileRecord
 from edgeembed_runtime.texts import as_texts
 
@@ -37,6 +39,8 @@ _VECTORS = "vectors.npy"
 _NUMBERS = "numbers.npy"
 # What is added behind it is still an int64.
 _MOST_NUMBERS = 1 << 62
+# Whoever replaces the folder writes it in between, which takes longer than reading it.
+_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def write_index(folder: Path, content: IndexContent, encoder: Encoder) -> None:
 
 
 def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
-    """Give the index in a folder, its arrays mapped into memory.
+    """Give the index in a folder, its arrays mapped into memory. All of it is of one index, even if it is replaced.
 
     Args:
         folder: The folder.
@@ -100,6 +104,31 @@ def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
     Raises:
         InputError: If the folder is no index, is damaged, or was built by another encoder.
     """
+    for _ in range(_ATTEMPTS):
+        try:
+            held = (folder / INDEX_MANIFEST).open("rb")
+        except (OSError, ValueError) as error:
+            raise _no_index(folder, error) from error
+        with held:  # while it is open, no other file can be taken for it
+            try:
+                content = _read_once(folder, encoder, verify=verify)
+            except InputError:
+                if _is_there(folder, held.fileno()):
+                    raise
+            else:
+                if _is_there(folder, held.fileno()):
+                    return content
+    raise InputError(f"{folder} was replaced {_ATTEMPTS} times while it was read; open it once it stays the same")
+
+
+def _is_there(folder: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), (folder / INDEX_MANIFEST).stat())
+    except OSError:
+        return False
+
+
+def _read_once(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
     fields, is_old = _read_manifest(folder)
     _check_encoder(folder, fields.child("encoder"), encoder)
     precision: IndexPrecision = "float32" if is_old else fields.text("precision", INDEX_PRECISIONS)  # type: ignore[assignment]
@@ -121,8 +150,6 @@ def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
 
 def _read_manifest(folder: Path) -> tuple[Fields, bool]:
     """Give what index.json says, and whether it is of the first version."""
-    if not (folder / INDEX_MANIFEST).is_file():
-        raise InputError(f"{folder} holds no {INDEX_MANIFEST}; expected an index, as Index.save writes it")
     fields = Fields.read(folder / INDEX_MANIFEST)
     version = fields.whole("schema_version")
     if version not in (1, _SCHEMA_VERSION):

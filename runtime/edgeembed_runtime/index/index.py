@@ -1,7 +1,9 @@
 """Documents that can be searched, in memory or in a folder."""
 
 import os
+import sys
 import threading
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +15,7 @@ from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.given_vectors import check_encoder, document_vectors, query_vector
 from edgeembed_runtime.hits import Hit, best_first, check_count
-from edgeembed_runtime.index.finders import Finder, new_finder
+from edgeembed_runtime.index.finders import Finder, Positions, new_finder
 from edgeembed_runtime.index.folder import INDEX_MANIFEST, IndexContent, read_index, write_index
 from edgeembed_runtime.index.growing import GrowingRows
 from edgeembed_runtime.index.settings import INDEX_PRECISIONS, Engine, EngineName, IndexPrecision
@@ -34,7 +36,9 @@ class _Rows:
 
 
 class Index:
-    """Documents that can be searched; `Index.build` and `Index.open` make one. Threads may share one.
+    """Documents that can be searched; `Index.build` and `Index.open` make one.
+
+    Threads may share one, and a forked process may go on using it; faiss works on one thread there.
 
     A document's number is 0 for the first that was added, 1 for the second and so on, and is never used again.
 
@@ -53,6 +57,7 @@ class Index:
         self._engine = engine
         self._rows = rows
         self._lock = threading.Lock()
+        _LIVE.add(self)
         self._refresh()
 
     @classmethod
@@ -122,7 +127,7 @@ class Index:
         """
         own = Encoder() if encoder is None else encoder
         check_encoder(own)
-        content = read_index(Path(path), own, verify=verify)
+        content = read_index(_as_path(path), own, verify=verify)
         chosen = content.engine if engine is None else Engine.of(engine)
         is_same = (chosen.name, chosen.nlist) == (content.engine.name, content.engine.nlist)
         finder = new_finder(chosen, content.precision, own.dimension, content.arrays if is_same else None)
@@ -141,7 +146,7 @@ class Index:
         return self._rows.vectors.dimension
 
     def add(
-        self, documents: Iterable[str], vectors: npt.ArrayLike | None = None, *, show_progress_bar: bool = False
+        self, documents: Iterable[str], *, vectors: npt.ArrayLike | None = None, show_progress_bar: bool = False
     ) -> list[int]:
         """Add documents, all of them or, if something is wrong, none.
 
@@ -161,12 +166,15 @@ class Index:
         texts = _as_documents(documents)
         units = document_vectors(self._encoder, texts, vectors, show_progress_bar=show_progress_bar)
         with self._lock:
+            self._refresh()  # an addition that failed may have left vectors in the finder
             old = self._rows
             added = np.arange(old.next_number, old.next_number + len(texts), dtype=np.int64)
             numbers, stored = old.numbers.followed_by(added), old.vectors.followed_by(units)
             old.documents[len(old.numbers) :] = texts
-            self._rows = replace(old, numbers=numbers, next_number=old.next_number + len(texts), vectors=stored)
-            self._refresh()
+            new = replace(old, numbers=numbers, next_number=old.next_number + len(texts), vectors=stored)
+            if new.finder is not None:
+                new.finder.refresh(stored)
+            self._rows = new
         return [int(number) for number in added]
 
     def remove(self, numbers: Iterable[int]) -> None:
@@ -209,16 +217,12 @@ class Index:
         """
         check_count(k)
         wanted = query_vector(self._encoder, query)
-        with self._lock:
-            rows = self._rows
-            among = None
-            if rows.finder is not None and k is not None and k < len(self):
-                among = rows.finder.candidates(rows.vectors, wanted, k)
-            scores = rows.vectors.cosines(wanted, among)
-            best = best_first(scores, k)
-            positions = best if among is None else among[best]
-            found = zip(positions, rows.numbers.rows[positions], scores[best], strict=True)
-            return [Hit(int(number), float(score), rows.documents[i]) for i, number, score in found]
+        rows, among = self._candidates(wanted, k)
+        scores = rows.vectors.cosines(wanted, among)
+        best = best_first(scores, k)
+        positions = best if among is None else among[best]
+        found = zip(positions, rows.numbers.rows[positions], scores[best], strict=True)
+        return [Hit(int(number), float(score), rows.documents[i]) for i, number, score in found]
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the index to a folder, whole or not at all.
@@ -233,12 +237,26 @@ class Index:
         with self._lock:
             self._refresh()
             content = self._content()
-        with new_folder(Path(path), force=force, marker=INDEX_MANIFEST) as folder:
+        with new_folder(_as_path(path), force=force, marker=INDEX_MANIFEST) as folder:
             write_index(folder, content, self._encoder)
+
+    def _candidates(self, query: npt.NDArray[np.float32], k: int | None) -> tuple[_Rows, Positions | None]:
+        """Give what the index holds at this moment, and which of it may be near; None stands for all of it."""
+        rows = self._rows
+        if rows.finder is None or k is None:
+            return rows, None
+        with self._lock:  # a finder changes while it searches, if vectors were added
+            rows = self._rows
+            if rows.finder is None or k >= len(rows.numbers):
+                return rows, None
+            return rows, rows.finder.candidates(rows.vectors, query, k)
 
     def _refresh(self) -> None:
         if self._rows.finder is not None:
             self._rows.finder.refresh(self._rows.vectors)
+
+    def _unlock(self) -> None:
+        self._lock = threading.Lock()
 
     def _content(self) -> IndexContent:
         rows = self._rows
@@ -251,6 +269,28 @@ class Index:
             vectors=rows.vectors.rows,
             arrays={} if rows.finder is None else rows.finder.arrays(),
         )
+
+
+_LIVE: weakref.WeakSet[Index] = weakref.WeakSet()
+
+
+def _begin_anew() -> None:
+    """Wait, in a forked process, for no thread of the one that it came from."""
+    # The threads that faiss kept for the one that forked are not there, and it would wait for them for ever.
+    if hasattr(faiss := sys.modules.get("faiss"), "omp_set_num_threads"):
+        faiss.omp_set_num_threads(1)
+    for index in list(_LIVE):
+        index._unlock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+def _as_path(path: str | os.PathLike[str]) -> Path:
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise InputError(f"the path is {type(path).__name__}, expected the path of an index's folder as text")
+    return Path(path)
 
 
 def _as_documents(documents: Iterable[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """How an index keeps its vectors, and how it is searched."""
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, get_args
 
 from edgeembed_runtime.errors import InputError
@@ -20,7 +20,8 @@ class Engine:
     Attributes:
         name: "numpy" compares the query with every vector. "faiss-flat" does so too, and gives the same hits.
             "faiss-ivf" compares it with the vectors near to it, kept in lists, and "faiss-hnsw" follows a graph of
-            neighbours: both are faster where there are very many documents, and miss some of the best.
+            neighbours: both are faster where there are very many documents, and miss some of the best. In a process
+            that was forked, faiss works on one thread in the thread that forked.
         nlist: faiss-ivf: how many lists. None, the default, takes the square root of the number of documents. There
             are never more than documents.
         nprobe: faiss-ivf: how many lists are searched. 16 of 316, for 100,000 documents, find nearly all of the best.
@@ -36,6 +37,7 @@ class Engine:
     """
 
     name: EngineName = "numpy"
+    _: KW_ONLY
     nlist: int | None = None
     nprobe: int = 16
     m: int = 16

@@ -107,10 +107,11 @@ class StoredVectors:
 
     def _all_lengths(self) -> npt.NDArray[np.float32]:
         """Give the lengths of all; measured once, for it takes as long as a search."""
-        missing = [_lengths(_widened(self.rows[block])) for block in self.blocks(start=len(self._lengths))]
+        known = self._lengths  # another thread may replace them meanwhile
+        missing = [_lengths(_widened(self.rows[block])) for block in self.blocks(start=len(known))]
         if missing:
-            self._lengths = np.concatenate([self._lengths, *missing])
-        return self._lengths
+            self._lengths = known = np.concatenate([known, *missing])
+        return known
 
 
 def _narrowed(units: npt.NDArray[np.float32], stored_type: str) -> npt.NDArray[Any]:

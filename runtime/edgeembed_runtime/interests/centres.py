@@ -1,6 +1,6 @@
 """Centres of interest: what the reactions to texts add up to. Arithmetic only; nothing here is stored."""
 
-import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal
@@ -169,7 +169,7 @@ def check_number(name: str, value: float) -> None:
         InputError: If it is not; it calls the value by `name`.
     """
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value < 0:
+    if not is_number or not 0 <= value <= sys.float_info.max:
         raise InputError(f"{name} is {value!r}, expected a finite number of at least 0")
 
 

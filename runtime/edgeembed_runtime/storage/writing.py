@@ -1,13 +1,20 @@
 """Files and folders that appear whole or not at all: written beside, synced, renamed."""
 
 import contextlib
+import errno
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
+
+# What a system or a file system says that cannot exchange two names at once.
+_CANNOT_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM}
+_RELATIVE_TO_WORKING_FOLDER = -100
+_EXCHANGE = 2
 
 
 def refuse_existing(path: Path, *, force: bool, marker: str | None = None) -> None:
@@ -20,9 +27,9 @@ def refuse_existing(path: Path, *, force: bool, marker: str | None = None) -> No
             mistyped path (a home directory, say) destroys nothing. None replaces whatever is there.
 
     Raises:
-        InputError: If `path` exists and may not be replaced.
+        InputError: If `path` exists and may not be replaced, or is no path.
     """
-    if not path.exists():
+    if not _exists(path):
         return
     if not force:
         raise InputError(
@@ -35,6 +42,11 @@ def refuse_existing(path: Path, *, force: bool, marker: str | None = None) -> No
 @contextlib.contextmanager
 def new_folder(path: Path, *, force: bool = False, marker: str | None = None) -> Iterator[Path]:
     """Give a folder to fill, and move it to `path` once the block ends without an error.
+
+    Where a folder is replaced on Linux or macOS, whoever opens `path` sees the old one or the new one at any time, even
+    if the process is killed. On Windows, and on file systems that cannot exchange two names (NFS, for one), there is
+    nothing at `path` for a moment; a process killed right then leaves the old one in a folder beside it, `.NAME.old.`
+    and some letters.
 
     Args:
         path: Where the folder is to appear.
@@ -51,12 +63,13 @@ def new_folder(path: Path, *, force: bool = False, marker: str | None = None) ->
     beside = _temporary_folder(path)
     try:
         with _body_errors(path):
+            mode = _usual_mode(beside)
             yield beside
             for file in beside.rglob("*"):
                 if file.is_file():
-                    file.chmod(0o644)  # some libraries write for the owner alone
+                    file.chmod(mode & 0o666)  # some libraries write for the owner alone
                 _sync(file)
-            beside.chmod(0o755)
+            beside.chmod(mode)
             _replace(beside, path)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
@@ -88,6 +101,26 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
         shutil.rmtree(beside, ignore_errors=True)
 
 
+def _exists(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return path.is_symlink()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot write {str(path)!r}: {reason}; choose another path") from error
+    return True
+
+
+def _usual_mode(folder: Path) -> int:
+    """Give who may do what with a new folder. Setting the umask, to read it, would change it for other threads."""
+    probe = folder / "probe"
+    probe.mkdir()
+    mode = probe.stat().st_mode & 0o777
+    probe.rmdir()
+    return mode
+
+
 def _temporary_folder(path: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +149,12 @@ def _is_below(path: Path, folder: Path) -> bool:
 
 
 def _replace(source: Path, target: Path) -> None:
-    if target.exists():
+    if not target.exists():
+        source.rename(target)
+    elif _exchange(source, target):
+        if source.is_symlink() or not source.is_dir():  # else it is removed where it was made
+            source.unlink()
+    else:
         old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
         try:
             target.rename(old / target.name)
@@ -127,13 +165,33 @@ def _replace(source: Path, target: Path) -> None:
             raise
         finally:
             shutil.rmtree(old)
-    else:
-        source.rename(target)
     _sync(target.parent)
 
 
+def _exchange(one: Path, other: Path) -> bool:
+    """Give each of two paths what the other led to, at once; False, and nothing is done, where that cannot be done."""
+    try:
+        import ctypes
+
+        names = os.fsencode(one), os.fsencode(other)
+        if sys.platform == "linux":
+            here = _RELATIVE_TO_WORKING_FOLDER
+            failed = ctypes.CDLL(None, use_errno=True).renameat2(here, names[0], here, names[1], _EXCHANGE)
+        elif sys.platform == "darwin":
+            failed = ctypes.CDLL(None, use_errno=True).renamex_np(*names, _EXCHANGE)
+        else:
+            return False
+    except (ImportError, AttributeError, OSError):  # an old or a small system
+        return False
+    if failed and (number := ctypes.get_errno()) not in _CANNOT_EXCHANGE:
+        raise OSError(number, os.strerror(number), str(other))
+    return not failed
+
+
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    if os.name == "nt" and path.is_dir():  # it cannot be opened there
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)  # Windows syncs what may be written
     try:
         os.fsync(descriptor)
     except OSError:  # some file systems cannot sync a folder

@@ -59,5 +59,5 @@ def new_finder(
     from edgeembed_runtime.index.finders.lists import ListFinder
 
     if engine.name == "faiss-flat":
-        return FlatFinder(engine, dimension, kept)
+        return FlatFinder(engine, dimension)
     return (ListFinder if engine.name == "faiss-ivf" else GraphFinder)(engine, dimension, kept)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from edgeembed_runtime.index.finders import Arrays
 from edgeembed_runtime.index.finders.structure import BLOCK_NUMBERS, FaissFinder
+from edgeembed_runtime.index.settings import Engine
 from edgeembed_runtime.index.stored_vectors import StoredVectors
 
 _NEIGHBOURS = "neighbours"
@@ -24,6 +25,10 @@ class GraphFinder(FaissFinder):
     Raises:
         MissingExtraError: If faiss is not installed.
     """
+
+    def __init__(self, engine: Engine, dimension: int, arrays: Arrays | None = None) -> None:
+        super().__init__(engine, dimension)
+        self._arrays = arrays or {}
 
     def arrays(self) -> Arrays:
         """Give the neighbours: making them takes longest of all."""

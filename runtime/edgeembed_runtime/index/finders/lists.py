@@ -34,7 +34,7 @@ class ListFinder(FaissFinder):
     """
 
     def __init__(self, engine: Engine, dimension: int, arrays: Arrays) -> None:
-        super().__init__(engine, dimension, arrays)
+        super().__init__(engine, dimension)
         self._centroids: npt.NDArray[np.float32] = arrays.get(_CENTROIDS, np.empty((0, dimension), dtype="<f4"))
         if not np.isfinite(self._centroids).all():
             raise InputError("a centroid of the index is not finite, expected numbers only; build the index again")
@@ -47,8 +47,8 @@ class ListFinder(FaissFinder):
         """Give the centroids."""
         return {_CENTROIDS: self._centroids}
 
-    def _is_outdated(self, vectors: StoredVectors) -> bool:
-        return super()._is_outdated(vectors) or self._wanted(len(vectors)) > 2 * len(self._centroids)
+    def _is_outdated(self, structure: Any, vectors: StoredVectors) -> bool:
+        return super()._is_outdated(structure, vectors) or self._wanted(len(vectors)) > 2 * len(self._centroids)
 
     def _wanted(self, count: int) -> int:
         return min(count, self._engine.nlist or math.isqrt(count))

@@ -23,27 +23,28 @@ class FaissFinder(ABC):
     Args:
         engine: Its settings.
         dimension: The length of a vector.
-        arrays: What such a finder kept.
 
     Raises:
         MissingExtraError: If faiss is not installed.
     """
 
-    def __init__(self, engine: Engine, dimension: int, arrays: Arrays) -> None:
+    def __init__(self, engine: Engine, dimension: int) -> None:
         self._engine = engine
         self._dimension = dimension
-        self._arrays = arrays
         self._faiss = _load_faiss()
         self._structure: Any = None
 
     def refresh(self, vectors: StoredVectors) -> None:
         """Bring the structure to the vectors that there are."""
+        # Nobody uses it again if adding fails, or if the process forks while this thread adds.
+        structure, self._structure = self._structure, None
         if len(vectors) == 0:
             return
-        if self._structure is None or self._is_outdated(vectors):
-            self._structure = self._new_structure(vectors)
-        for block in vectors.blocks(start=self._structure.ntotal, numbers=BLOCK_NUMBERS):
-            self._structure.add(vectors.units(block))
+        if structure is None or self._is_outdated(structure, vectors):
+            structure = self._new_structure(vectors)
+        for block in vectors.blocks(start=structure.ntotal, numbers=BLOCK_NUMBERS):
+            structure.add(vectors.units(block))
+        self._structure = structure
 
     def candidates(self, vectors: StoredVectors, query: npt.NDArray[np.float32], k: int) -> Positions | None:
         """Give what the structure finds, or None if it finds fewer than `k`."""
@@ -54,14 +55,14 @@ class FaissFinder(ABC):
 
     def kept(self, positions: Positions) -> "FaissFinder":  # noqa: ARG002 - a structure is made again
         """Give a finder that makes its structure again."""
-        return type(self)(self._engine, self._dimension, {})
+        return type(self)(self._engine, self._dimension)
 
     def arrays(self) -> Arrays:
         """Give what is worth keeping on disk: nothing."""
         return {}
 
-    def _is_outdated(self, vectors: StoredVectors) -> bool:
-        return bool(self._structure.ntotal > len(vectors))  # an addition was interrupted
+    def _is_outdated(self, structure: Any, vectors: StoredVectors) -> bool:
+        return bool(structure.ntotal > len(vectors))  # an addition was interrupted
 
     @abstractmethod
     def _new_structure(self, vectors: StoredVectors) -> Any:
