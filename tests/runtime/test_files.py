@@ -1,13 +1,18 @@
 """Files and folders appear whole or not at all."""
 
+import ctypes
+import errno
 import hashlib
 import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from edgeembed_runtime import InputError
+from edgeembed_runtime.storage import writing
 from edgeembed_runtime.storage.reading import sha256
 from edgeembed_runtime.storage.writing import new_file, new_folder, refuse_existing
 
@@ -47,7 +52,12 @@ def test_an_existing_path_is_refused_unless_forced(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text(encoding="utf-8") == "new"
 
 
-def test_a_forced_folder_replaces_the_old_one_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_forced_folder_replaces_the_old_one_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, exchanges: bool
+) -> None:
+    if not exchanges:
+        monkeypatch.setattr(writing, "_exchange", lambda *_: False)
     for name in ("old", "new"):
         with new_folder(tmp_path / "out", force=True) as folder:
             (folder / name).touch()
@@ -68,6 +78,7 @@ def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(
             raise KeyboardInterrupt
         return rename(source, to)
 
+    monkeypatch.setattr(writing, "_exchange", lambda *_: False)
     monkeypatch.setattr(Path, "rename", stop)
     with pytest.raises(KeyboardInterrupt), new_folder(target, force=True) as folder:
         (folder / "new").touch()
@@ -110,3 +121,58 @@ def test_an_error_about_another_file_is_passed_on(tmp_path: Path) -> None:
 def test_sha256_is_that_of_the_bytes(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc" * 1000)
     assert sha256(tmp_path / "a") == hashlib.sha256(b"abc" * 1000).hexdigest()
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_a_forced_folder_replaces_a_file_or_a_link_too(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    target = tmp_path / "out"
+    target.touch() if kind == "file" else target.symlink_to(tmp_path / "elsewhere")
+    with new_folder(target, force=True) as folder:
+        (folder / "new").touch()
+    assert not target.is_symlink()
+    assert (target / "new").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "out"]
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EIO])
+def test_names_are_exchanged_where_the_file_system_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> int:
+        ctypes.set_errno(number)
+        return -1
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: SimpleNamespace(renameat2=refuse, renamex_np=refuse))
+    monkeypatch.setattr(sys, "platform", "linux")
+    if number == errno.EIO:
+        with pytest.raises(OSError, match="Input/output error"):
+            writing._exchange(tmp_path / "a", tmp_path / "b")
+    else:
+        assert not writing._exchange(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_system_that_is_too_old_or_another_one_exchanges_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: SimpleNamespace())
+    for platform in ("linux", "darwin", "win32"):
+        monkeypatch.setattr(sys, "platform", platform)
+        assert not writing._exchange(tmp_path / "a", tmp_path / "b")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
+@pytest.mark.parametrize(
+    ("umask", "folders", "files"), [(0o077, 0o700, 0o600), (0o022, 0o755, 0o644), (0o002, 0o775, 0o664)]
+)
+def test_the_umask_is_heeded(tmp_path: Path, umask: int, folders: int, files: int) -> None:
+    before = os.umask(umask)
+    try:
+        with new_folder(tmp_path / "out") as folder:
+            (folder / "new").touch()
+            (folder / "private").touch(0o600)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out").stat().st_mode & 0o777 == folders
+    assert [path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()] == [files, files]

@@ -201,3 +201,8 @@ def test_a_setting_outside_its_range_is_refused(setting: dict[str, object], mess
 def test_signs_are_no_precision_that_faiss_searches() -> None:
     with pytest.raises(InputError, match="expected numpy for the precision binary"):
         new_finder(Engine("faiss-flat"), "binary", _DIMENSION)
+
+
+def test_a_setting_is_given_by_its_name() -> None:
+    with pytest.raises(TypeError, match="positional"):
+        Engine("faiss-ivf", 100)  # type: ignore[call-arg]

@@ -3,8 +3,12 @@
 import contextlib
 import hashlib
 import json
+import os
 import resource
+import signal
 import sys
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,9 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 from edgeembed_runtime import Encoder, Engine, Index, InputError, MissingExtraError, RelevanceRanker
+from edgeembed_runtime.index import folder as folder_module
 from edgeembed_runtime.index.settings import EngineName, IndexPrecision
 
 Make = Callable[..., Path]
+
+_EXCHANGES = pytest.mark.skipif(sys.platform not in ("linux", "darwin"), reason="cannot exchange two folders")
 
 _DOCUMENTS = [
     "open a socket",
@@ -177,7 +184,7 @@ def test_an_addition_that_cannot_be_done_whole_is_not_done(
 ) -> None:
     index = Index.build(encoder, _DOCUMENTS)
     with pytest.raises(InputError, match=message):
-        index.add(documents, vectors)
+        index.add(documents, vectors=vectors)
     with pytest.raises(InputError, match=message):
         Index.build(encoder, documents, vectors=vectors)
     assert len(index) == len(_DOCUMENTS)
@@ -350,3 +357,145 @@ def test_a_full_disk_keeps_the_index_that_is_there(saved: Path, encoder: Encoder
 def test_a_count_below_one_is_refused(encoder: Encoder, k: int) -> None:
     with pytest.raises(InputError, match="at least 1"):
         Index.build(encoder, []).search("cat", k=k)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "faiss-flat", "faiss-ivf", "faiss-hnsw"])
+@pytest.mark.parametrize("already", [0, 20])
+def test_an_addition_that_fails_in_the_finder_is_none(
+    encoder: Encoder, engine: EngineName, already: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine != "numpy":
+        pytest.importorskip("faiss")
+    vectors = np.random.default_rng(0).standard_normal((60, 8))
+    precision: IndexPrecision = "binary" if engine == "numpy" else "float32"
+    texts = [str(i) for i in range(already)]
+    index = Index.build(encoder, texts, vectors=vectors[:already], engine=engine, precision=precision)
+    finder: Any = type(index._rows.finder)
+    refresh = finder.refresh
+
+    def refresh_and_fail(self: Any, stored: Any) -> None:
+        refresh(self, stored)
+        if len(stored) > already:
+            raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(finder, "refresh", refresh_and_fail)
+        with pytest.raises(MemoryError):
+            index.add(["lost"] * 10, vectors=vectors[50:])
+    assert len(index) == already
+    assert len(index.search(vectors[0], k=None)) == already
+    assert index.add(["kept"] * 30, vectors=vectors[20:50]) == list(range(already, already + 30))
+    for place in range(20, 50):
+        assert index.search(vectors[place], k=1)[0].index == already + place - 20
+
+
+@pytest.mark.parametrize("path", [None, 3, b"index"])
+def test_what_is_no_path_is_refused(encoder: Encoder, path: Any) -> None:
+    for use in (Index.build(encoder, []).save, lambda path: Index.open(path, encoder)):
+        with pytest.raises(InputError, match=r"^the path is \w+, expected the path of an index's folder as text$"):
+            use(path)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "a" * 300, "b/" * 5000])
+def test_a_path_that_no_system_takes_is_refused(
+    encoder: Encoder, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="cannot write") as caught:
+        Index.build(encoder, []).save(path)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match=r"holds no index\.json"):
+        Index.open(path, encoder)
+
+
+def _other_index(encoder: Encoder) -> Index:
+    return Index.build(encoder, [document + " too" for document in reversed(_DOCUMENTS)])
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_an_index_that_is_replaced_while_it_is_read_is_read_again(
+    saved: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch, *, verify: bool
+) -> None:
+    other = _other_index(encoder)
+    read = folder_module._read_documents
+    calls: list[None] = []
+
+    def read_and_replace(*given: Any) -> list[str]:
+        documents = read(*given)
+        if not calls:
+            other.save(saved, force=True)
+        calls.append(None)
+        return documents
+
+    monkeypatch.setattr(folder_module, "_read_documents", read_and_replace)
+    opened = Index.open(saved, encoder, verify=verify)
+    assert opened.search("cat", k=None) == other.search("cat", k=None)
+    assert len(calls) == 2
+
+
+def test_an_index_that_is_replaced_all_the_time_is_refused(
+    saved: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, read = _other_index(encoder), folder_module._read_documents
+
+    def read_and_replace(*given: Any) -> list[str]:
+        other.save(saved, force=True)
+        return read(*given)
+
+    monkeypatch.setattr(folder_module, "_read_documents", read_and_replace)
+    with pytest.raises(InputError, match=r"was replaced \d+ times while it was read; open it once it stays the same"):
+        Index.open(saved, encoder)
+
+
+@_EXCHANGES
+def test_a_reader_sees_one_index_or_the_other_while_they_replace_each_other(saved: Path, encoder: Encoder) -> None:
+    indexes = [Index.build(encoder, _DOCUMENTS), _other_index(encoder)]
+    whole = [index.search("cat", k=None) for index in indexes]
+
+    def write() -> None:
+        for turn in range(60):
+            indexes[turn % 2].save(saved, force=True)
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        while not writing.done():
+            assert Index.open(saved, encoder).search("cat", k=None) in whole
+        writing.result()
+
+
+def _save_for_ever(path: Path, indexes: list[Index]) -> None:
+    while True:
+        for index in indexes:
+            index.save(path, force=True)
+
+
+def _killed_saves(path: Path, encoder: Encoder, kills: int) -> None:
+    indexes = [Index.build(encoder, _DOCUMENTS), _other_index(encoder)]
+    whole = [index.search("cat", k=None) for index in indexes]
+    random = np.random.default_rng(0)
+    for _ in range(kills):
+        with warnings.catch_warnings():  # from Python 3.12 on it warns of threads
+            warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            try:
+                _save_for_ever(path, indexes)
+            finally:
+                os._exit(1)
+        time.sleep(random.uniform(0.01, 0.05))
+        os.kill(child, signal.SIGKILL)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        assert Index.open(path, encoder).search("cat", k=None) in whole
+    indexes[0].save(path, force=True)
+    assert Index.open(path, encoder).search("cat", k=None) == whole[0]
+
+
+@_EXCHANGES
+def test_a_save_that_is_killed_leaves_one_of_the_two(saved: Path, encoder: Encoder) -> None:
+    _killed_saves(saved, encoder, 25)
+
+
+@_EXCHANGES
+@pytest.mark.slow
+def test_hundreds_of_saves_that_are_killed_leave_one_of_the_two(saved: Path, encoder: Encoder) -> None:
+    _killed_saves(saved, encoder, 500)

@@ -16,7 +16,7 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -105,20 +105,26 @@ def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
         InputError: If the folder is no index, is damaged, or was built by another encoder.
     """
     for _ in range(_ATTEMPTS):
-        try:
-            held = (folder / INDEX_MANIFEST).open("rb")
-        except (OSError, ValueError) as error:
-            raise _no_index(folder, error) from error
-        with held:  # while it is open, no other file can be taken for it
+        with _held(folder / INDEX_MANIFEST) as held:
             try:
                 content = _read_once(folder, encoder, verify=verify)
-            except InputError:
+            except (InputError, OSError, ValueError):  # the last two if a file vanishes or shrinks while it is read
                 if _is_there(folder, held.fileno()):
                     raise
             else:
                 if _is_there(folder, held.fileno()):
                     return content
     raise InputError(f"{folder} was replaced {_ATTEMPTS} times while it was read; open it once it stays the same")
+
+
+def _held(manifest: Path) -> BinaryIO:
+    """Give the open file, for which no other can be taken while it is open."""
+    if not is_file(manifest):
+        raise InputError(f"{manifest.parent} holds no {manifest.name}; expected an index, as Index.save writes it")
+    try:
+        return manifest.open("rb")
+    except OSError as error:
+        raise InputError(f"cannot read {manifest}: {error.strerror}; expected a readable file") from error
 
 
 def _is_there(folder: Path, descriptor: int) -> bool:

@@ -277,8 +277,9 @@ _LIVE: weakref.WeakSet[Index] = weakref.WeakSet()
 def _begin_anew() -> None:
     """Wait, in a forked process, for no thread of the one that it came from."""
     # The threads that faiss kept for the one that forked are not there, and it would wait for them for ever.
-    if hasattr(faiss := sys.modules.get("faiss"), "omp_set_num_threads"):
-        faiss.omp_set_num_threads(1)
+    set_threads = getattr(sys.modules.get("faiss"), "omp_set_num_threads", None)
+    if set_threads is not None:
+        set_threads(1)
     for index in list(_LIVE):
         index._unlock()
 

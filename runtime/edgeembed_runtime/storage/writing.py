@@ -1,6 +1,7 @@
 """Files and folders that appear whole or not at all: written beside, synced, renamed."""
 
 import contextlib
+import ctypes
 import errno
 import os
 import shutil
@@ -170,10 +171,8 @@ def _replace(source: Path, target: Path) -> None:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Give each of two paths what the other led to, at once; False, and nothing is done, where that cannot be done."""
+    names = os.fsencode(one), os.fsencode(other)
     try:
-        import ctypes
-
-        names = os.fsencode(one), os.fsencode(other)
         if sys.platform == "linux":
             here = _RELATIVE_TO_WORKING_FOLDER
             failed = ctypes.CDLL(None, use_errno=True).renameat2(here, names[0], here, names[1], _EXCHANGE)
@@ -181,7 +180,7 @@ def _exchange(one: Path, other: Path) -> bool:
             failed = ctypes.CDLL(None, use_errno=True).renamex_np(*names, _EXCHANGE)
         else:
             return False
-    except (ImportError, AttributeError, OSError):  # an old or a small system
+    except (AttributeError, OSError):  # an old or a small system
         return False
     if failed and (number := ctypes.get_errno()) not in _CANNOT_EXCHANGE:
         raise OSError(number, os.strerror(number), str(other))
