@@ -80,14 +80,14 @@ def _session(model: bytes | str, where: str) -> Any:
     options.intra_op_num_threads = 1  # the fastest for one text; many are run on several threads of ours
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # The arena keeps what the longest text needed, which the limit bounds. Without it, memory swings by a quarter as
-    # the C library sees fit; with a pattern planned for every length it is higher. docs/results/runtime.md has both.
+    # The arena keeps what the longest text needed, which the limit bounds. Without it, memory swings as the C library
+    # sees fit; with a pattern planned for every length it is higher. docs/results/runtime.md has the figures.
     options.enable_cpu_mem_arena = True
     options.enable_mem_pattern = False
     # The exporter simplified the graph: to try again takes a quarter of the time to load, and made none of its graphs
     # measurably faster (python -m edgeembed_bench.session_options).
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    # To plan which results may share memory takes half of the time to load, and saves 3 MB.
+    # To plan which results may share memory takes a third of the time to load, and saves nothing.
     options.enable_mem_reuse = False
     # Weights are in the model's own file: a model that asks for another one is refused.
     _refuse_other_files(model, where)
