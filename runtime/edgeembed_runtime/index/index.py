@@ -38,7 +38,8 @@ class _Rows:
 class Index:
     """Documents that can be searched; `Index.build` and `Index.open` make one.
 
-    Threads may share one, and a forked process may go on using it; faiss works on one thread there.
+    Threads may share one, and a forked process may go on using it: the fork waits until faiss has
+    done what it is doing, and in the child faiss works on one thread.
 
     A document's number is 0 for the first that was added, 1 for the second and so on, and is never used again.
 

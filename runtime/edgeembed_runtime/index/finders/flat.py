@@ -22,7 +22,7 @@ class FlatFinder(FaissFinder):
         hidden = 2 * (self._dimension + 8) * float(np.finfo(np.float32).eps)
         count = k + _FIRST_MORE
         while count < len(vectors):
-            (scores,), (found,) = self._structure.search(query[None], count)
+            (scores,), (found,) = self._nearest(query, count)
             if scores[-1] < scores[k - 1] - hidden:
                 positions: Positions = np.sort(found)
                 return positions

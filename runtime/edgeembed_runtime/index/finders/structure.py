@@ -7,12 +7,15 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import MissingExtraError
+from edgeembed_runtime.forking import ForkGate
 from edgeembed_runtime.index.finders import Arrays, Positions
 from edgeembed_runtime.index.settings import Engine
 from edgeembed_runtime.index.stored_vectors import StoredVectors
 
 # What faiss gets at a time, 16 MiB: it works on many vectors at once, on all cores.
 BLOCK_NUMBERS = 1 << 22
+# In a child that was forked while another thread was within faiss, a lock of its threads could stay locked.
+_GATE = ForkGate()
 
 
 class FaissFinder(ABC):
@@ -41,15 +44,15 @@ class FaissFinder(ABC):
         if len(vectors) == 0:
             return
         if structure is None or self._is_outdated(structure, vectors):
-            structure = self._new_structure(vectors)
+            structure = _GATE.run(self._new_structure, vectors)
         for block in vectors.blocks(start=structure.ntotal, numbers=BLOCK_NUMBERS):
-            structure.add(vectors.units(block))
+            _GATE.run(structure.add, vectors.units(block))
         self._structure = structure
 
     def candidates(self, vectors: StoredVectors, query: npt.NDArray[np.float32], k: int) -> Positions | None:
         """Give what the structure finds, or None if it finds fewer than `k`."""
         self.refresh(vectors)
-        _, (found,) = self._structure.search(query[None], k)
+        _, (found,) = self._nearest(query, k)
         positions: Positions = np.unique(found[found >= 0])
         return positions if len(positions) == k else None
 
@@ -60,6 +63,10 @@ class FaissFinder(ABC):
     def arrays(self) -> Arrays:
         """Give what is worth keeping on disk: nothing."""
         return {}
+
+    def _nearest(self, query: npt.NDArray[np.float32], k: int) -> Any:
+        """Give the scores and the positions of the nearest, (1, k) each."""
+        return _GATE.run(self._structure.search, query[None], k)
 
     def _is_outdated(self, structure: Any, vectors: StoredVectors) -> bool:
         return bool(structure.ntotal > len(vectors))  # an addition was interrupted
