@@ -120,6 +120,7 @@ def test_the_runtime_indexes_searches_and_ranks_with_the_bundle(bundle: Path, co
         assert rows[0]["score"] == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_evaluate_and_bench_put_bundle_and_teacher_side_by_side(
     bundle: Path, teacher_folder: Path, corpus: Path, folder: Path, sentences: list[str]
 ) -> None:

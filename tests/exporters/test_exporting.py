@@ -154,7 +154,9 @@ def test_the_tokenizer_truncates_at_the_limit_and_never_pads(exported: Exported)
     assert content["truncation"]["max_length"] == MAX_SEQ_LENGTH
 
 
-@pytest.mark.parametrize("kind", ["factorised", "roberta", "mpnet", "distilbert"])
+@pytest.mark.parametrize(
+    "kind", ["factorised", "mpnet", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("roberta", "distilbert"))]
+)
 def test_other_encoders_export_at_int8(kind: str, tmp_path: Path) -> None:
     report = export(make_model(kind), tmp_path / "b", precision="int8", sentences=SENTENCES, min_cosine=0.98)
     assert report.size_bytes > 0
