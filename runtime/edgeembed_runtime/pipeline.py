@@ -1,11 +1,12 @@
 """Tokenizer and model, one after the other, for one text or for many."""
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime.backends import load_backend
+from edgeembed_runtime.backends import Backend, load_backend
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import BundleError, InputError
 from edgeembed_runtime.parallel import in_parallel
@@ -15,6 +16,9 @@ from edgeembed_runtime.tokenization import TextInfo, Tokenizer
 # Texts a step of work: fewer are done before another thread has started, with more the counter stands still.
 _FEWEST, _MOST = 8, 64
 _STEPS_A_THREAD = 4
+# Threads that share an onnxruntime session wait for each other's memory: two do hardly more than one. For this many
+# texts each thread loads a model of its own.
+_WORTH_A_MODEL_A_THREAD = 1024
 _MOST_SQUARED = 1.02
 
 
@@ -35,7 +39,7 @@ class Pipeline:
         where = str(bundle.path / "tokenizer.json")
         self._tokenizer = Tokenizer(bundle.read("tokenizer.json", trusted=trusted), bundle.max_seq_length, where)
         self._backend = load_backend(bundle, trusted=trusted)
-        self._is_checked = not trusted
+        self._is_trusted = trusted
 
     def run(
         self, texts: Sequence[str], *, threads: int, refuse_long: bool, show_progress: bool
@@ -58,9 +62,14 @@ class Pipeline:
         vectors = np.empty((len(texts), self._bundle.dimension), dtype=np.float32)
         truncated = bytearray(len(texts))
 
+        own = threading.local()
+
         def encode(positions: Sequence[int]) -> int:
+            if not hasattr(own, "backend"):
+                is_worth_it = threads > 1 and len(texts) >= _WORTH_A_MODEL_A_THREAD
+                own.backend = load_backend(self._bundle, trusted=self._is_trusted) if is_worth_it else self._backend
             for i in positions:
-                vectors[i], truncated[i] = self.run_one(texts[i], i, refuse_long=refuse_long)
+                vectors[i], truncated[i] = self.run_one(texts[i], i, refuse_long=refuse_long, backend=own.backend)
             return len(positions)
 
         done = in_parallel(encode, _steps(texts, threads), threads)
@@ -68,13 +77,16 @@ class Pipeline:
             pass
         return vectors, sum(truncated)
 
-    def run_one(self, text: str, position: int = 0, *, refuse_long: bool) -> tuple[npt.NDArray[np.float32], bool]:
+    def run_one(
+        self, text: str, position: int = 0, *, refuse_long: bool, backend: Backend | None = None
+    ) -> tuple[npt.NDArray[np.float32], bool]:
         """Give the vector of one text, with as little around tokenizer and model as can be.
 
         Args:
             text: The text, its prompt included.
             position: Its place among others, for messages.
             refuse_long: As for `run`.
+            backend: The engine to use in place of the pipeline's own.
 
         Returns:
             (dimension,) float32, and whether the end of the text was not read.
@@ -93,12 +105,12 @@ class Pipeline:
                 "split it, or pass on_truncate='ignore'"
             )
         try:
-            vector = self._backend.embed(token_ids)
+            vector = (backend or self._backend).embed(token_ids)
         except MemoryError as error:
             raise BundleError(f"{self._bundle.path} needs more memory for text {position} than there is") from error
         # The square of the length: 1, or 0 for a text of no known token. NaN is not below anything. Of the ways to find
         # what is not finite, this takes the least time after a model has emptied the processor's caches.
-        if self._is_checked and not vector.dot(vector) <= _MOST_SQUARED:
+        if not self._is_trusted and not vector.dot(vector) <= _MOST_SQUARED:
             raise BundleError(
                 f"{self._bundle.path} gives no finite vector of unit length for text {position}; export it again"
             )

@@ -5,9 +5,11 @@ import threading
 from pathlib import Path
 
 import edgeembed_runtime.parallel
+import edgeembed_runtime.pipeline
 import numpy as np
 import pytest
-from edgeembed_runtime import Encoder, InputError
+from edgeembed_runtime import Bundle, Encoder, InputError
+from edgeembed_runtime.backends import Backend, load_backend
 from edgeembed_runtime.parallel import allowed_cores, in_parallel
 
 _TEXTS = [f"{'cat ' * (i % 9)}dog {i}" for i in range(300)]
@@ -94,3 +96,28 @@ def test_a_text_that_is_none_is_named_from_any_thread(bundle_path: Path) -> None
 def test_a_number_of_threads_that_is_none_is_refused(bundle_path: Path, threads: int) -> None:
     with pytest.raises(InputError, match="expected a whole number of at least 1, or None"):
         Encoder.load(bundle_path, threads=threads)
+
+
+def test_very_many_texts_have_the_vectors_that_each_has_alone(bundle_path: Path) -> None:
+    encoder = Encoder.load(bundle_path, threads=2)
+    many = encoder.encode(_TEXTS * 4)
+    assert len(many) == 1200
+    assert np.array_equal(many, np.tile(encoder.encode(_TEXTS), (4, 1)))
+
+
+def test_for_very_many_texts_each_thread_has_a_model_of_its_own(
+    bundle_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Encoder.load(bundle_path, threads=2)
+    loaded = []
+
+    def load(bundle: Bundle, *, trusted: bool) -> Backend:
+        loaded.append(trusted)
+        return load_backend(bundle, trusted=trusted)
+
+    monkeypatch.setattr(edgeembed_runtime.pipeline, "load_backend", load)
+    encoder.encode(_TEXTS)
+    assert loaded == []
+    encoder.encode(_TEXTS * 4)
+    assert 1 <= len(loaded) <= 2
+    assert set(loaded) == {False}
