@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from edgeembed_runtime.backends import Backend, load_backend
 from edgeembed_runtime.bundle import Bundle
-from edgeembed_runtime.errors import BundleError, InputError
+from edgeembed_runtime.errors import BundleError, InputError, VerificationError
 from edgeembed_runtime.parallel import in_parallel
 from edgeembed_runtime.progress import counted
 from edgeembed_runtime.tokenization import TextInfo, Tokenizer
@@ -61,13 +61,12 @@ class Pipeline:
         """
         vectors = np.empty((len(texts), self._bundle.dimension), dtype=np.float32)
         truncated = bytearray(len(texts))
-
+        is_worth_a_model = threads > 1 and len(texts) >= _WORTH_A_MODEL_A_THREAD and self._bundle.backend == "onnx"
         own = threading.local()
 
         def encode(positions: Sequence[int]) -> int:
             if not hasattr(own, "backend"):
-                is_worth_it = threads > 1 and len(texts) >= _WORTH_A_MODEL_A_THREAD
-                own.backend = load_backend(self._bundle, trusted=self._is_trusted) if is_worth_it else self._backend
+                own.backend = self._another_backend() if is_worth_a_model else self._backend
             for i in positions:
                 vectors[i], truncated[i] = self.run_one(texts[i], i, refuse_long=refuse_long, backend=own.backend)
             return len(positions)
@@ -115,6 +114,12 @@ class Pipeline:
                 f"{self._bundle.path} gives no finite vector of unit length for text {position}; export it again"
             )
         return vector, truncated
+
+    def _another_backend(self) -> Backend:
+        try:
+            return load_backend(self._bundle, trusted=self._is_trusted)
+        except (BundleError, VerificationError):  # its folder is gone or was replaced: one model for all is slower
+            return self._backend
 
     def describe(self, text: str) -> TextInfo:
         """Say what becomes of a text, its prompt included."""

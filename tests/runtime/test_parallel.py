@@ -1,6 +1,7 @@
 """Many texts on many threads: the order, the cores, the errors."""
 
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -121,3 +122,9 @@ def test_for_very_many_texts_each_thread_has_a_model_of_its_own(
     encoder.encode(_TEXTS * 4)
     assert 1 <= len(loaded) <= 2
     assert set(loaded) == {False}
+
+
+def test_very_many_texts_are_encoded_though_the_bundle_is_gone(bundle_copy: Path) -> None:
+    encoder = Encoder.load(bundle_copy, threads=2)
+    shutil.rmtree(bundle_copy)
+    assert np.array_equal(encoder.encode(_TEXTS * 4)[:300], encoder.encode(_TEXTS))

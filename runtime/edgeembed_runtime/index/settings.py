@@ -29,8 +29,8 @@ class Engine:
             130 bytes a document.
         ef_search: faiss-hnsw: how many candidates a search keeps on its way. More find better, and take longer.
         rescore: numpy, with vectors of the precision "binary": how many times as many documents as were asked for
-            are scored exactly, those whose signs differ least from the query's, and 100 in any case. 20 found 99 %
-            of the best ten of 7,500 sentences, 10 found 98 %.
+            are scored exactly, those whose signs differ least from the query's, and 100 in any case. More find
+            better, and take longer.
 
     Raises:
         InputError: If there is no such engine, or a setting is outside its range.
