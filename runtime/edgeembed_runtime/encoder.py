@@ -58,7 +58,8 @@ class Encoder:
         bundle: The bundle to load; None, the default, stands for the encoder that ships inside the wheel, whose
             checksums are not compared (`edgeembed-runtime verify` does).
         threads: On how many threads many texts are encoded; None, the default, stands for as many as the process
-            has cores. One text is always encoded on one, which is the fastest.
+            has cores. One text is always encoded on one, which is the fastest. For ONNX Runtime each thread loads
+            a model of its own, from 64 texts on, and the encoder keeps it.
 
     Attributes:
         similarity_fn_name: How vectors are compared, as sentence-transformers calls it.

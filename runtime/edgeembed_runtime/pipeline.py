@@ -1,7 +1,8 @@
 """Tokenizer and model, one after the other, for one text or for many."""
 
-import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,9 @@ from edgeembed_runtime.tokenization import TextInfo, Tokenizer
 # Texts a step of work: fewer are done before another thread has started, with more the counter stands still.
 _FEWEST, _MOST = 8, 64
 _STEPS_A_THREAD = 4
-# Threads that share an onnxruntime session wait for each other's memory: two do hardly more than one. For this many
-# texts each thread loads a model of its own.
-_WORTH_A_MODEL_A_THREAD = 1024
+# Threads that share an onnxruntime session wait for each other's memory: with short texts two do less than one, with
+# long ones little more. So each has a model of its own, which these many texts pay for.
+_WORTH_A_MODEL = 32
 _MOST_SQUARED = 1.02
 
 
@@ -39,6 +40,8 @@ class Pipeline:
         where = str(bundle.path / "tokenizer.json")
         self._tokenizer = Tokenizer(bundle.read("tokenizer.json", trusted=trusted), bundle.max_seq_length, where)
         self._backend = load_backend(bundle, trusted=trusted)
+        # Threads take from and give to this one: to load models again each time would let memory grow.
+        self._idle = deque([self._backend])
         self._is_trusted = trusted
 
     def run(
@@ -61,14 +64,13 @@ class Pipeline:
         """
         vectors = np.empty((len(texts), self._bundle.dimension), dtype=np.float32)
         truncated = bytearray(len(texts))
-        is_worth_a_model = threads > 1 and len(texts) >= _WORTH_A_MODEL_A_THREAD and self._bundle.backend == "onnx"
-        own = threading.local()
+        if self._bundle.backend == "onnx":
+            threads = min(threads, max(1, len(texts) // _WORTH_A_MODEL))
 
         def encode(positions: Sequence[int]) -> int:
-            if not hasattr(own, "backend"):
-                own.backend = self._another_backend() if is_worth_a_model else self._backend
-            for i in positions:
-                vectors[i], truncated[i] = self.run_one(texts[i], i, refuse_long=refuse_long, backend=own.backend)
+            with self._one_backend(shared=threads == 1) as backend:
+                for i in positions:
+                    vectors[i], truncated[i] = self.run_one(texts[i], i, refuse_long=refuse_long, backend=backend)
             return len(positions)
 
         done = in_parallel(encode, _steps(texts, threads), threads)
@@ -114,6 +116,21 @@ class Pipeline:
                 f"{self._bundle.path} gives no finite vector of unit length for text {position}; export it again"
             )
         return vector, truncated
+
+    @contextmanager
+    def _one_backend(self, *, shared: bool) -> Iterator[Backend]:
+        """Lend the backend that all share, or one that nobody else uses meanwhile."""
+        if shared or self._bundle.backend != "onnx":
+            yield self._backend
+            return
+        try:
+            backend = self._idle.pop()
+        except IndexError:
+            backend = self._another_backend()
+        try:
+            yield backend
+        finally:
+            self._idle.append(backend)
 
     def _another_backend(self) -> Backend:
         try:

@@ -66,23 +66,37 @@ def test_many_texts_have_the_vectors_that_each_has_alone(bundle_path: Path, thre
     assert np.array_equal(encoder.encode(_TEXTS), alone)
 
 
-def test_many_texts_are_worked_on_by_as_many_threads_as_asked_for(
+def test_many_texts_are_worked_on_by_as_many_threads_as_asked_for_each_with_a_model_that_is_kept(
     bundle_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = Encoder.load(bundle_path, threads=3)
-    backend = encoder._pipeline._backend
-    three, seen = threading.Barrier(3, timeout=60), set[int]()
+    three, users = threading.Barrier(3, timeout=60), list[set[int]]()
 
     class Meeting:
-        def embed(self, token_ids: list[int]) -> object:
-            if threading.get_ident() not in seen:
-                seen.add(threading.get_ident())
-                three.wait()  # which fails unless three threads arrive
-            return backend.embed(token_ids)
+        def __init__(self, backend: Backend) -> None:
+            self._backend = backend
+            self._users = set[int]()
+            users.append(self._users)
 
-    monkeypatch.setattr(encoder._pipeline, "_backend", Meeting())
-    encoder.encode(_TEXTS)
-    assert len(seen) == 3
+        def embed(self, token_ids: list[int]) -> object:
+            if not self._users:
+                three.wait()  # which fails unless three models are used at once
+            self._users.add(threading.get_ident())
+            return self._backend.embed(token_ids)
+
+    def load(bundle: Bundle, *, trusted: bool) -> Meeting:
+        return Meeting(load_backend(bundle, trusted=trusted))
+
+    monkeypatch.setattr(edgeembed_runtime.pipeline, "load_backend", load)
+    encoder = Encoder.load(bundle_path, threads=3)
+    first, again = encoder.encode(_TEXTS), encoder.encode(_TEXTS)
+    assert np.array_equal(first, again)
+    assert len(users) == 3
+
+
+def test_few_texts_load_no_further_model(bundle_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = Encoder.load(bundle_path, threads=8)
+    monkeypatch.setattr(edgeembed_runtime.pipeline, "load_backend", None)
+    assert len(encoder.encode(_TEXTS[:50])) == 50
 
 
 def test_a_text_that_is_none_is_named_from_any_thread(bundle_path: Path) -> None:
@@ -99,32 +113,8 @@ def test_a_number_of_threads_that_is_none_is_refused(bundle_path: Path, threads:
         Encoder.load(bundle_path, threads=threads)
 
 
-def test_very_many_texts_have_the_vectors_that_each_has_alone(bundle_path: Path) -> None:
-    encoder = Encoder.load(bundle_path, threads=2)
-    many = encoder.encode(_TEXTS * 4)
-    assert len(many) == 1200
-    assert np.array_equal(many, np.tile(encoder.encode(_TEXTS), (4, 1)))
-
-
-def test_for_very_many_texts_each_thread_has_a_model_of_its_own(
-    bundle_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoder = Encoder.load(bundle_path, threads=2)
-    loaded = []
-
-    def load(bundle: Bundle, *, trusted: bool) -> Backend:
-        loaded.append(trusted)
-        return load_backend(bundle, trusted=trusted)
-
-    monkeypatch.setattr(edgeembed_runtime.pipeline, "load_backend", load)
-    encoder.encode(_TEXTS)
-    assert loaded == []
-    encoder.encode(_TEXTS * 4)
-    assert 1 <= len(loaded) <= 2
-    assert set(loaded) == {False}
-
-
-def test_very_many_texts_are_encoded_though_the_bundle_is_gone(bundle_copy: Path) -> None:
+def test_many_texts_are_encoded_though_the_bundle_is_gone(bundle_copy: Path) -> None:
     encoder = Encoder.load(bundle_copy, threads=2)
+    alone = np.stack([encoder.encode(text) for text in _TEXTS])
     shutil.rmtree(bundle_copy)
-    assert np.array_equal(encoder.encode(_TEXTS * 4)[:300], encoder.encode(_TEXTS))
+    assert np.array_equal(encoder.encode(_TEXTS), alone)
