@@ -1,10 +1,17 @@
-"""Turn a student, or any sentence-transformer, into a bundle."""
+"""Turn a student, or any sentence-transformer, into a bundle.
 
-from edgeembed_exporters.exporting import ExportReport, export
-from edgeembed_exporters.gate import GateError
-from edgeembed_exporters.golden import write_golden
-from edgeembed_exporters.options import Precision, Provenance, Role
-from edgeembed_exporters.source import Source, take_apart
+Names are loaded on first use: the vocabulary tools in `tailoring` need none of torch, and take none of its seconds.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from edgeembed_exporters.exporting import ExportReport, export
+    from edgeembed_exporters.gate import GateError
+    from edgeembed_exporters.golden import write_golden
+    from edgeembed_exporters.options import Precision, Provenance, Role
+    from edgeembed_exporters.source import Source, take_apart
 
 __all__ = [
     "ExportReport",
@@ -17,3 +24,21 @@ __all__ = [
     "take_apart",
     "write_golden",
 ]
+
+_MODULES = {
+    "ExportReport": "exporting",
+    "GateError": "gate",
+    "Precision": "options",
+    "Provenance": "options",
+    "Role": "options",
+    "Source": "source",
+    "export": "exporting",
+    "take_apart": "source",
+    "write_golden": "golden",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
