@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from edgeembed_exporters.golden import write_golden
     from edgeembed_exporters.options import Precision, Provenance, Role
     from edgeembed_exporters.source import Source, take_apart
+    from edgeembed_exporters.tailoring.trimming import TrimReport, trim_to
 
 __all__ = [
     "ExportReport",
@@ -20,8 +21,10 @@ __all__ = [
     "Provenance",
     "Role",
     "Source",
+    "TrimReport",
     "export",
     "take_apart",
+    "trim_to",
     "write_golden",
 ]
 
@@ -32,8 +35,10 @@ _MODULES = {
     "Provenance": "options",
     "Role": "options",
     "Source": "source",
+    "TrimReport": "tailoring.trimming",
     "export": "exporting",
     "take_apart": "source",
+    "trim_to": "tailoring.trimming",
     "write_golden": "golden",
 }
 

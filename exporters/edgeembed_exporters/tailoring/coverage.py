@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from edgeembed_runtime.errors import InputError
 from tokenizers import Tokenizer
 
-from edgeembed.vocabulary.wordpiece import description, encode_all
+from edgeembed_exporters.tailoring.encodings import description, encode_all
 
 
 @dataclass(frozen=True)
