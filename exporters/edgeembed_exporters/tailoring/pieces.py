@@ -46,6 +46,7 @@ class Pieces:
         self._prefix: str = model.get("continuing_subword_prefix") or ""
         self._suffix: str = model.get("end_of_word_suffix") or ""
         self._ranks = {tuple(pair): rank for rank, pair in enumerate(model.get("merges", ()))}
+        self._merged = {self._merge(*pair) for pair in self._ranks}
 
     def alphabet(self, tokens: Iterable[str]) -> set[str]:
         """Give the tokens that spell every word of the characters that occur in some tokens.
@@ -70,18 +71,23 @@ class Pieces:
             first = min(range(len(pairs)), key=lambda i: self._ranks.get(pairs[i], math.inf), default=None)
             if first is None or pairs[first] not in self._ranks:
                 break
-            parts[first : first + 2] = [parts[first] + parts[first + 1].removeprefix(self._prefix)]
+            parts[first : first + 2] = [self._merge(*pairs[first])]
         return found & self.ids.keys()
 
     def is_reachable(self, token: str) -> bool:
         """Tell whether any text can give the token: `[unused7]` and folded capitals never come out."""
-        if self.described["model"]["type"] != "WordPiece":
+        kind, surface = self.described["model"]["type"], self._surface(token)
+        if kind == "BPE":
+            return len(surface) == 1 or token in self._merged
+        if kind == "Unigram":
             return [piece.value for piece in self._tokenizer.model.tokenize(token)] == [token]
-        surface = self._surface(token)
         normaliser, splitter = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
         normalised = normaliser.normalize_str(surface) if normaliser else surface
         words = splitter.pre_tokenize_str(normalised) if splitter else [(surface, (0, 0))]
         return normalised == surface and len(words) == 1
+
+    def _merge(self, first: str, second: str) -> str:
+        return first + second.removeprefix(self._prefix)
 
     def _surface(self, token: str) -> str:
         return token.removeprefix(self._prefix).removesuffix(self._suffix)
