@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 PROVENANCE_FILE = "edgeembed_student.json"
+
+_logger = logging.getLogger(__name__)
 
 
 def model_folder(name: str) -> Path:
@@ -43,7 +46,9 @@ def model_folder(name: str) -> Path:
 
 
 def load_model(name: str, device: str = "cpu") -> "SentenceTransformer":
-    """Load a sentence-transformer or a student of ours, ready to encode.
+    """Load a sentence-transformer, a student of ours, or a plain transformers encoder, ready to encode.
+
+    An encoder without a modules.json gives the mean of its token vectors, and a line in the log says so.
 
     Args:
         name: As for `model_folder`.
@@ -53,11 +58,12 @@ def load_model(name: str, device: str = "cpu") -> "SentenceTransformer":
         The model, in float32 and evaluation mode.
 
     Raises:
-        InputError: If there is no such model, or its folder cannot be loaded.
+        InputError: If there is no such model, it is of another kind, or its folder cannot be loaded.
     """
     from sentence_transformers import SentenceTransformer
 
     folder = model_folder(name)
+    _check_kind(folder)
     try:
         model = SentenceTransformer(
             os.fspath(folder), device=device, trust_remote_code=_is_student(folder), local_files_only=True
@@ -65,6 +71,11 @@ def load_model(name: str, device: str = "cpu") -> "SentenceTransformer":
     except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, ImportError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(f"{name} does not load as a sentence-transformer: {reason[0]}") from error
+    if not (folder / "modules.json").is_file():
+        pooling = getattr(model[-1], "pooling_mode", "nothing")
+        _logger.warning(
+            "%s has no modules.json; its token vectors are pooled as sentence-transformers does: %s", name, pooling
+        )
     return model.float().eval()
 
 
@@ -115,6 +126,17 @@ def _checked(folder: Path) -> Path:
     if not any((folder / file).is_file() for file in ("modules.json", "config.json")):
         raise InputError(f"{folder} is no model: it holds neither modules.json nor config.json")
     return folder
+
+
+def _check_kind(folder: Path) -> None:
+    # sentence-transformers would load another kind's encoder, and pool what was never trained to be pooled.
+    file = folder / "config_sentence_transformers.json"
+    try:
+        kind = json.loads(file.read_text(encoding="utf-8")).get("model_type") if file.is_file() else None
+    except (ValueError, AttributeError) as error:
+        raise InputError(f"{file} is not a JSON object; expected what sentence-transformers saved: {error}") from error
+    if kind not in (None, "SentenceTransformer"):
+        raise InputError(f"{folder} holds a {kind}; expected a SentenceTransformer or a plain encoder")
 
 
 def _packaged_model(name: str) -> Path | None:

@@ -13,13 +13,15 @@ from edgeembed_runtime.errors import InputError
 from torch import nn
 from torch.nn import functional
 
-from edgeembed_exporters.source import Source
+from edgeembed_exporters.pooling import MaskedPooling
+from edgeembed_exporters.source import Source, pooling_modes
 from edgeembed_exporters.tables import cut_positions, fold_token_types
 
 # The first opset that torch's exporter writes without converting; onnxruntime knows it since 1.14.
 OPSET = 18
 INPUTS = ("input_ids", "attention_mask")
-OUTPUTS = ("token_embeddings", "sentence_embedding")
+# optimum and transformers.js read tokens under this name; fastembed and we ask for the other.
+OUTPUTS = ("last_hidden_state", "sentence_embedding")
 _EXAMPLE_TOKENS = 8
 _LOGGERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir", "transformers")
 
@@ -30,8 +32,8 @@ class SentenceGraph(nn.Module):
     Vectors are normalised even where the model has no Normalize module: a bundle's always have unit length.
 
     Args:
-        encoder: A transformers encoder.
-        modules: The sentence-transformers modules that follow it.
+        encoder: A transformers encoder, or what stands in its place.
+        modules: What makes a sentence's vector of its output: a pooling, then modules of sentence-transformers.
     """
 
     encoder: Any
@@ -66,9 +68,10 @@ def build_graph(source: Source) -> SentenceGraph:
     _choose_attention(encoder)
     cut_positions(encoder, source.max_seq_length)
     fold_token_types(encoder)
-    modules = copy.deepcopy(source.modules)
-    last = len(modules) - (type(modules[-1]).__name__ == "Normalize")  # the graph normalises by itself
-    return SentenceGraph(encoder, modules[:last]).cpu().float().eval()
+    pooling, *head = copy.deepcopy(source.modules)
+    if head and type(head[-1]).__name__ == "Normalize":  # the graph normalises by itself
+        head.pop()
+    return SentenceGraph(encoder, (MaskedPooling(pooling_modes(pooling)), *head)).cpu().float().eval()
 
 
 def _choose_attention(encoder: Any) -> None:

@@ -4,12 +4,20 @@ from pathlib import Path
 from typing import Any
 
 from edgeembed_exporters.graph import SentenceGraph
-from edgeembed_exporters.source import Source
+from edgeembed_exporters.source import Source, pooling_modes
 from edgeembed_exporters.tokenizer import write_json
 
 # The spelling of every version of sentence-transformers so far; versions 5 and 6 still read it.
 _MODULE_TYPES = "sentence_transformers.models."
-_POOLING_SWITCHES = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
+# In the order in which their vectors are put together.
+_POOLING_SWITCHES = {
+    "cls": "pooling_mode_cls_token",
+    "max": "pooling_mode_max_tokens",
+    "mean": "pooling_mode_mean_tokens",
+    "mean_sqrt_len_tokens": "pooling_mode_mean_sqrt_len_tokens",
+    "weightedmean": "pooling_mode_weightedmean_tokens",
+    "lasttoken": "pooling_mode_lasttoken",
+}
 _UNWANTED = ("_name_or_path", "name_or_path", "_attn_implementation", "_attn_implementation_autoset")
 
 
@@ -57,8 +65,8 @@ def _write_modules(source: Source, folder: Path) -> list[dict[str, Any]]:
         path = f"{index}_{kind}"
         if kind == "Pooling":
             (folder / path).mkdir()
-            write_json(folder / path / "config.json", _pooling_config(source))
-        elif kind == "Dense":
+            write_json(folder / path / "config.json", _pooling_config(source.token_dimension, pooling_modes(module)))
+        elif kind != "Normalize":
             (folder / path).mkdir()
             module.save(str(folder / path))  # type: ignore[operator]
         modules.append(_module(index, kind, path))
@@ -72,6 +80,10 @@ def _module(index: int, kind: str, path: str) -> dict[str, Any]:
     return {"idx": index, "name": str(index), "path": path, "type": f"{_MODULE_TYPES}{kind}"}
 
 
-def _pooling_config(source: Source) -> dict[str, Any]:
-    switches = {switch: mode == source.pooling for mode, switch in _POOLING_SWITCHES.items()}
-    return {"word_embedding_dimension": source.token_dimension, **switches}
+def _pooling_config(width: int, modes: tuple[str, ...]) -> dict[str, Any]:
+    switched = [mode for mode in _POOLING_SWITCHES if mode in modes]
+    if list(modes) == switched:
+        switches = {switch: mode in modes for mode, switch in _POOLING_SWITCHES.items()}
+        return {"word_embedding_dimension": width, **switches}
+    # Switches cannot tell another order, nor a mode that comes twice; versions that can build such a model read this.
+    return {"embedding_dimension": width, "pooling_mode": list(modes)}

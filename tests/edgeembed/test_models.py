@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -56,3 +57,25 @@ def test_a_broken_tokenizer_is_refused(tmp_path: Path) -> None:
 
 def test_a_model_that_we_did_not_make_has_no_provenance(teacher_folder: Path) -> None:
     assert provenance(teacher_folder) == {}
+
+
+def test_a_plain_encoder_gives_the_mean_of_its_tokens_and_the_log_says_so(
+    teacher_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = shutil.copytree(teacher_folder, tmp_path / "plain", ignore=shutil.ignore_patterns("modules.json", "*_*"))
+    for file in ("tokenizer_config.json", "config_sentence_transformers.json"):
+        shutil.copy(teacher_folder / file, plain)
+    model = load_model(str(plain))
+    assert "plain has no modules.json" in caplog.text
+    assert "mean" in caplog.text
+    texts = ["a small cat", "the old road by the river"]
+    expected = load_model(str(teacher_folder)).encode(texts)
+    np.testing.assert_allclose(model.encode(texts, normalize_embeddings=True), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["CrossEncoder", "SparseEncoder"])
+def test_a_model_of_another_kind_is_refused_by_name(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps({"model_type": kind}))
+    with pytest.raises(InputError, match=f"holds a {kind}"):
+        load_model(str(tmp_path))

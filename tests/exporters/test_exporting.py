@@ -199,13 +199,6 @@ def test_an_existing_out_is_refused(model: SentenceTransformer, tmp_path: Path) 
         export(model, tmp_path, sentences=SENTENCES)
 
 
-@pytest.mark.parametrize("mode", ["max", "weightedmean", ("mean", "cls")])
-def test_an_unsupported_pooling_is_refused_by_name(mode: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"max|weightedmean|cls"):
-        export(make_model(mode=mode), tmp_path / "b", sentences=SENTENCES)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_an_unsupported_module_is_refused_by_name() -> None:
     model = make_model()
     model.append(Dropout())
