@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from edgeembed_exporters.tailoring.head import dense_of
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.writing import new_folder, refuse_existing
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from tokenizers import Tokenizer
 from torch import nn
@@ -270,20 +270,8 @@ def _student(  # the parts of a student
     width = transformer.get_embedding_dimension()
     modules: list[nn.Module] = [transformer, Pooling(width, pooling_mode="mean"), Normalize()]
     if projection is not None:
-        modules += [_head(projection), Normalize()]
+        modules += [dense_of(projection), Normalize()]
     return SentenceTransformer(modules=modules, device=default_device())
-
-
-def _head(projection: Projection) -> Dense:
-    matrix = torch.from_numpy(projection.matrix.T.copy())
-    bias = torch.from_numpy(-projection.mean @ projection.matrix)
-    return Dense(
-        matrix.shape[1],
-        matrix.shape[0],
-        activation_function=nn.Identity(),
-        init_weight=matrix,
-        init_bias=bias,
-    )
 
 
 def _train(  # noqa: PLR0913  # one call a stage

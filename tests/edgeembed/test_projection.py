@@ -25,7 +25,7 @@ def test_pca_agrees_with_the_singular_value_decomposition() -> None:
 
 
 def test_pca_above_the_width_is_refused_with_both_numbers() -> None:
-    with pytest.raises(InputError, match=r"head\.dim is 9.*8 dimensions"):
+    with pytest.raises(InputError, match=r"dim is 9.*8 dimensions"):
         fit_pca(np.zeros((20, 8)), 9)
 
 
