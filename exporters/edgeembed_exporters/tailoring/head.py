@@ -85,15 +85,15 @@ def add_head(
     fitted, told = _split(sentences, held_out)
     check_dim(dim, len(fitted), width)
     projection = fit_pca(_encode(model, fitted), dim, whiten=whiten)
-    before = _encode(model, told)
-    after = ((before - projection.mean) @ projection.matrix).astype(np.float32)
+    vectors = _encode(model, told)
+    before, after = _cosines(vectors), _cosines((vectors - projection.mean) @ projection.matrix)
     report = HeadReport(
         dim_before=width,
         dim_after=dim,
         whitened=whiten,
         explained_variance=projection.explained_variance,
-        spearman=_rank_correlation(_cosines(before), _cosines(after)),
-        neighbours_kept=_neighbours_kept(_cosines(before), _cosines(after)),
+        spearman=_rank_correlation(before, after),
+        neighbours_kept=_neighbours_kept(before, after),
         sentences=len(fitted),
         held_out=len(told),
     )
@@ -135,9 +135,9 @@ def _encode(model: SentenceTransformer, texts: list[str]) -> Vectors:
     return vectors
 
 
-def _cosines(vectors: Vectors) -> Vectors:
+def _cosines(vectors: npt.NDArray[np.floating]) -> Vectors:
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    cosines: Vectors = unit @ unit.T
+    cosines: Vectors = (unit @ unit.T).astype(np.float32)
     return cosines
 
 
