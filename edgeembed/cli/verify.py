@@ -3,8 +3,10 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import click
+from edgeembed_runtime.errors import BundleError
 
 
 @click.command()
@@ -15,19 +17,28 @@ def command(bundle: Path, as_json: bool) -> None:
 
     Its files are compared with their checksums. If all are right, the vectors that its exporter kept in it (its golden
     vectors) are compared with those that this machine gives for the same texts. Exit codes: 0 nothing differs; 1
-    something does, which --json then lists too; 2 the folder cannot be read as a bundle (edgeembed.json or a file is
-    missing or no such file), so that there is nothing to compare.
+    something does; 2 the folder cannot be read as a bundle (edgeembed.json or a file is missing or no such file), so
+    that there is nothing to compare. --json lists what differs in each case.
     """
     from edgeembed_runtime import Bundle
     from edgeembed_runtime.verification import verify
 
-    opened = Bundle.open(bundle)
-    found = verify(opened)
+    try:
+        opened = Bundle.open(bundle)
+        found = verify(opened)
+    except BundleError as error:
+        if as_json:
+            _print(bundle, {"files": None, "size_bytes": None, "verified": False, "differences": [str(error)]})
+        raise
     files, size_bytes = len(opened.files), opened.size_bytes
     if as_json:
-        result = {"bundle": str(bundle), "files": files, "size_bytes": size_bytes, "verified": not found.differences}
-        click.echo(json.dumps({**result, **dataclasses.asdict(found)}, indent=2))
+        result = {"files": files, "size_bytes": size_bytes, "verified": not found.differences}
+        _print(bundle, result | dataclasses.asdict(found))
     found.demand(bundle)
     if not as_json:
         click.echo(f"{bundle}: {files} files, {size_bytes / 1e6:.2f} MB, as exported; it encodes")
         click.echo(found.golden_line())
+
+
+def _print(bundle: Path, result: dict[str, Any]) -> None:
+    click.echo(json.dumps({"bundle": str(bundle), **result, "golden": result.get("golden")}, indent=2))

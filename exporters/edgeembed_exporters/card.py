@@ -1,6 +1,9 @@
 """A bundle's README.md: its model card."""
 
 import json
+import shlex
+from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
 
 # The front matter that the hub reads; the rest is for people.
@@ -32,18 +35,34 @@ The model is `{model_file}`: int64 `input_ids` and `attention_mask` (batch, toke
 ## Where it comes from
 
 - Teacher: {teacher}
+- Recipe: {recipe}
 - Licences of the training text: {licences}
 - Command: {command}
 
 ## How faithful it is
 
-Cosine to the model it was exported from, over {sentences} sentences: worst {worst:.5f}, mean {mean:.5f}.
-`edgeembed.json` names the worst sentences, and the checksum of every file.
+Compared with the model it was exported from, over {sentences} sentences:
+
+- Cosine: worst {worst}, first percentile {first_percentile}, mean {mean}
+- Spearman's correlation of the cosines of all pairs: {rank_correlation}
+- Share of a sentence's ten nearest that are the same: {top_10_overlap}
+
+`edgeembed.json` names the worst sentences, and the checksum of every file; `edgeembed verify` compares them.
 
 ## Quality
 
 {quality}
+
+## Cost
+
+- Size: {size} MB
+- Parameters: {parameters}
+- Latency of one text: {latency}
 """
+_UNKNOWN = "not stated"
+_UNMEASURED = "not measured"
+# How a command is run, not what it makes.
+_LEFT_OUT = {"--force", "--json"}
 
 
 def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None) -> str:
@@ -63,14 +82,55 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         size=f"{size_bytes / 1e6:.1f}",
         max_seq_length=manifest["max_seq_length"],
         model_file=manifest["model_file"],
-        teacher=manifest["teacher"] or "not stated",
-        licences="; ".join(manifest["licences"]) or "not stated",
-        command=f"`{command}`" if command else "not stated",
+        teacher=manifest["teacher"] or _UNKNOWN,
+        recipe=_recipe_line(manifest["recipe"]),
+        licences="; ".join(manifest["licences"]) or _UNKNOWN,
+        command=f"`{command}`" if command else _UNKNOWN,
         sentences=parity["sentences"],
-        worst=parity["worst_cosine"],
-        mean=parity["mean_cosine"],
+        worst=_figure(parity["worst_cosine"]),
+        first_percentile=_figure(parity["first_percentile_cosine"]),
+        mean=_figure(parity["mean_cosine"]),
+        rank_correlation=_figure(parity["rank_correlation"]),
+        top_10_overlap=_figure(parity["top_10_overlap"]),
         quality=_as_code(quality) if quality else "Not measured.",
+        latency=_latency_line(manifest["latency"]),
     )
+
+
+def command_line(arguments: Sequence[str]) -> str:
+    """Give a command as a card states it: the same wherever a bundle is written, and telling of no one's folders.
+
+    Absolute paths and that of --out become their last part. What only says how to run is left out.
+
+    Args:
+        arguments: The words of the command, its name first.
+    """
+    words = [word for word in arguments if word not in _LEFT_OUT]
+    return shlex.join(_shown(word, before) for before, word in zip(["", *words], words, strict=False))
+
+
+def _shown(word: str, before: str) -> str:
+    if before == "--out":
+        return PurePath(word).name or word
+    option, equals, value = word.partition("=")
+    if option == "--out" and equals:
+        return f"--out={PurePath(value).name or value}"
+    return PurePath(word).name if PurePath(word).is_absolute() else word
+
+
+def _recipe_line(recipe: dict[str, Any] | None) -> str:
+    if not recipe:
+        return _UNKNOWN
+    about = [str(recipe[key]) for key in ("name", "description") if recipe.get(key)]
+    return " - ".join([*about, "`edgeembed.json` holds all its values"])
+
+
+def _latency_line(latency: dict[str, Any] | None) -> str:
+    return "; ".join(f"{name} {value}" for name, value in latency.items()) if latency else _UNMEASURED
+
+
+def _figure(value: float | None) -> str:
+    return _UNMEASURED if value is None else f"{value:.5f}"
 
 
 def _as_code(values: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import edgeembed_runtime
-from edgeembed_runtime.manifest import MANIFEST, SCHEMA_VERSION, Parity
+from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, SCHEMA_VERSION, Parity, checksum_line
 from edgeembed_runtime.storage.records import FileRecord
 from edgeembed_runtime.storage.writing import new_file
 
@@ -14,7 +14,12 @@ from edgeembed_exporters.options import Provenance
 from edgeembed_exporters.source import Source
 from edgeembed_exporters.tokenizer import write_json
 
-MODEL_FILES = {"fp32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}
+MODEL_FILES = {
+    "fp32": "onnx/model.onnx",
+    "fp16": "onnx/model_fp16.onnx",
+    "int8": "onnx/model_quantized.onnx",
+    "int4": "onnx/model_q4.onnx",
+}
 """Where the model is, by precision: the names that transformers.js looks for."""
 
 
@@ -27,8 +32,20 @@ def describe(  # what a manifest says
     precision: str,
     parameters: int,
     quality: dict[str, Any] | None,
+    latency: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Give what a manifest says of a model, before its files are written and its parity is measured."""
+    """Give what a manifest says of a model, before its files are written and its parity is measured.
+
+    Args:
+        source: The parts of the model.
+        provenance: Where it comes from.
+        name: What the encoder is called.
+        role: "semantic" or "relevance".
+        precision: A key of `MODEL_FILES`.
+        parameters: How many numbers the model holds.
+        quality: Scores.
+        latency: What one text takes, and on which machine; None where that was not measured.
+    """
     return {
         "schema_version": SCHEMA_VERSION,
         "edgeembed_version": edgeembed_runtime.__version__,
@@ -48,11 +65,12 @@ def describe(  # what a manifest says
         "licences": list(provenance.licences),
         "parity": asdict(Parity(sentences=0, worst_cosine=0.0, mean_cosine=0.0, worst_sentences=())),
         "quality": quality,
+        "latency": latency,
     }
 
 
 def write_manifest(folder: Path, description: dict[str, Any]) -> None:
-    """Write edgeembed.json over the files that a folder holds by now.
+    """Write edgeembed.json over the files that a folder holds by now, and its checksum.
 
     Args:
         folder: The bundle's folder.
@@ -60,6 +78,7 @@ def write_manifest(folder: Path, description: dict[str, Any]) -> None:
     """
     records = [FileRecord.of(folder, name).to_json() for name in bundle_files(folder)]
     write_json(folder / MANIFEST, {**description, "files": records})
+    _write_checksum(folder)
 
 
 def relist(folder: Path, name: str) -> None:
@@ -72,11 +91,18 @@ def relist(folder: Path, name: str) -> None:
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     others = [file for file in manifest["files"] if file["name"] != name]
     manifest["files"] = sorted([*others, FileRecord.of(folder, name).to_json()], key=lambda file: file["name"])
+    (folder / CHECKSUM).unlink(missing_ok=True)  # whoever is killed here leaves no wrong one
     with new_file(folder / MANIFEST, force=True) as file:
         write_json(file, manifest)
+    _write_checksum(folder)
 
 
 def bundle_files(folder: Path) -> list[str]:
-    """Give the names of all files of a bundle but edgeembed.json, sorted."""
+    """Give the names of all files of a bundle but edgeembed.json and its checksum, sorted."""
     names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return sorted(name for name in names if name != MANIFEST)
+    return sorted(name for name in names if name not in {MANIFEST, CHECKSUM})
+
+
+def _write_checksum(folder: Path) -> None:
+    with new_file(folder / CHECKSUM, force=True) as file:
+        file.write_text(checksum_line(folder), encoding="utf-8", newline="\n")

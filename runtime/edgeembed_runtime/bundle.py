@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeembed_runtime.errors import BundleError, VerificationError
-from edgeembed_runtime.manifest import Manifest, read_manifest
+from edgeembed_runtime.manifest import Manifest, manifest_difference, read_manifest
 from edgeembed_runtime.storage.reading import Folder, is_file, sha256_of
 
 _AGAIN = "copy the bundle again or export it again"
@@ -105,9 +105,13 @@ class Bundle(Manifest):
         Raises:
             VerificationError: If a file is missing or differs; it names each, and what differs.
         """
-        differences = [found for file in self.files if (found := file.difference(self.path)) is not None]
-        if differences:
+        if differences := self.differences():
             raise VerificationError(f"{self.path}: {'; '.join(differences)}; {_AGAIN}")
+
+    def differences(self) -> tuple[str, ...]:
+        """Say of each file that is not, byte for byte, the one that was exported, how it differs."""
+        found = (manifest_difference(self.path), *(file.difference(self.path) for file in self.files))
+        return tuple(difference for difference in found if difference is not None)
 
 
 def _folder(path: str | os.PathLike[str] | Folder) -> Folder:

@@ -4,13 +4,14 @@
     ├── InputError (ValueError)          what was given cannot be used: exit code 2
     │   └── BundleError                  a folder is not a bundle this version can open
     ├── CheckError                       a check or a gate failed: exit code 1
-    │   └── VerificationError            a bundle's files or vectors are not the ones that were exported
+    │   ├── VerificationError            a bundle's files or vectors are not the ones that were exported
+    │   └── GateError                    a bundle does not meet what was demanded: nothing was written
     └── MissingExtraError (ImportError)  an optional package is needed: exit code 2
 
     TruncationWarning (UserWarning)      a text was longer than the encoder reads
 
 A message is one line: what was given, what is expected, what to do. The tree lives in the lowest room because
-every other room raises these too.
+every other room raises these too; GateError alone lives with what raises it, in edgeembed_exporters.
 """
 
 

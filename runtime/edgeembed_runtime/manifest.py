@@ -5,10 +5,12 @@ from typing import Any
 
 from edgeembed_runtime.errors import BundleError
 from edgeembed_runtime.storage.fields import Fields
-from edgeembed_runtime.storage.reading import Folder, is_dir, is_file
+from edgeembed_runtime.storage.reading import Folder, is_dir, is_file, sha256
 from edgeembed_runtime.storage.records import FileRecord
 
 MANIFEST = "edgeembed.json"
+CHECKSUM = "edgeembed.json.sha256"
+"""The checksum of edgeembed.json itself, in the form that `sha256sum --check` reads."""
 SCHEMA_VERSION = 1
 
 # Far more than any of our bundles has; what claims more would have one vector, or one file, fill the memory.
@@ -39,13 +41,21 @@ class Parity:
         sentences: How many sentences were compared.
         worst_cosine: The lowest cosine among them.
         mean_cosine: The mean of their cosines.
-        worst_sentences: Those with the lowest cosines.
+        worst_sentences: Those with the lowest cosines, the lowest first.
+        first_percentile_cosine: The cosine that one sentence in a hundred falls below.
+        rank_correlation: Spearman's, between the student's cosines of all pairs of sentences and the bundle's.
+        top_10_overlap: The share of a sentence's ten nearest that are the same for both, the mean over the sentences.
+
+    The last three are None in bundles of older exporters, and the two on ranks where there are too few sentences.
     """
 
     sentences: int
     worst_cosine: float
     mean_cosine: float
     worst_sentences: tuple[WorstSentence, ...]
+    first_percentile_cosine: float | None = None
+    rank_correlation: float | None = None
+    top_10_overlap: float | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +81,8 @@ class Manifest:
         licences: Of the text it was trained on.
         parity: How close the bundle is to its student.
         quality: Scores, as the exporter was given them.
-        files: Every file of the bundle but edgeembed.json.
+        latency: What a text takes and on which machine, as the exporter was given it; None where not measured.
+        files: Every file of the bundle but edgeembed.json and the checksum of that.
     """
 
     schema_version: int
@@ -92,6 +103,7 @@ class Manifest:
     licences: tuple[str, ...]
     parity: Parity
     quality: dict[str, Any] | None
+    latency: dict[str, Any] | None
     files: tuple[FileRecord, ...]
 
 
@@ -114,6 +126,24 @@ def read_manifest(folder: Folder) -> Manifest:
     _check_names(manifest, fields)
     _check_sizes(manifest, fields)
     return manifest
+
+
+def checksum_line(folder: Folder) -> str:
+    """Give what the checksum file beside a bundle's edgeembed.json holds."""
+    return f"{sha256(folder / MANIFEST)}  {MANIFEST}\n"
+
+
+def manifest_difference(folder: Folder) -> str | None:
+    """Say that edgeembed.json is not the one that was exported; None if it is, or an older bundle has no checksum."""
+    if not is_file(folder / CHECKSUM):
+        return None
+    expected = checksum_line(folder)
+    try:
+        with (folder / CHECKSUM).open("rb") as file:
+            is_same = file.read(len(expected) + 1) == expected.encode()
+    except OSError as error:
+        return f"{CHECKSUM} cannot be read ({error.strerror})"
+    return None if is_same else f"{MANIFEST} has SHA-256 {expected.split()[0]}, which {CHECKSUM} does not say"
 
 
 def _check_version(fields: Fields, folder: Folder) -> None:
@@ -145,6 +175,7 @@ def _parse(fields: Fields) -> Manifest:
         licences=fields.texts("licences"),
         parity=_parse_parity(fields.child("parity")),
         quality=fields.optional_object("quality"),
+        latency=fields.later_object("latency"),
         files=tuple(FileRecord.parse(file) for file in fields.children("files")),
     )
 
@@ -156,6 +187,9 @@ def _parse_parity(fields: Fields) -> Parity:
         worst_cosine=fields.number("worst_cosine"),
         mean_cosine=fields.number("mean_cosine"),
         worst_sentences=tuple(WorstSentence(item.text("text"), item.number("cosine")) for item in worst),
+        first_percentile_cosine=fields.later_number("first_percentile_cosine"),
+        rank_correlation=fields.later_number("rank_correlation"),
+        top_10_overlap=fields.later_number("top_10_overlap"),
     )
 
 

@@ -68,8 +68,7 @@ def verify(bundle: Bundle) -> Verification:
     Raises:
         BundleError: If its files are right and it cannot be loaded here all the same.
     """
-    differences = _known(file.difference(bundle.path) for file in bundle.files)
-    if differences:
+    if differences := bundle.differences():
         return Verification(differences, None)
     encoder = Encoder(bundle)
     golden = check_golden(encoder)

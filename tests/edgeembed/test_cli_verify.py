@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -56,9 +57,23 @@ def test_verify_notices_a_manifest_that_gives_other_vectors(bundle: Path, capsys
     assert "edgeembed.json was changed" in err
 
 
-def test_verify_of_what_cannot_be_read_as_a_bundle_is_bad_input(bundle: Path, capsys: Captured) -> None:
-    (bundle / "edgeembed.json").write_text("{", encoding="utf-8")
-    assert run("verify", bundle, "--json") == 2
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda bundle: (bundle / "edgeembed.json").write_text("{", encoding="utf-8"), "may be cut short"),
+        (lambda bundle: (bundle / "tokenizer.json").unlink(), "tokenizer.json is missing"),
+        (shutil.rmtree, "is no folder"),
+    ],
+)
+def test_verify_of_what_cannot_be_read_as_a_bundle_is_bad_input(
+    bundle: Path, capsys: Captured, damage: Callable[[Path], object], said: str
+) -> None:
+    damage(bundle)
+    assert run("verify", bundle) == 2
     out, err = capsys.readouterr()
-    assert out == ""
-    assert "may be cut short" in err
+    assert (out, err.count("\n")) == ("", 1)
+    assert run("verify", bundle, "--json") == 2
+    result = json.loads(capsys.readouterr().out)
+    assert (result["bundle"], result["verified"], result["golden"]) == (str(bundle), False, None)
+    assert said in err
+    assert said in result["differences"][0]

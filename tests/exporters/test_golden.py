@@ -13,6 +13,7 @@ from edgeembed_exporters import write_golden
 from edgeembed_exporters.golden import golden_texts
 from edgeembed_runtime import Bundle, Encoder, InputError, VerificationError
 from edgeembed_runtime.golden import GOLDEN, check_golden
+from edgeembed_runtime.manifest import CHECKSUM
 
 from .conftest import MAX_SEQ_LENGTH
 
@@ -54,7 +55,8 @@ def test_an_older_bundle_gets_golden_vectors_and_keeps_everything_else(exported:
     now = content(bundle / "edgeembed.json")
     older = {**now, "files": [file for file in now["files"] if file["name"] != GOLDEN]}
     (bundle / "edgeembed.json").write_text(json.dumps(older), encoding="utf-8")
-    (bundle / GOLDEN).unlink()
+    for file in (GOLDEN, CHECKSUM):
+        (bundle / file).unlink()
     fingerprint = Bundle.open(bundle).fingerprint
     write_golden(bundle)
     assert content(bundle / "edgeembed.json") == now

@@ -1,5 +1,6 @@
 """Opening and verifying bundles: whole, damaged and hostile ones."""
 
+import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -38,6 +39,23 @@ def test_a_bundle_says_what_its_manifest_says(bundle_path: Path) -> None:
 def test_a_field_that_a_later_version_adds_is_ignored(bundle_copy: Path) -> None:
     _edit(bundle_copy, lambda m: m.update(golden_vectors="golden.json"))
     assert Bundle.open(bundle_copy).name == "tiny"
+
+
+def test_what_later_versions_measure_is_read_and_need_not_be_there(bundle_path: Path, bundle_copy: Path) -> None:
+    older = Bundle.open(bundle_path)
+    assert (older.latency, older.parity.first_percentile_cosine, older.parity.top_10_overlap) == (None, None, None)
+    measured = {"first_percentile_cosine": 0.9991, "rank_correlation": 0.998, "top_10_overlap": None}
+    _edit(bundle_copy, lambda m: m["parity"].update(measured) or m.update(latency={"median_ms": 0.3}))
+    later = Bundle.open(bundle_copy)
+    assert later.latency == {"median_ms": 0.3}
+    assert (later.parity.first_percentile_cosine, later.parity.rank_correlation) == (0.9991, 0.998)
+    assert later.parity.top_10_overlap is None
+
+
+@pytest.mark.parametrize("value", ["0.9", math.inf, [0.9]])
+def test_what_later_versions_measure_is_checked(bundle_copy: Path, value: object) -> None:
+    _edit(bundle_copy, lambda m: m["parity"].update(rank_correlation=value))
+    assert "'rank_correlation'" in _refusal(bundle_copy)
 
 
 def test_a_path_that_does_not_exist_is_refused(tmp_path: Path) -> None:
@@ -143,6 +161,24 @@ def test_a_changed_byte_is_found_by_verification_alone(bundle_copy: Path) -> Non
     assert Encoder.load(bundle_copy).dimension == 8
     with pytest.raises(VerificationError, match=r"README\.md has SHA-256 [0-9a-f]{64}, expected"):
         Encoder.load(bundle_copy, verify=True)
+
+
+def test_a_changed_byte_of_the_manifest_is_found_where_it_has_a_checksum(bundle_copy: Path) -> None:
+    manifest = bundle_copy / "edgeembed.json"
+    manifest.write_bytes(manifest.read_bytes() + b" ")
+    Bundle.open(bundle_copy, verify=True)  # as all bundles once were
+    digest = hashlib.sha256(manifest.read_bytes()).hexdigest()
+    (bundle_copy / "edgeembed.json.sha256").write_text(f"{digest}  edgeembed.json\n", encoding="utf-8")
+    Bundle.open(bundle_copy, verify=True)
+    manifest.write_bytes(manifest.read_bytes()[:-1] + b"\n")
+    with pytest.raises(VerificationError, match=r"edgeembed\.json has SHA-256 [0-9a-f]{64}, which .* does not say"):
+        Bundle.open(bundle_copy, verify=True)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"0" * 1000])
+def test_a_checksum_of_the_manifest_that_is_none_is_found(bundle_copy: Path, content: bytes) -> None:
+    (bundle_copy / "edgeembed.json.sha256").write_bytes(content)
+    assert Bundle.open(bundle_copy).differences()[0].startswith("edgeembed.json has SHA-256 ")
 
 
 def test_verification_names_every_file_that_differs_or_is_gone(bundle_copy: Path) -> None:

@@ -69,6 +69,12 @@ class Fields:
         """Give a finite number."""
         return float(self._take(name, "a finite number", _is_number))
 
+    def later_number(self, name: str) -> float | None:
+        """Give a finite number or None; None too where the field is missing, since older versions write none."""
+        if self._values.get(name) is None:
+            return None
+        return float(self._take(name, "a finite number or null", _is_number))
+
     def texts(self, name: str) -> tuple[str, ...]:
         """Give a list of texts."""
         return tuple(self._take(name, "a list of texts", lambda v: isinstance(v, list) and _all_text(v)))
@@ -82,6 +88,10 @@ class Fields:
         value: dict[str, Any] | None
         value = self._take(name, "an object or null", lambda v: v is None or isinstance(v, dict))
         return value
+
+    def later_object(self, name: str) -> dict[str, Any] | None:
+        """Give an object as it is, or None; None too where the field is missing, since older versions write none."""
+        return None if name not in self._values else self.optional_object(name)
 
     def child(self, name: str) -> "Fields":
         """Give the fields of an object within this one."""
