@@ -161,7 +161,7 @@ def _write_files(
     onnx.checker.check_model(made.model)
     onnx.save(made.model, file)
     write_tokenizer(source, folder)
-    write_configurations(source, made.graph, folder)
+    write_configurations(source, made.graph, folder, model_file=description["model_file"])
     write_manifest(folder, description)
     return description
 

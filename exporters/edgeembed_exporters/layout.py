@@ -21,19 +21,17 @@ _POOLING_SWITCHES = {
 _UNWANTED = ("_name_or_path", "name_or_path", "_attn_implementation", "_attn_implementation_autoset")
 
 
-def write_configurations(source: Source, graph: SentenceGraph, folder: Path) -> None:
+def write_configurations(source: Source, graph: SentenceGraph, folder: Path, *, model_file: str) -> None:
     """Write config.json and what describes the modules of a sentence-transformer.
 
     Args:
         source: The parts of the model.
         graph: Its graph.
         folder: The bundle's folder.
+        model_file: The model's path within it.
     """
     write_json(folder / "config.json", _encoder_config(graph))
-    write_json(
-        folder / "sentence_bert_config.json",
-        {"max_seq_length": source.max_seq_length, "do_lower_case": False},
-    )
+    write_json(folder / "sentence_bert_config.json", _transformer_config(source, model_file))
     write_json(folder / "config_sentence_transformers.json", _sentence_config(source))
     write_json(folder / "modules.json", _write_modules(source, folder))
 
@@ -47,6 +45,15 @@ def _encoder_config(graph: SentenceGraph) -> dict[str, Any]:
     for name in _UNWANTED:
         values.pop(name, None)
     return dict(sorted(values.items()))
+
+
+def _transformer_config(source: Source, model_file: str) -> dict[str, Any]:
+    # Without a file_name, sentence-transformers looks for onnx/model.onnx alone.
+    return {
+        "max_seq_length": source.max_seq_length,
+        "do_lower_case": False,
+        "model_args": {"file_name": model_file},
+    }
 
 
 def _sentence_config(source: Source) -> dict[str, Any]:

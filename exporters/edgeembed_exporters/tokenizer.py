@@ -49,6 +49,7 @@ def _tokenizer_config(source: Source) -> dict[str, Any]:
         text = (Path(scratch) / "tokenizer_config.json").read_text(encoding="utf-8")
     config: dict[str, Any] = json.loads(text)
     config["model_max_length"] = source.max_seq_length
-    for path_of_the_maker in ("name_or_path", "tokenizer_file"):
-        config.pop(path_of_the_maker, None)
+    # Paths of the maker's machine, and a limit that one call of the maker's had: fastembed takes the lower of the two.
+    for leftover in ("name_or_path", "tokenizer_file", "max_length"):
+        config.pop(leftover, None)
     return config

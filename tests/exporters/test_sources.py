@@ -136,7 +136,7 @@ def test_sentence_transformers_loads_the_modules_again(modes: Any, tmp_path: Pat
     source = take_apart(model)
     graph = build_graph(source)
     source.encoder.save_pretrained(folder)  # all that a bundle lacks: it has its weights in the graph
-    write_configurations(source, graph, folder)
+    write_configurations(source, graph, folder, model_file="onnx/model.onnx")
     write_tokenizer(source, folder)
     again = loaded(folder)
     np.testing.assert_allclose(again.encode(SENTENCES), model.encode(SENTENCES), atol=1e-6)

@@ -1,0 +1,204 @@
+"""What docs/loaders.md says of other libraries works as written: the code run here is the code printed there.
+
+`make test-everywhere` installs the libraries under build/everywhere, apart from what edgeembed itself needs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from edgeembed_exporters import export
+from edgeembed_exporters.options import Precision
+from edgeembed_runtime import Bundle, Encoder
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+TOOLS = ROOT / "build" / "everywhere"
+PACKAGES = TOOLS / "node_modules"
+FASTEMBED = TOOLS / "fastembed" / "bin" / "python"
+CHROMIUM = shutil.which("chromium")
+INSTALL = "run: make test-everywhere"
+
+needs_node = pytest.mark.skipif(not (shutil.which("node") and PACKAGES.is_dir()), reason=f"needs Node.js; {INSTALL}")
+needs_fastembed = pytest.mark.skipif(not FASTEMBED.is_file(), reason=INSTALL)
+needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="run as root: apt-get install chromium")
+
+PRECISIONS = get_args(Precision)
+DTYPES = {"fp32": "fp32", "fp16": "fp16", "int8": "q8", "int4": "q4"}
+# In float32 only the order of additions differs.
+CLOSE = {"fp32": 1e-5}
+# What an encoder rounds to int8 on its way differs more, on some texts: docs/loaders.md.
+SHIPPED_LEAST_COSINE = 0.998
+TEXTS = [
+    "the cat runs under the old bridge",
+    "a bird",
+    "",
+    "near the river, the red train falls quietly today",
+    "Zürich 42 ... (new!)",
+    " ".join(["often"] * 40),
+]
+
+Exported = Callable[[str], Path]
+Vectors = np.ndarray[Any, Any]
+
+
+@pytest.fixture(scope="session")
+def exported(
+    teacher_folder: Path, sentences: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path]:
+    """Gives a tiny random model's bundle at a precision; each is exported once."""
+    from sentence_transformers import SentenceTransformer
+
+    model: SentenceTransformer = SentenceTransformer(str(teacher_folder), device="cpu")
+    made: dict[str, Path] = {}
+
+    def bundle(precision: Any) -> Path:
+        if precision not in made:
+            made[precision] = tmp_path_factory.mktemp("bundles") / precision
+            export(model, made[precision], precision=precision, sentences=sentences, min_cosine=0.9)
+        return made[precision]
+
+    return bundle
+
+
+@pytest.fixture
+def folder() -> Path:
+    """An empty folder where Node finds the packages."""
+    made = TOOLS / "run"
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(parents=True)
+    return made
+
+
+def check(vectors: Vectors, bundle: Path, precision: str) -> None:
+    expected = Encoder.load(bundle).encode(TEXTS)
+    np.testing.assert_allclose(vectors, expected, atol=CLOSE.get(precision, 1e-3))
+
+
+def code(section: str, number: int = 0) -> str:
+    """A block of code of a section of docs/loaders.md."""
+    text = (ROOT / "docs/loaders.md").read_text(encoding="utf-8")
+    (body,) = re.findall(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    return str(re.findall(r"^```\w+\n(.*?)^```$", body, flags=re.MULTILINE | re.DOTALL)[number])
+
+
+def filled(text: str, values: dict[str, str]) -> str:
+    """That code for another bundle than the one it is printed for."""
+    for printed, meant in values.items():
+        assert printed in text
+        text = text.replace(printed, meant)
+    return text
+
+
+def output(command: list[str], **options: Any) -> Any:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **options)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout)
+
+
+def run_in_node(program: str, folder: Path) -> Vectors:
+    script = folder / "program.mjs"
+    ends = f"const texts = {json.dumps(TEXTS)};\n", "\nconsole.log(JSON.stringify(vectors));\n"
+    script.write_text(program.join(ends), encoding="utf-8")
+    return np.array(output(["node", str(script)]))
+
+
+@needs_fastembed
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_fastembed(exported: Exported, precision: str, tmp_path: Path) -> None:
+    bundle = exported(precision)
+    names = {
+        "path/to/bundle": str(bundle),
+        "onnx/model_quantized.onnx": Bundle.open(bundle).model_file,
+        "dim=384": f"dim={Encoder.load(bundle).dimension}",
+    }
+    script = tmp_path / "program.py"
+    ends = f"import json\ntexts = {TEXTS!r}\n", "print(json.dumps([vector.tolist() for vector in vectors]))\n"
+    script.write_text(filled(code("fastembed"), names).join(ends), encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    check(np.array(output([str(FASTEMBED), str(script)], env=environment)), bundle, precision)
+
+
+@needs_node
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_transformers_js_in_node(exported: Exported, precision: str, folder: Path) -> None:
+    bundle = exported(precision)
+    names = {"path/to/bundle": str(bundle), '"q8"': f'"{DTYPES[precision]}"'}
+    check(run_in_node(filled(code("transformers.js in Node"), names), folder), bundle, precision)
+
+
+@needs_node
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_pipeline_of_transformers_js_in_node(exported: Exported, precision: str, folder: Path) -> None:
+    bundle = exported(precision)
+    names = {"path/to/bundle": str(bundle), '"q8"': f'"{DTYPES[precision]}"'}
+    check(run_in_node(filled(code("transformers.js in Node", 1), names), folder), bundle, precision)
+
+
+@needs_node
+def test_the_encoder_in_the_wheel_in_node(folder: Path) -> None:
+    encoder = Encoder()
+    names = {"path/to/bundle": str(encoder.bundle.path), '"q8"': f'"{DTYPES[encoder.bundle.precision]}"'}
+    vectors = run_in_node(filled(code("transformers.js in Node"), names), folder)
+    assert (vectors * encoder.encode(TEXTS)).sum(axis=1).min() > SHIPPED_LEAST_COSINE
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        """Say nothing of each request."""
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def run_in_chromium(bundle: Path, precision: str, folder: Path) -> Vectors:
+    names = {"path/to/bundle": "bundle", '"q8"': f'"{DTYPES[precision]}"'}
+    (folder / "index.html").write_text(filled(code("transformers.js in a browser"), names), encoding="utf-8")
+    (folder / "node_modules").symlink_to(PACKAGES)
+    (folder / "bundle").symlink_to(bundle)
+    shutil.copy(HERE / "browse.mjs", folder)
+    with serving(folder) as origin:
+        command = ["node", str(folder / "browse.mjs"), str(CHROMIUM), origin]
+        return np.array(output(command, input=json.dumps(TEXTS)))
+
+
+@needs_node
+@needs_chromium
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_transformers_js_in_chromium_with_nothing_from_elsewhere(
+    exported: Exported, precision: str, folder: Path
+) -> None:
+    bundle = exported(precision)
+    check(run_in_chromium(bundle, precision, folder), bundle, precision)
+
+
+@needs_node
+@needs_chromium
+def test_the_encoder_in_the_wheel_in_chromium(folder: Path) -> None:
+    encoder = Encoder()
+    vectors = run_in_chromium(Path(str(encoder.bundle.path)), encoder.bundle.precision, folder)
+    assert (vectors * encoder.encode(TEXTS)).sum(axis=1).min() > SHIPPED_LEAST_COSINE

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import onnxruntime
+import pytest
+from edgeembed_exporters.mobile import write_ort
+from edgeembed_exporters.options import Precision
+from edgeembed_runtime import Bundle, InputError, VerificationError
+from tokenizers import Tokenizer
+
+from .conftest import SENTENCES
+
+Exported = Callable[[str], Path]
+
+
+@pytest.fixture(params=get_args(Precision))
+def bundle(request: pytest.FixtureRequest, exported: Exported, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(exported(request.param), tmp_path / "bundle"))
+
+
+def vectors(file: Path, bundle: Path) -> np.ndarray[Any, Any]:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    tokenizer = Tokenizer.from_file(str(bundle / "tokenizer.json"))
+    rows = []
+    for ids in (tokenizer.encode(sentence).ids for sentence in SENTENCES):
+        feeds = {"input_ids": np.array([ids]), "attention_mask": np.ones((1, len(ids)), dtype=np.int64)}
+        rows.append(session.run(["sentence_embedding"], feeds)[0][0])
+    return np.array(rows)
+
+
+def test_the_vectors_are_those_of_the_onnx_file(bundle: Path) -> None:
+    model = write_ort(bundle)
+    onnx = bundle / Bundle.open(bundle).model_file
+    assert model == onnx.with_suffix(".ort")
+    np.testing.assert_array_equal(vectors(model, bundle), vectors(onnx, bundle))
+
+
+def test_the_list_of_operators_names_each_domain_opset_and_type_and_no_path(bundle: Path) -> None:
+    lines = (write_ort(bundle).parent / "required_operators.config").read_text(encoding="utf-8").splitlines()
+    assert all(len(line.split(";")) == 3 for line in lines)
+    assert any("LayerNormalization" in line for line in lines)
+    assert any('"inputs"' in line for line in lines)
+
+
+def test_both_files_are_in_the_manifest_and_writing_again_replaces_them(bundle: Path) -> None:
+    for _ in range(2):
+        write_ort(bundle)
+        names = {file.name for file in Bundle.open(bundle, verify=True).files}
+        assert {"onnx/required_operators.config"} < names
+        assert len([name for name in names if name.endswith(".ort")]) == 1
+
+
+def test_a_bundle_that_is_not_as_exported_is_refused(bundle: Path) -> None:
+    (bundle / "tokenizer.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(VerificationError):
+        write_ort(bundle)
+
+
+def test_what_is_no_bundle_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no folder"):
+        write_ort(tmp_path / "nothing")
