@@ -1,4 +1,4 @@
-# What CI calls, and nothing else: demo, test, check, fix, bench, bench-runtime.
+# What CI calls, and nothing else: demo, test, test-slow, test-everywhere, check, fix, bench, bench-runtime.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow check fix bench bench-runtime clean
+.PHONY: demo test test-slow test-everywhere check fix bench bench-runtime clean
 
 demo: $(STAMP)
 	$(BIN)/edgeembed demo --out demo
@@ -16,6 +16,23 @@ test: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# The libraries of others that load a bundle (docs/loaders.md); without Chromium, its tests are skipped with that reason.
+EVERYWHERE := build/everywhere
+EVERYWHERE_LOCK := tests/end_to_end/everywhere/package-lock.json
+
+test-everywhere: $(STAMP) $(EVERYWHERE)/.installed
+	@command -v chromium > /dev/null || { apt-get update --quiet && apt-get install --yes --quiet --no-install-recommends chromium; } \
+	    || echo "Chromium is not installed and cannot be: its tests are skipped" >&2
+	$(BIN)/python -m pytest -m slow -rs tests/end_to_end/everywhere
+
+$(EVERYWHERE)/.installed: $(EVERYWHERE_LOCK)
+	mkdir -p $(@D)
+	cp $(EVERYWHERE_LOCK) $(dir $(EVERYWHERE_LOCK))package.json $(@D)
+	cd $(@D) && npm ci --ignore-scripts
+	$(PYTHON) -m venv $(@D)/fastembed
+	$(@D)/fastembed/bin/python -m pip install --quiet fastembed==0.9.1
+	@touch $@
 
 check: $(STAMP)
 	$(BIN)/ruff check
@@ -63,8 +80,8 @@ $(STAMP): pyproject.toml runtime/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: call make with PYTHON=python3.11 or newer" >&2; exit 1; }
 	@echo "installing into $(VENV); the first time this fetches some hundred MB"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ./runtime --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ./runtime --editable '.[dev,optimum]'
 	@touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(BUILT) demo
+	rm -rf $(VENV) $(PEERS) $(BUILT) $(EVERYWHERE) demo
