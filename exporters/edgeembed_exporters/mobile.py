@@ -15,6 +15,7 @@ from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.writing import new_file
 
 from edgeembed_exporters.manifest import relist
+from edgeembed_exporters.ort_file import in_order
 
 OPERATORS = "required_operators.config"
 """The list that a build of ONNX Runtime is reduced to, beside the model."""
@@ -63,6 +64,7 @@ def _convert(source: Path, out: Path) -> None:
     options.optimized_model_filepath = os.fspath(out)
     options.add_session_config_entry("session.save_model_format", "ORT")
     onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    out.write_bytes(in_order(out.read_bytes()))
 
 
 def _required_operators(model: Path) -> str:

@@ -49,6 +49,11 @@ def test_the_list_of_operators_names_each_domain_opset_and_type_and_no_path(bund
     assert any('"inputs"' in line for line in lines)
 
 
+def test_the_same_bundle_gives_the_same_bytes(bundle: Path) -> None:
+    first = write_ort(bundle).read_bytes()
+    assert all(write_ort(bundle).read_bytes() == first for _ in range(3))
+
+
 def test_both_files_are_in_the_manifest_and_writing_again_replaces_them(bundle: Path) -> None:
     for _ in range(2):
         write_ort(bundle)
