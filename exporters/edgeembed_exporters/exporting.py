@@ -6,27 +6,27 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import onnx
-from edgeembed_runtime import Encoder
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.manifest import MANIFEST, Parity
 from edgeembed_runtime.storage.writing import new_folder, refuse_existing
 from sentence_transformers import SentenceTransformer
 
 from edgeembed_exporters.card import model_card
-from edgeembed_exporters.gate import check_parity, check_size, measure_parity
+from edgeembed_exporters.fusion import fuse
+from edgeembed_exporters.gate import GateError, check_latency, check_parity, check_size, compare
 from edgeembed_exporters.golden import write_golden
 from edgeembed_exporters.graph import SentenceGraph, build_graph, count_parameters, trace
+from edgeembed_exporters.latency import measure_latency_ms
 from edgeembed_exporters.layout import write_configurations
 from edgeembed_exporters.manifest import bundle_files, describe, write_manifest
-from edgeembed_exporters.options import MIN_COSINE, Precision, Provenance, Role, check_options
-from edgeembed_exporters.quantise import quantise_products
+from edgeembed_exporters.options import MIN_COSINE, PRECISIONS, Limits, Precision, Provenance, Role, check_options
+from edgeembed_exporters.precision import at_precision
 from edgeembed_exporters.source import Source, take_apart
-from edgeembed_exporters.tables import quantise_tables
 from edgeembed_exporters.tokenizer import bundle_tokenizer, write_tokenizer
 
 _CALIBRATION_SHARE = 8
@@ -42,8 +42,9 @@ class ExportReport:
         size_bytes: Of all its files.
         parameters: How many numbers the model holds.
         dimension: The length of a vector.
-        precision: "fp32" or "int8".
+        precision: "fp32", "fp16", "int8" or "int4".
         parity: How close the bundle is to the model, on sentences that it was not calibrated on.
+        latency_ms: The median time of one text; None where no limit asked for it.
         seconds: What each step took.
     """
 
@@ -53,6 +54,7 @@ class ExportReport:
     dimension: int
     precision: str
     parity: Parity
+    latency_ms: float | None
     seconds: dict[str, float]
 
 
@@ -61,30 +63,37 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     out: str | os.PathLike[str],
     *,
     sentences: Sequence[str],
-    precision: Precision = "fp32",
+    precision: Precision | Literal["auto"] = "fp32",
     min_cosine: float | None = None,
     max_size_mb: float | None = None,
+    max_latency_ms: float | None = None,
     role: Role = "semantic",
     name: str | None = None,
     provenance: Provenance | None = None,
     quality: dict[str, Any] | None = None,
+    tailoring: dict[str, Any] | None = None,
     force: bool = False,
 ) -> ExportReport:
     """Write a model as a bundle, unless the bundle would not be faithful to it.
 
     Args:
-        model: A loaded model: a transformers encoder, mean or cls pooling, any Dense and Normalize modules.
+        model: A loaded model: a transformers encoder with any pooling, or a StaticEmbedding; then any Dense,
+            LayerNorm and Normalize modules.
         out: The bundle's folder.
-        sentences: Real text to compare the bundle with the model on; a few hundred tell enough. At int8, one
-            in eight (64 at most) calibrates the activations instead, unless there are fewer than eight.
-        precision: "fp32", or "int8" for a quarter of the size and half the latency.
-        min_cosine: The least cosine to the model that any of the sentences may have; None is 0.9999 for
-            fp32, which differs by rounding alone, and 0.99 for int8, which a sound quantization meets.
+        sentences: Real text to compare the bundle with the model on; a few hundred tell enough. At int8 and int4,
+            one in eight (64 at most) calibrates instead, unless there are fewer than eight.
+        precision: "fp32"; "fp16" for half the size; "int8" for a quarter of it and half the latency; "int4" for an
+            eighth; or "auto" for the most faithful of them that keeps the limits.
+        min_cosine: The least cosine to the model that any of the sentences may have; None is the precision's own,
+            from 0.9999 for fp32 to 0.85 for int4 (`options.MIN_COSINE`).
         max_size_mb: The most megabytes, of a million bytes, that the bundle may have; None sets no limit.
+        max_latency_ms: The most milliseconds that one text may take on this machine, the median of the sentences on
+            one thread, tokenizing included; None sets no limit.
         role: What the bundle is for: "semantic" similarity or "relevance" to a query.
         name: What the encoder is called; None is the folder's name.
         provenance: Where the model comes from.
         quality: Scores for the manifest and the card.
+        tailoring: What was done to the model before, for the manifest and the card.
         force: Whether an existing bundle is replaced.
 
     Returns:
@@ -93,105 +102,34 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     Raises:
         InputError: If the model has an unsupported part, an option no such value, there are no sentences, or
             `out` exists or cannot be written.
-        GateError: If a sentence's cosine or the size misses its limit. Then nothing is written.
+        GateError: If a sentence's cosine, the size or the latency misses its limit. Then nothing is written.
 
     Example:
         >>> report = export(model, "bundle", precision="int8", sentences=sentences)  # doctest: +SKIP
         >>> report.parity.worst_cosine > 0.99  # doctest: +SKIP
         True
     """
-    out = Path(out)
-    check_options(precision=precision, role=role, min_cosine=min_cosine, max_size_mb=max_size_mb, name=name)
+    out, limits = Path(out), Limits(min_cosine, max_size_mb, max_latency_ms)
+    check_options(precision=precision, role=role, limits=limits, name=name)
     refuse_existing(out, force=force, marker=MANIFEST)
     calibration, held_out = _split_sentences(sentences, precision)
-    source = take_apart(model)
-    provenance = provenance or Provenance()
-    clock = _Clock()
-    made = _make_graph(source, precision, calibration, clock)
-    choices = {"name": name or out.resolve().name, "role": role, "precision": precision, "quality": quality}
-    with new_folder(out, force=force, marker=MANIFEST) as folder:
-        with clock.step("write"):
-            description = _write_files(source, made, provenance, choices, folder)
-        with clock.step("parity"):
-            parity = _compare(model, folder, held_out)
-        check_parity(parity, MIN_COSINE[precision] if min_cosine is None else min_cosine)
-        with clock.step("golden"):
-            write_golden(folder)
-        _write_card(folder, {**description, "parity": asdict(parity)}, provenance)
-        size_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        check_size(size_bytes, max_size_mb)
-    return ExportReport(out, size_bytes, made.parameters, source.dimension, precision, parity, clock.seconds)
-
-
-def _split_sentences(sentences: Sequence[str], precision: Precision) -> tuple[list[str], list[str]]:
-    """Give the sentences to calibrate on and those to compare on."""
-    if isinstance(sentences, str) or not len(sentences):
-        raise InputError("there are no sentences to compare the bundle with the model on; expected a few hundred")
-    held_out = list(sentences)
-    if precision == "fp32":
-        return [], held_out
-    if len(held_out) < _CALIBRATION_SHARE:
-        return held_out, held_out
-    chosen = set(range(0, len(held_out), _CALIBRATION_SHARE)[:_CALIBRATION_SENTENCES])
-    return [held_out[i] for i in sorted(chosen)], [s for i, s in enumerate(held_out) if i not in chosen]
-
-
-def _make_graph(source: Source, precision: Precision, calibration: list[str], clock: _Clock) -> _Made:
-
-    graph = build_graph(source)
-    parameters = count_parameters(graph)
-    if precision == "int8":
-        quantise_tables(graph.encoder)
-    with clock.step("trace"):
-        model = trace(graph, source.max_seq_length)
-    if precision == "int8":
-        with clock.step("quantise"):
-            tokenizer = bundle_tokenizer(source)
-            model = quantise_products(model, (tokenizer.encode(text).ids for text in calibration))
-    return _Made(graph, model, parameters)
-
-
-def _write_files(
-    source: Source, made: _Made, provenance: Provenance, choices: dict[str, Any], folder: Path
-) -> dict[str, Any]:
-    """Write everything but the card; the manifest's parity is still unmeasured."""
-    description = describe(source, provenance, parameters=made.parameters, **choices)
-    file = folder / description["model_file"]
-    file.parent.mkdir()
-    onnx.checker.check_model(made.model)
-    onnx.save(made.model, file)
-    write_tokenizer(source, folder)
-    write_configurations(source, made.graph, folder, model_file=description["model_file"])
-    write_manifest(folder, description)
-    return description
-
-
-def _compare(model: SentenceTransformer, folder: Path, sentences: list[str]) -> Parity:
-    """Measure the bundle as it will be run, not the graph that it was made from."""
-    expected = model.encode(sentences, convert_to_numpy=True, show_progress_bar=False)
-    given = Encoder.load(folder).encode(sentences, on_truncate="ignore", show_progress_bar=False)
-    return measure_parity(sentences, expected, given)
-
-
-def _write_card(folder: Path, description: dict[str, Any], provenance: Provenance) -> None:
-
-    size_bytes = sum((folder / name).stat().st_size for name in bundle_files(folder))
-    card = model_card(description, size_bytes=size_bytes, command=provenance.command)
-    (folder / "README.md").write_text(card, encoding="utf-8")
-    write_manifest(folder, description)
-
-
-@dataclass(frozen=True)
-class _Made:
-    """A graph in torch and in ONNX, and how many numbers it holds before any is quantized."""
-
-    graph: SentenceGraph
-    model: onnx.ModelProto
-    parameters: int
+    choices = {"name": name or out.resolve().name, "role": role, "quality": quality, "tailoring": tailoring}
+    job = _prepare(model, calibration, held_out, provenance or Provenance(), choices)
+    refusals: dict[Precision, GateError] = {}
+    for each in PRECISIONS if precision == "auto" else (precision,):
+        try:
+            with new_folder(out, force=force, marker=MANIFEST) as folder:
+                parity, latency_ms = _write_bundle(job, each, limits, folder)
+        except GateError as error:
+            refusals[each] = error
+            continue
+        dimension, seconds = job.source.dimension, job.clock.seconds
+        return ExportReport(out, _size_bytes(out), job.parameters, dimension, each, parity, latency_ms, seconds)
+    raise _refusal(refusals)
 
 
 class _Clock:
-    """Times steps."""
+    """Times steps; of one that is taken again, the sum."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -200,4 +138,119 @@ class _Clock:
     def step(self, name: str) -> Iterator[None]:
         start = time.perf_counter()
         yield
-        self.seconds[name] = round(time.perf_counter() - start, 3)
+        self.seconds[name] = round(self.seconds.get(name, 0) + time.perf_counter() - start, 3)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What bundles of all precisions are made from.
+
+    Attributes:
+        model: The model.
+        source: Its parts.
+        graph: Its graph in torch.
+        traced: Its graph in ONNX, in float32.
+        parameters: How many numbers that holds.
+        calibration: Token ids to calibrate on.
+        held_out: Sentences to compare on.
+        provenance: Where the model comes from.
+        choices: What else the manifest says.
+        clock: Times the steps.
+    """
+
+    model: SentenceTransformer
+    source: Source
+    graph: SentenceGraph
+    traced: onnx.ModelProto
+    parameters: int
+    calibration: list[list[int]]
+    held_out: list[str]
+    provenance: Provenance
+    choices: dict[str, Any]
+    clock: _Clock = field(default_factory=_Clock)
+
+
+def _split_sentences(sentences: Sequence[str], precision: str) -> tuple[list[str], list[str]]:
+    """Give the sentences to calibrate on and those to compare on."""
+    if isinstance(sentences, str) or not len(sentences):
+        raise InputError("there are no sentences to compare the bundle with the model on; expected a few hundred")
+    held_out = list(sentences)
+    if precision in {"fp32", "fp16"}:
+        return [], held_out
+    if len(held_out) < _CALIBRATION_SHARE:
+        return held_out, held_out
+    chosen = set(range(0, len(held_out), _CALIBRATION_SHARE)[:_CALIBRATION_SENTENCES])
+    return [held_out[i] for i in sorted(chosen)], [s for i, s in enumerate(held_out) if i not in chosen]
+
+
+def _prepare(
+    model: SentenceTransformer,
+    calibration: list[str],
+    held_out: list[str],
+    provenance: Provenance,
+    choices: dict[str, Any],
+) -> _Job:
+    source, clock = take_apart(model), _Clock()
+    tokenizer = bundle_tokenizer(source)
+    graph = build_graph(source)
+    with clock.step("trace"):
+        traced = trace(graph, source.max_seq_length)
+    with clock.step("fuse"):
+        traced = fuse(traced, source.max_seq_length)
+    token_ids = [tokenizer.encode(text).ids for text in calibration]
+    parameters = count_parameters(graph)
+    return _Job(model, source, graph, traced, parameters, token_ids, held_out, provenance, choices, clock)
+
+
+def _write_bundle(job: _Job, precision: Precision, limits: Limits, folder: Path) -> tuple[Parity, float | None]:
+    """Write a bundle, what is cheap to refuse first; give how close it is to the model, and its latency."""
+    with job.clock.step("quantise"):
+        model = at_precision(job.traced, precision, job.calibration)
+    with job.clock.step("write"):
+        description = _write_files(job, model, precision, folder)
+    check_size(_size_bytes(folder), limits.max_size_mb)
+    with job.clock.step("parity"):
+        parity = compare(job.model, folder, job.held_out)
+    check_parity(parity, MIN_COSINE[precision] if limits.min_cosine is None else limits.min_cosine)
+    with job.clock.step("latency"):
+        latency_ms = None if limits.max_latency_ms is None else measure_latency_ms(folder, job.held_out)
+    check_latency(latency_ms, limits.max_latency_ms)
+    with job.clock.step("golden"):
+        write_golden(folder)
+    _write_card(folder, {**description, "parity": asdict(parity)}, job.provenance)
+    check_size(_size_bytes(folder), limits.max_size_mb)
+    return parity, latency_ms
+
+
+def _write_files(job: _Job, model: onnx.ModelProto, precision: Precision, folder: Path) -> dict[str, Any]:
+    """Write everything but the card; the manifest's parity is still unmeasured."""
+    description = describe(job.source, job.provenance, parameters=job.parameters, precision=precision, **job.choices)
+    file = folder / description["model_file"]
+    file.parent.mkdir()
+    onnx.checker.check_model(model)
+    onnx.save(model, file)
+    write_tokenizer(job.source, folder)
+    write_configurations(job.source, job.graph, folder, model_file=description["model_file"])
+    write_manifest(folder, description)
+    return description
+
+
+def _write_card(folder: Path, description: dict[str, Any], provenance: Provenance) -> None:
+    size_bytes = sum((folder / name).stat().st_size for name in bundle_files(folder))
+    card = model_card(description, size_bytes=size_bytes, command=provenance.command)
+    (folder / "README.md").write_text(card, encoding="utf-8")
+    write_manifest(folder, description)
+
+
+def _size_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _refusal(refusals: dict[Precision, GateError]) -> GateError:
+    if len(refusals) == 1:
+        return next(iter(refusals.values()))
+    found = "; ".join(f"at {precision} {str(error).partition(';')[0]}" for precision, error in refusals.items())
+    return GateError(
+        f"no precision keeps all limits: {found}; nothing was written: "
+        "raise a limit, trim the vocabulary (--trim-to) or take fewer dimensions (--dim)"
+    )

@@ -122,6 +122,19 @@ def check_size(size_bytes: int, max_size_mb: float | None) -> None:
         )
 
 
+def check_latency(latency_ms: float | None, max_latency_ms: float | None) -> None:
+    """Refuse a bundle that is slower than allowed.
+
+    Raises:
+        GateError: If it is; it names what was measured and demanded.
+    """
+    if latency_ms is not None and max_latency_ms is not None and latency_ms > max_latency_ms:
+        raise GateError(
+            f"one text takes {latency_ms:.3f} ms, demanded are at most {max_latency_ms:g}; nothing was "
+            "written: export at a lower precision or take a smaller model"
+        )
+
+
 def worst_lines(parity: Parity) -> list[str]:
     """Give the worst sentences for a terminal, a line each: the cosine and how the sentence begins, escaped."""
     return [f"{each.cosine:.5f}  {each.text[:_SHOWN_CHARACTERS]!r}" for each in parity.worst_sentences]

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from edgeembed_exporters.pooling import MaskedPooling
 from edgeembed_exporters.source import Source, pooling_modes
-from edgeembed_exporters.tables import cut_positions, fold_token_types
+from edgeembed_exporters.unused import cut_positions, fold_token_types
 
 # The first opset that torch's exporter writes without converting; onnxruntime knows it since 1.14.
 OPSET = 18

@@ -23,7 +23,7 @@ MODEL_FILES = {
 """Where the model is, by precision: the names that transformers.js looks for."""
 
 
-def describe(  # what a manifest says
+def describe(  # noqa: PLR0913  # what a manifest says
     source: Source,
     provenance: Provenance,
     *,
@@ -33,6 +33,7 @@ def describe(  # what a manifest says
     parameters: int,
     quality: dict[str, Any] | None,
     latency: dict[str, Any] | None = None,
+    tailoring: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Give what a manifest says of a model, before its files are written and its parity is measured.
 
@@ -45,6 +46,7 @@ def describe(  # what a manifest says
         parameters: How many numbers the model holds.
         quality: Scores.
         latency: What one text takes, and on which machine; None where that was not measured.
+        tailoring: What was cut from the model before, and what that cost; None where nothing was.
     """
     return {
         "schema_version": SCHEMA_VERSION,
@@ -66,6 +68,7 @@ def describe(  # what a manifest says
         "parity": asdict(Parity(sentences=0, worst_cosine=0.0, mean_cosine=0.0, worst_sentences=())),
         "quality": quality,
         "latency": latency,
+        "tailoring": tailoring,
     }
 
 

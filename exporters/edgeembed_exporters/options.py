@@ -6,12 +6,36 @@ from typing import Any, Literal, get_args
 
 from edgeembed_runtime.errors import InputError
 
-Precision = Literal["fp32", "int8"]
+Precision = Literal["fp32", "fp16", "int8", "int4"]
 Role = Literal["semantic", "relevance"]
 
-# fp32 differs from torch by rounding alone (measured: 1 - 1e-12). At int8 a six-layer teacher measured
-# 0.992 on its worst of 350 sentences; a quantization that goes wrong falls well below 0.99.
-MIN_COSINE: dict[str, float] = {"fp32": 0.9999, "int8": 0.99}
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+"""All precisions, the most faithful first."""
+
+MIN_COSINE: dict[str, float] = {"fp32": 0.9999, "fp16": 0.999, "int8": 0.99, "int4": 0.85}
+"""The least cosine to the model that any sentence may have where a caller sets none.
+
+fp32 differs from torch by rounding alone (measured: 1 - 1e-12), fp16 by little more. At int8 a six-layer teacher
+measured 0.995 on its worst of 350 sentences; a quantization that goes wrong falls well below 0.99. At int4 it measured
+0.90, and its rank correlation on STS-B fell by 0.2 points (docs/results/export.md).
+"""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a bundle must not exceed.
+
+    Attributes:
+        min_cosine: The least cosine to the model that any of the sentences may have; None is the precision's own
+            (`MIN_COSINE`).
+        max_size_mb: The most megabytes, of a million bytes, that the bundle may have; None sets no limit.
+        max_latency_ms: The most milliseconds that one text may take on this machine, the median of the sentences
+            on one thread, tokenizing included; None sets no limit.
+    """
+
+    min_cosine: float | None = None
+    max_size_mb: float | None = None
+    max_latency_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -31,20 +55,20 @@ class Provenance:
     command: str | None = None
 
 
-def check_options(
-    *, precision: str, role: str, min_cosine: float | None, max_size_mb: float | None, name: str | None
-) -> None:
+def check_options(*, precision: str, role: str, limits: Limits, name: str | None) -> None:
     """Refuse what cannot be asked for.
 
     Raises:
         InputError: If a choice is unknown or a limit cannot be a limit.
     """
-    _check_choice("precision", precision, get_args(Precision))
+    _check_choice("precision", precision, (*PRECISIONS, "auto"))
+    if precision == "auto" and limits.max_size_mb is None and limits.max_latency_ms is None:
+        raise InputError("precision is 'auto' without a limit; expected max_size_mb, max_latency_ms or both with it")
     _check_choice("role", role, get_args(Role))
-    if min_cosine is not None and not -1 <= min_cosine <= 1:
-        raise InputError(f"min_cosine is {min_cosine}; expected a number from -1 to 1, such as 0.99")
-    if max_size_mb is not None and not (math.isfinite(max_size_mb) and max_size_mb > 0):
-        raise InputError(f"max_size_mb is {max_size_mb}; expected a positive number of megabytes, such as 8")
+    if limits.min_cosine is not None and not -1 <= limits.min_cosine <= 1:
+        raise InputError(f"min_cosine is {limits.min_cosine}; expected a number from -1 to 1, such as 0.99")
+    _check_positive("max_size_mb", limits.max_size_mb, "megabytes, such as 8")
+    _check_positive("max_latency_ms", limits.max_latency_ms, "milliseconds, such as 1")
     if name is not None and not name.strip():
         raise InputError("name is empty; expected what the encoder is to be called: leave it out for the folder's")
 
@@ -52,3 +76,8 @@ def check_options(
 def _check_choice(option: str, given: str, known: tuple[str, ...]) -> None:
     if given not in known:
         raise InputError(f"{option} is {given!r}; expected one of: {', '.join(known)}")
+
+
+def _check_positive(option: str, given: float | None, unit: str) -> None:
+    if given is not None and not (math.isfinite(given) and given > 0):
+        raise InputError(f"{option} is {given}; expected a positive number of {unit}")

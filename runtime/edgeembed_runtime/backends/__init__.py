@@ -49,7 +49,8 @@ def load_backend(bundle: "Bundle", *, trusted: bool) -> Backend:
                 "or a bundle for the backend 'numpy', which runs without it"
             ) from error
         is_path = trusted and isinstance(bundle.path, Path)
-        return OnnxBackend(where if is_path else bundle.read(bundle.model_file), bundle.dimension, where)
+        model = where if is_path else bundle.read(bundle.model_file)
+        return OnnxBackend(model, bundle.dimension, where, fold=bundle.precision == "fp16")
     if bundle.backend == "numpy":
         from edgeembed_runtime.backends.numpy import NumpyBackend
 

@@ -35,15 +35,16 @@ class OnnxBackend:
             (batch, dimension). Or the path of one that is trusted, which takes less time and memory.
         dimension: The length of a vector.
         where: The file's path, for messages.
+        fold: Whether nodes of constants alone are run once, now: those that widen weights of half precision.
 
     Raises:
         BundleError: If the file is no such graph.
     """
 
-    def __init__(self, model: bytes | str, dimension: int, where: str) -> None:
+    def __init__(self, model: bytes | str, dimension: int, where: str, *, fold: bool = False) -> None:
         self._where = where
         self._shape = (dimension,)
-        self._session = _session(model, where)
+        self._session = _session(model, where, fold=fold)
         _check_graph(self._session, where, dimension)
         # A mask is the beginning of this row, which is made anew only for the longest text so far.
         self._ones = np.ones((1, 64), dtype=np.int64)
@@ -75,7 +76,7 @@ class OnnxBackend:
         return vector
 
 
-def _session(model: bytes | str, where: str) -> Any:
+def _session(model: bytes | str, where: str, *, fold: bool) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # the fastest for one text; many are run on several threads of ours
     options.inter_op_num_threads = 1
@@ -86,7 +87,8 @@ def _session(model: bytes | str, where: str) -> Any:
     options.enable_mem_pattern = False
     # The exporter simplified the graph: to try again takes a quarter of the time to load, and made none of its graphs
     # measurably faster (python -m edgeembed_bench.session_options).
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_ENABLE_BASIC if fold else levels.ORT_DISABLE_ALL
     # To plan which results may share memory takes a third of the time to load, and saves nothing.
     options.enable_mem_reuse = False
     # Weights are in the model's own file: a model that asks for another one is refused.

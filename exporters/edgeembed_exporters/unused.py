@@ -1,38 +1,9 @@
-"""Embedding tables as a bundle needs them: no longer than used, int8 where that is asked for."""
+"""What no single text within the limit uses of an encoder: far positions, and token types."""
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from edgeembed_exporters.source import first_position, position_tables
-
-# Smaller tables (MPNet's relative positions, say) save next to nothing and steer every layer.
-_SMALLEST_QUANTIZED = 16_384
-
-
-class Int8Embedding(nn.Module):
-    """A table of int8 rows, one float32 scale a row.
-
-    One scale a row bounds the error by 1/254 of the row's largest number, however long other rows are. With
-    all tables of all-MiniLM-L6-v2 so, the worst cosine of 400 sentences was 0.9997.
-
-    Args:
-        table: float (rows, dim).
-    """
-
-    rows: torch.Tensor
-    scales: torch.Tensor
-
-    def __init__(self, table: torch.Tensor) -> None:
-        super().__init__()
-        scales = table.float().abs().amax(dim=1, keepdim=True) / 127
-        scales[scales == 0] = 1
-        self.register_buffer("rows", torch.round(table.float() / scales).to(torch.int8))
-        self.register_buffer("scales", scales)  # (rows, 1)
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Give float32 rows of shape (..., dim) for int64 ids of any shape."""
-        return functional.embedding(ids, self.rows).float() * functional.embedding(ids, self.scales)
 
 
 class ConstantRow(nn.Module):
@@ -68,13 +39,6 @@ def fold_token_types(encoder: nn.Module) -> None:
     for name, module in _tables(encoder):
         if name.rpartition(".")[2] == "token_type_embeddings":
             _replace(encoder, name, ConstantRow(module.weight.detach()[0]))
-
-
-def quantise_tables(encoder: nn.Module) -> None:
-    """Store, in place, the rows of all large embedding tables as int8."""
-    for name, module in _tables(encoder):
-        if module.weight.numel() >= _SMALLEST_QUANTIZED:
-            _replace(encoder, name, Int8Embedding(module.weight.detach()))
 
 
 def _tables(encoder: nn.Module) -> list[tuple[str, nn.Embedding]]:

@@ -1,0 +1,83 @@
+"""Embedding tables in fewer bits: what a text needs of one is a few rows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, helper
+
+from edgeembed_exporters.editing import Editor, contrib_node
+from edgeembed_exporters.precision.blocks import round_rows
+
+# Smaller tables (MPNet's relative positions, say) save next to nothing and steer every layer.
+_SMALLEST_QUANTIZED = 16_384
+_BLOCK = 64
+
+Array = npt.NDArray[np.float32]
+Write = Callable[[Editor, onnx.NodeProto, Array], list[onnx.NodeProto]]
+
+
+def tables_in_int8(model: onnx.ModelProto) -> None:
+    """Store, in place, the rows of all large tables as int8, one scale a row.
+
+    One scale a row bounds the error by 1/254 of the row's largest number, however long other rows are.
+
+    Args:
+        model: The graph, in float32.
+    """
+    _rewrite(model, _in_int8)
+
+
+def tables_in_int4(model: onnx.ModelProto) -> None:
+    """Store, in place, the rows of all large tables in 4 bits, one scale for 64 numbers.
+
+    Args:
+        model: The graph, in float32.
+    """
+    _rewrite(model, _in_int4)
+
+
+def _rewrite(model: onnx.ModelProto, write: Write) -> None:
+    editor = Editor(model)
+    replacements: dict[str, list[onnx.NodeProto]] = {}
+    for node in editor.graph.node:
+        table = editor.constant(node.input[0]) if node.op_type == "Gather" else None
+        if table is not None and _is_large(table):
+            replacements[node.output[0]] = write(editor, node, table)
+    editor.replace(replacements)
+
+
+def _is_large(values: npt.NDArray[Any]) -> bool:
+    return values.ndim == 2 and values.dtype == np.float32 and values.size >= _SMALLEST_QUANTIZED
+
+
+def _in_int8(editor: Editor, node: onnx.NodeProto, table: Array) -> list[onnx.NodeProto]:
+    output = node.output[0]
+    scales = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
+    scales[scales == 0] = 1
+    rows = editor.add_constant(f"{node.input[0]}.rows", np.rint(table / scales).astype(np.int8))
+    stored = editor.add_constant(f"{node.input[0]}.scales", scales)
+    return [
+        helper.make_node("Gather", [rows, node.input[1]], [f"{output}.levels"]),
+        helper.make_node("Gather", [stored, node.input[1]], [f"{output}.scales"]),
+        helper.make_node("Cast", [f"{output}.levels"], [f"{output}.float"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", [f"{output}.float", f"{output}.scales"], [output]),
+    ]
+
+
+def _in_int4(editor: Editor, node: onnx.NodeProto, table: Array) -> list[onnx.NodeProto]:
+    if table.shape[1] % 2:
+        return _in_int8(editor, node, table)
+    output = node.output[0]
+    blocks = round_rows(table, _BLOCK, bits=4)
+    packed = blocks.packed().reshape(len(table), -1)[:, : table.shape[1] // 2]
+    inputs = [
+        editor.add_constant(f"{node.input[0]}.rows", packed),
+        node.input[1],
+        editor.add_constant(f"{node.input[0]}.scales", blocks.scales.astype(np.float16)),
+    ]
+    choices = {"bits": blocks.bits, "block_size": _BLOCK, "quantize_axis": 1, "gather_axis": 0}
+    found = contrib_node("GatherBlockQuantized", inputs, f"{output}.fp16", **choices)
+    return [found, helper.make_node("Cast", [f"{output}.fp16"], [output], to=TensorProto.FLOAT)]
