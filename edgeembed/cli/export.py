@@ -26,9 +26,26 @@ _PARITY_SENTENCES = 400
     "--precision",
     default="fp32",
     show_default=True,
-    type=click.Choice(["fp32", "int8"]),
-    help="int8 takes a quarter of the space and half the time.",
+    type=click.Choice(["fp32", "fp16", "int8", "int4", "auto"]),
+    help="int8 takes a quarter of the space and half the time, int4 an eighth; auto is the most faithful within "
+    "--max-mb and --max-ms.",
 )
+@click.option(
+    "--trim-to",
+    metavar="CORPUS",
+    multiple=True,
+    help="Keep only the tokens that this text needs: a file, a folder, - for stdin, or pydoc:. Repeatable.",
+)
+@click.option("--trim-size", type=int, help="Keep at most this many tokens, the most used.")
+@click.option(
+    "--vocabulary",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Keep the tokens of this tokenizer.json, cut from MODEL's by `edgeembed vocab --trim`.",
+)
+@click.option("--dim", type=int, help="Reduce vectors to this many dimensions, by a PCA of the text in --fit.")
+@click.option("--fit", metavar="CORPUS", multiple=True, help="Text to fit the dimensions on. Repeatable.")
+@click.option("--whiten", is_flag=True, help="Give all of the new dimensions the same variance.")
 @click.option(
     "--role",
     default="semantic",
@@ -39,14 +56,17 @@ _PARITY_SENTENCES = 400
 @click.option(
     "--min-cosine",
     type=float,
-    help="Least cosine to MODEL of any sentence.  [default: 0.9999 for fp32, 0.99 for int8]",
+    help="Least cosine of any sentence to MODEL, once that is cut.  "
+    "[default: 0.9999 for fp32, 0.999 for fp16, 0.99 for int8, 0.85 for int4]",
 )
 @click.option("--max-mb", type=float, help="Most megabytes that the bundle may have.")
+@click.option("--max-ms", type=float, help="Most milliseconds that one text may take here, on one thread.")
 @click.option(
     "--sentences",
     metavar="FILE",
-    help="Text to compare on, in any form that a corpus takes.  [default: Python's docstrings]",
+    help="Text to compare on, in any form that a corpus takes.  [default: --trim-to, --fit, or Python's docstrings]",
 )
+@click.option("--ort", is_flag=True, help="Write the model in ONNX Runtime's format for phones as well.")
 @click.option("--name", help="What the encoder is called.  [default: the folder's name]")
 @click.option("--quality", metavar="FILE", type=click.Path(path_type=Path), help="Scores for the card, a JSON object.")
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
@@ -55,10 +75,18 @@ def command(  # noqa: PLR0913  # one parameter an option
     model: str,
     out: Path,
     precision: str,
+    trim_to: tuple[str, ...],
+    trim_size: int | None,
+    vocabulary: Path | None,
+    dim: int | None,
+    fit: tuple[str, ...],
+    whiten: bool,
     role: str,
     min_cosine: float | None,
     max_mb: float | None,
+    max_ms: float | None,
     sentences: str | None,
+    ort: bool,
     name: str | None,
     quality: Path | None,
     force: bool,
@@ -71,34 +99,50 @@ def command(  # noqa: PLR0913  # one parameter an option
     refuse_existing(out, force=force, marker=MANIFEST)
     scores = _read_scores(quality)
 
-    from edgeembed.cli.progress import TerminalReporter
+    from edgeembed.cli.progress import TerminalReporter, note
     from edgeembed.corpus import read_corpus
     from edgeembed.models import load_model
+    from edgeembed.tailoring import Tailoring, summary, tailor
 
+    tailoring = Tailoring(vocabulary, trim_to, trim_size, dim, fit, whiten)
+    tailoring.check()
     reporter = TerminalReporter()
     with reporter.step("load"):
         loaded = load_model(model)
 
-    from edgeembed_exporters import export, take_apart
+    from edgeembed_exporters import GateError, export, take_apart, write_ort
+    from edgeembed_exporters.gate import worst_lines
 
     take_apart(loaded)  # what cannot be exported is refused before the text is gathered
     with reporter.step("sentences"):
-        texts = read_corpus([sentences or "pydoc:"], limit=_PARITY_SENTENCES)
-    with reporter.step("export"):
-        report = export(
-            loaded,
-            out,
-            sentences=texts,
-            precision=precision,  # type: ignore[arg-type]  # click checked the choice
-            role=role,  # type: ignore[arg-type]
-            min_cosine=min_cosine,
-            max_size_mb=max_mb,
-            name=name,
-            provenance=_provenance(model),
-            quality=scores,
-            force=force,
-        )
-    click.echo(_as_json(report) if as_json else _as_text(report))
+        texts = read_corpus([sentences] if sentences else trim_to or fit or ["pydoc:"], limit=_PARITY_SENTENCES)
+    with reporter.step("tailor"):
+        loaded, cuts = tailor(loaded, tailoring)
+    try:
+        with reporter.step("export"):
+            report = export(
+                loaded,
+                out,
+                sentences=texts,
+                precision=precision,  # type: ignore[arg-type]  # click checked the choice
+                role=role,  # type: ignore[arg-type]
+                min_cosine=min_cosine,
+                max_size_mb=max_mb,
+                max_latency_ms=max_ms,
+                name=name,
+                provenance=_provenance(model),
+                quality=scores,
+                tailoring=cuts or None,
+                force=force,
+            )
+    except GateError as error:
+        for line in worst_lines(error.parity) if error.parity else []:
+            note(line)
+        raise
+    if ort:
+        with reporter.step("ort"):
+            write_ort(out)
+    click.echo(_as_json(report, cuts) if as_json else "\n".join([*summary(cuts), _as_text(report)]))
 
 
 def _read_scores(path: Path | None) -> dict[str, Any] | None:
@@ -131,8 +175,8 @@ def _typed() -> str:
     return shlex.join(["edgeembed", *sys.argv[1:]])
 
 
-def _as_json(report: "ExportReport") -> str:
-    return json.dumps({**asdict(report), "bundle": str(report.bundle)}, indent=2, ensure_ascii=False)
+def _as_json(report: "ExportReport", cuts: dict[str, Any]) -> str:
+    return json.dumps({**asdict(report), "bundle": str(report.bundle), "tailoring": cuts}, indent=2, ensure_ascii=False)
 
 
 def _as_text(report: "ExportReport") -> str:

@@ -10,36 +10,46 @@ if TYPE_CHECKING:
     from edgeembed_exporters.exporting import ExportReport, export
     from edgeembed_exporters.gate import GateError
     from edgeembed_exporters.golden import write_golden
+    from edgeembed_exporters.mobile import write_ort
     from edgeembed_exporters.options import Precision, Provenance, Role
     from edgeembed_exporters.source import Source, take_apart
-    from edgeembed_exporters.tailoring.trimming import TrimReport, trim_to
+    from edgeembed_exporters.tailoring.head import HeadReport, add_head
+    from edgeembed_exporters.tailoring.trimming import TrimReport, trim_to, with_vocabulary
 
 __all__ = [
     "ExportReport",
     "GateError",
+    "HeadReport",
     "Precision",
     "Provenance",
     "Role",
     "Source",
     "TrimReport",
+    "add_head",
     "export",
     "take_apart",
     "trim_to",
+    "with_vocabulary",
     "write_golden",
+    "write_ort",
 ]
 
 _MODULES = {
     "ExportReport": "exporting",
     "GateError": "gate",
+    "HeadReport": "tailoring.head",
     "Precision": "options",
     "Provenance": "options",
     "Role": "options",
     "Source": "source",
     "TrimReport": "tailoring.trimming",
+    "add_head": "tailoring.head",
     "export": "exporting",
     "take_apart": "source",
     "trim_to": "tailoring.trimming",
+    "with_vocabulary": "tailoring.trimming",
     "write_golden": "golden",
+    "write_ort": "mobile",
 }
 
 

@@ -91,6 +91,26 @@ def trim_to(
     return made, TrimReport(before, after, saved_bytes, _measure_drift(model, made, held))
 
 
+def with_vocabulary(model: SentenceTransformer, tokenizer: Tokenizer) -> SentenceTransformer:
+    """Give a copy of a model with a vocabulary that was cut from its own before.
+
+    Args:
+        model: As for `trim_to`.
+        tokenizer: The trimmed tokenizer.
+
+    Raises:
+        InputError: If the tokenizer has a token that the model's has not.
+    """
+    known = tokenizer_of(model[0]).get_vocab()
+    foreign = sorted(token for token in tokenizer.get_vocab() if token not in known)
+    if foreign:
+        raise InputError(
+            f"the vocabulary has {len(foreign):,} tokens that the model has no vectors for, such as {foreign[0]!r}; "
+            "expected one that was cut from the model's: make it with `edgeembed vocab --trim MODEL`"
+        )
+    return _with_tokenizer(model, tokenizer)
+
+
 def _hold_out(sentences: Iterable[str], held: list[str]) -> Iterator[str]:
     """Give most sentences and put the others into a list: never more than is measured, evenly from all of them."""
     share = _HELD_OUT_SHARE
