@@ -12,6 +12,9 @@ from tokenizers import Tokenizer
 from edgeembed.corpus import read_corpus
 from edgeembed.corpus.sources import find_sources
 
+# A head is fitted on 5,000 sentences and told on 1,000; more would only be read.
+_MOST_READ = 6_000
+
 
 @dataclass(frozen=True)
 class Tailoring:
@@ -70,7 +73,9 @@ def tailor(model: SentenceTransformer, tailoring: Tailoring) -> tuple[SentenceTr
         model, trimmed = trim_to(model, texts, size=tailoring.trim_size)
         reports["vocabulary"] = asdict(trimmed)
     if tailoring.dim is not None:
-        model, head = add_head(model, read_corpus(tailoring.fit), dim=tailoring.dim, whiten=tailoring.whiten)
+        model, head = add_head(
+            model, read_corpus(tailoring.fit, limit=_MOST_READ), dim=tailoring.dim, whiten=tailoring.whiten
+        )
         reports["head"] = asdict(head)
     return model, reports
 

@@ -1,5 +1,6 @@
 """Where a corpus comes from: files, folders, standard input, Python's documentation."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,7 @@ class Source:
         if self.name == STANDARD_INPUT:
             return (line for _, line in read_standard_input())
         if self.name.startswith(PYDOC_PREFIX):
-            return _pydoc_sentences(self.name.removeprefix(PYDOC_PREFIX))
+            return iter(_pydoc_sentences(self.name.removeprefix(PYDOC_PREFIX)))
         return _file_texts(Path(self.name), self.columns)
 
 
@@ -104,6 +105,7 @@ def _file_texts(path: Path, columns: Sequence[str]) -> Iterator[str]:
     return (line for _, line in read_lines(path))
 
 
-def _pydoc_sentences(modules: str) -> Iterator[str]:
+@functools.lru_cache(maxsize=1)  # one command may read it thrice, which takes half a minute each time
+def _pydoc_sentences(modules: str) -> tuple[str, ...]:
     names = [name.strip() for name in modules.split(",") if name.strip()]
-    return (sentence for found in docstrings(names or None) for sentence in split_sentences(found.text))
+    return tuple(sentence for found in docstrings(names or None) for sentence in split_sentences(found.text))

@@ -22,7 +22,7 @@ from edgeembed_exporters.tailoring.projection import Projection, check_dim, fit_
 _HELD_OUT_SHARE = 8
 _NEIGHBOURS = 10
 # Covariances of a few hundred dimensions and ranks of half a million pairs change no more with more.
-_MOST_FITTED = 20_000
+_MOST_FITTED = 5_000
 _MOST_HELD_OUT = 1_000
 
 Vectors = npt.NDArray[np.float32]
@@ -68,7 +68,7 @@ def add_head(
 
     Args:
         model: A loaded model; it stays as it is.
-        sentences: The corpus; of more than 20,000, that many are read, evenly spaced.
+        sentences: The corpus; of more than 5,000, that many are read, evenly spaced.
         dim: The length of the new vectors.
         whiten: Whether all dimensions get the same variance. That spreads vectors that crowd together, and
             makes noise of what varies little.
