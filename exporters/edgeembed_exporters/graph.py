@@ -4,7 +4,7 @@ import contextlib
 import copy
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import onnx
@@ -23,7 +23,7 @@ INPUTS = ("input_ids", "attention_mask")
 # optimum and transformers.js read tokens under this name; fastembed and we ask for the other.
 OUTPUTS = ("last_hidden_state", "sentence_embedding")
 _EXAMPLE_TOKENS = 8
-_LOGGERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir", "transformers")
+_LOGGERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir", "transformers", "optimum")
 
 
 class SentenceGraph(nn.Module):
@@ -78,7 +78,7 @@ def _choose_attention(encoder: Any) -> None:
     # Eager attention gives a fifth fewer nodes than sdpa, and no checks for NaN. Where an architecture of
     # transformers 4 cannot be changed, the graph is as fast and as exact, only longer.
     if hasattr(encoder, "set_attn_implementation"):
-        with _quiet():
+        with quiet():
             encoder.set_attn_implementation("eager")
 
 
@@ -103,31 +103,45 @@ def trace(graph: SentenceGraph, max_seq_length: int) -> onnx.ModelProto:
     """
     ids = torch.arange(2 * min(_EXAMPLE_TOKENS, max_seq_length)).reshape(2, -1)
     ids %= graph.encoder.config.vocab_size
-    example = ids, torch.ones_like(ids)
-    sizes = {0: "batch", 1: "tokens"}
     try:
-        with _quiet(), torch.no_grad():
-            program = torch.onnx.export(
-                graph,
-                example,
-                input_names=list(INPUTS),
-                output_names=list(OUTPUTS),
-                dynamic_shapes=dict.fromkeys(INPUTS, sizes),
-                opset_version=OPSET,
-                dynamo=True,
-                verbose=False,
-            )
+        return trace_module(graph, (ids, torch.ones_like(ids)), INPUTS, OUTPUTS)
     except (torch.onnx.OnnxExporterError, RuntimeError) as error:
         name = type(graph.encoder).__name__
         raise InputError(
             f"torch.onnx cannot trace {name}; expected an encoder such as BERT, RoBERTa or MPNet"
         ) from error
+
+
+def trace_module(
+    module: nn.Module, example: tuple[torch.Tensor, ...], inputs: Sequence[str], outputs: Sequence[str]
+) -> onnx.ModelProto:
+    """Give any module in ONNX, the first two sizes of its inputs (batch, tokens, ...) dynamic.
+
+    Args:
+        module: What to trace.
+        example: What it may be given.
+        inputs: The names of its parameters, which become those of the graph's inputs.
+        outputs: Names for what it gives.
+    """
+    sizes = {0: "batch", 1: "tokens"}
+    with quiet(), torch.no_grad():
+        program = torch.onnx.export(
+            module,
+            example,
+            input_names=list(inputs),
+            output_names=list(outputs),
+            dynamic_shapes=dict.fromkeys(inputs, sizes),
+            opset_version=OPSET,
+            dynamo=True,
+            verbose=False,
+        )
     model: onnx.ModelProto = cast("torch.onnx.ONNXProgram", program).model_proto
-    _strip(model)
+    strip(model)
     return model
 
 
-def _strip(model: onnx.ModelProto) -> None:
+def strip(model: onnx.ModelProto) -> None:
+    """Take out, in place, what nobody reads: notes on nodes, and shapes in between."""
     # torch notes the Python stack of every node: half a megabyte, with paths of this machine.
     graph = model.graph
     for part in (*graph.node, *graph.input, *graph.output, *graph.initializer, graph, model):
@@ -137,7 +151,7 @@ def _strip(model: onnx.ModelProto) -> None:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Silence what libraries say about their own insides: nothing that a user could act upon."""
     loggers: list[Any] = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]

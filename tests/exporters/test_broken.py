@@ -36,8 +36,13 @@ def one_scale_is_eight_times_too_large(graph: onnx.GraphProto) -> None:
     change(graph, lambda tensor: tensor.name.endswith(".scales"), grow)
 
 
-def the_zero_point_is_off(graph: onnx.GraphProto) -> None:
-    change(graph, lambda tensor: tensor.data_type == onnx.TensorProto.UINT8, lambda zero: zero - np.uint8(28))
+def the_zero_point_is_another_than_that_of_the_levels(graph: onnx.GraphProto) -> None:
+    zeros = {tensor.name: tensor for tensor in graph.initializer if tensor.data_type == onnx.TensorProto.UINT8}
+    product = [node for node in graph.node if node.op_type.startswith("MatMulInteger")][-1]
+    place = next(place for place, name in enumerate(product.input) if name in zeros)
+    other = numpy_helper.to_array(zeros[product.input[place]]) ^ np.uint8(64)
+    graph.initializer.append(numpy_helper.from_array(other, "other_zero"))
+    product.input[place] = "other_zero"
 
 
 def two_rows_of_the_table_are_swapped(graph: onnx.GraphProto) -> None:
@@ -62,7 +67,7 @@ def a_matrix_is_lost(graph: onnx.GraphProto) -> None:
 
 DAMAGES: list[Damage] = [
     one_scale_is_eight_times_too_large,
-    the_zero_point_is_off,
+    the_zero_point_is_another_than_that_of_the_levels,
     two_rows_of_the_table_are_swapped,
     the_levels_are_one_row_off,
     a_matrix_is_lost,
