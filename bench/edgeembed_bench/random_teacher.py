@@ -1,0 +1,144 @@
+"""`python -m edgeembed_bench.random_teacher`: a multilingual teacher of random weights, in XLM-R's base shape.
+
+What it weighs, what trimming it saves and how long it takes are what they are of a trained one; what its vectors say is
+nothing.
+"""
+
+import gzip
+import lzma
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import click
+from edgeembed_runtime.errors import EdgeEmbedError
+from edgeembed_runtime.storage.writing import new_folder, refuse_existing
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+# In XLM-R's order, which is that of their ids.
+_SPECIAL = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "mask_token": "<mask>"}
+_MARKER = "modules.json"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large an encoder is; the defaults are XLM-R's base.
+
+    Attributes:
+        layers: How many there are.
+        width: Of a token's vector.
+        heads: Of an attention.
+        inner: Width between a layer's two products.
+        tokens: The most that a text may have.
+    """
+
+    layers: int = 12
+    width: int = 768
+    heads: int = 12
+    inner: int = 3072
+    tokens: int = 512
+
+
+def train_tokenizer(lines: Iterable[str], size: int) -> Tokenizer:
+    """Give a Unigram tokenizer that cuts texts as XLM-R's does.
+
+    Args:
+        lines: What it is trained on.
+        size: The most tokens that it has, special ones included.
+    """
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    special = list(_SPECIAL.values())
+    trainer = trainers.UnigramTrainer(
+        vocab_size=size, special_tokens=special, unk_token=_SPECIAL["unk_token"], show_progress=False
+    )
+    tokenizer.train_from_iterator(lines, trainer)
+    first, last = _SPECIAL["bos_token"], _SPECIAL["eos_token"]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{first} $A {last}",
+        pair=f"{first} $A {last} {last} $B {last}",
+        special_tokens=[(first, special.index(first)), (last, special.index(last))],
+    )
+    return tokenizer
+
+
+def write_random_teacher(out: Path, tokenizer: Tokenizer, shape: Shape, *, force: bool = False) -> None:
+    """Write a sentence-transformers folder: a transformer, mean pooling, normalisation. The same each time.
+
+    Args:
+        out: The folder.
+        tokenizer: Its tokenizer, as `train_tokenizer` makes it.
+        shape: How large it is.
+        force: Whether an existing model is replaced.
+
+    Raises:
+        InputError: If `out` exists, or cannot be written.
+    """
+    import torch
+    import transformers
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+
+    library: Any = transformers
+    torch.manual_seed(0)
+    config = library.XLMRobertaConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=shape.width,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        intermediate_size=shape.inner,
+        max_position_embeddings=shape.tokens + 2,  # padding has the second position, texts begin at the third
+        type_vocab_size=1,
+        layer_norm_eps=1e-5,
+    )
+    fast = library.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=shape.tokens, **_SPECIAL)
+    with new_folder(out, force=force, marker=_MARKER) as folder, tempfile.TemporaryDirectory() as encoder:
+        library.XLMRobertaModel(config).save_pretrained(encoder)
+        fast.save_pretrained(encoder)
+        modules = [Transformer(encoder), Pooling(shape.width, "mean"), Normalize()]
+        SentenceTransformer(modules=modules, device="cpu").save(str(folder), create_model_card=False)
+
+
+def read_lines(files: Sequence[Path]) -> Iterator[str]:
+    """Give the lines, empty ones left out, of text files: plain, .gz or .xz."""
+    openers: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".xz": lzma.open}
+    for file in files:
+        with openers.get(file.suffix, open)(file, "rt", encoding="utf-8") as opened:
+            yield from (line.strip() for line in opened if line.strip())
+
+
+@click.command()
+@click.option(
+    "--text",
+    "texts",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Text to train the tokenizer on, a text a line; plain, .gz or .xz. Repeatable.",
+)
+@click.option("--tokens", default=250_000, show_default=True, type=click.IntRange(min=100), help="Most tokens it has.")
+@click.option(
+    "--tokenizer",
+    "trained",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A tokenizer.json of this command's, instead of minutes of training.",
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the model.")
+@click.option("--force", is_flag=True, help="Replace an existing OUT.")
+def command(texts: tuple[Path, ...], tokens: int, trained: Path | None, out: Path, force: bool) -> None:
+    """Write a model of 12 layers and 768 dimensions with random weights."""
+    if bool(texts) == bool(trained):
+        raise click.UsageError("expected --text with what to train the tokenizer on, or a trained --tokenizer")
+    try:
+        refuse_existing(out, force=force, marker=_MARKER)
+        tokenizer = Tokenizer.from_file(str(trained)) if trained else train_tokenizer(read_lines(texts), tokens)
+        write_random_teacher(out, tokenizer, Shape(), force=force)
+    except EdgeEmbedError as error:
+        raise click.UsageError(str(error)) from error
+
+
+if __name__ == "__main__":
+    command()
