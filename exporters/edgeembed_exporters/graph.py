@@ -11,7 +11,6 @@ import onnx
 import torch
 from edgeembed_runtime.errors import InputError
 from torch import nn
-from torch.nn import functional
 
 from edgeembed_exporters.pooling import MaskedPooling
 from edgeembed_exporters.source import Source, pooling_modes
@@ -23,6 +22,7 @@ INPUTS = ("input_ids", "attention_mask")
 # optimum and transformers.js read tokens under this name; fastembed and we ask for the other.
 OUTPUTS = ("last_hidden_state", "sentence_embedding")
 _EXAMPLE_TOKENS = 8
+_TINY = 1e-12
 _LOGGERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir", "transformers", "optimum")
 
 
@@ -53,7 +53,9 @@ class SentenceGraph(nn.Module):
         features = {"token_embeddings": tokens, "attention_mask": attention_mask}
         for module in self.head:
             features = module(features)
-        return tokens, functional.normalize(features["sentence_embedding"], dim=1)
+        vectors = features["sentence_embedding"]
+        # functional.normalize writes the same with two nodes more.
+        return tokens, vectors / torch.linalg.vector_norm(vectors, dim=1, keepdim=True).clamp_min(_TINY)
 
 
 def build_graph(source: Source) -> SentenceGraph:

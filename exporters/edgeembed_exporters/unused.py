@@ -21,7 +21,7 @@ class ConstantRow(nn.Module):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Give that row, to be broadcast, whatever the ids (batch, tokens) are."""
-        return self.row.expand(*ids.shape, -1)
+        return self.row.reshape((1,) * ids.ndim + (-1,))
 
 
 def cut_positions(encoder: nn.Module, max_seq_length: int) -> None:
