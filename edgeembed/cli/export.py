@@ -66,6 +66,13 @@ _PARITY_SENTENCES = 400
     metavar="FILE",
     help="Text to compare on, in any form that a corpus takes.  [default: --trim-to, --fit, or Python's docstrings]",
 )
+@click.option(
+    "--exporter",
+    default="torch",
+    show_default=True,
+    type=click.Choice(["torch", "optimum"]),
+    help="What traces the encoder; optimum comes with edgeembed[optimum].",
+)
 @click.option("--ort", is_flag=True, help="Write the model in ONNX Runtime's format for phones as well.")
 @click.option("--name", help="What the encoder is called.  [default: the folder's name]")
 @click.option("--quality", metavar="FILE", type=click.Path(path_type=Path), help="Scores for the card, a JSON object.")
@@ -86,6 +93,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     max_mb: float | None,
     max_ms: float | None,
     sentences: str | None,
+    exporter: str,
     ort: bool,
     name: str | None,
     quality: Path | None,
@@ -126,6 +134,7 @@ def command(  # noqa: PLR0913  # one parameter an option
                 sentences=texts,
                 precision=precision,  # type: ignore[arg-type]  # click checked the choice
                 role=role,  # type: ignore[arg-type]
+                exporter=exporter,  # type: ignore[arg-type]
                 min_cosine=min_cosine,
                 max_size_mb=max_mb,
                 max_latency_ms=max_ms,

@@ -24,13 +24,24 @@ from edgeembed_exporters.graph import SentenceGraph, build_graph, count_paramete
 from edgeembed_exporters.latency import measure_latency_ms
 from edgeembed_exporters.layout import write_configurations
 from edgeembed_exporters.manifest import bundle_files, describe, write_manifest
-from edgeembed_exporters.options import MIN_COSINE, PRECISIONS, Limits, Precision, Provenance, Role, check_options
+from edgeembed_exporters.optimum import trace_with_optimum
+from edgeembed_exporters.options import (
+    MIN_COSINE,
+    PRECISIONS,
+    Limits,
+    Precision,
+    Provenance,
+    Role,
+    Tracer,
+    check_options,
+)
 from edgeembed_exporters.precision import at_precision
 from edgeembed_exporters.source import Source, take_apart
 from edgeembed_exporters.tokenizer import bundle_tokenizer, write_tokenizer
 
 _CALIBRATION_SHARE = 8
 _CALIBRATION_SENTENCES = 64
+_TRACERS = {"torch": trace, "optimum": trace_with_optimum}
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     max_size_mb: float | None = None,
     max_latency_ms: float | None = None,
     role: Role = "semantic",
+    exporter: Tracer = "torch",
     name: str | None = None,
     provenance: Provenance | None = None,
     quality: dict[str, Any] | None = None,
@@ -90,6 +102,8 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         max_latency_ms: The most milliseconds that one text may take on this machine, the median of the sentences on
             one thread, tokenizing included; None sets no limit.
         role: What the bundle is for: "semantic" similarity or "relevance" to a query.
+        exporter: What traces the encoder: "torch", or "optimum" with its own configurations, where `edgeembed[optimum]`
+            is installed. The graphs give the same.
         name: What the encoder is called; None is the folder's name.
         provenance: Where the model comes from.
         quality: Scores for the manifest and the card.
@@ -100,6 +114,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         What was written and measured.
 
     Raises:
+        MissingExtraError: If optimum was asked for and is not installed.
         InputError: If the model has an unsupported part, an option no such value, there are no sentences, or
             `out` exists or cannot be written.
         GateError: If a sentence's cosine, the size or the latency misses its limit. Then nothing is written.
@@ -110,11 +125,11 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         True
     """
     out, limits = Path(out), Limits(min_cosine, max_size_mb, max_latency_ms)
-    check_options(precision=precision, role=role, limits=limits, name=name)
+    check_options(precision=precision, role=role, exporter=exporter, limits=limits, name=name)
     refuse_existing(out, force=force, marker=MANIFEST)
     calibration, held_out = _split_sentences(sentences, precision)
     choices = {"name": name or out.resolve().name, "role": role, "quality": quality, "tailoring": tailoring}
-    job = _prepare(model, calibration, held_out, provenance or Provenance(), choices)
+    job = _prepare(model, exporter, calibration, held_out, provenance or Provenance(), choices)
     refusals: dict[Precision, GateError] = {}
     for each in PRECISIONS if precision == "auto" else (precision,):
         try:
@@ -185,6 +200,7 @@ def _split_sentences(sentences: Sequence[str], precision: str) -> tuple[list[str
 
 def _prepare(
     model: SentenceTransformer,
+    exporter: Tracer,
     calibration: list[str],
     held_out: list[str],
     provenance: Provenance,
@@ -194,7 +210,7 @@ def _prepare(
     tokenizer = bundle_tokenizer(source)
     graph = build_graph(source)
     with clock.step("trace"):
-        traced = trace(graph, source.max_seq_length)
+        traced = _TRACERS[exporter](graph, source.max_seq_length)
     with clock.step("fuse"):
         traced = fuse(traced, source.max_seq_length)
     token_ids = [tokenizer.encode(text).ids for text in calibration]

@@ -53,9 +53,13 @@ class SentenceGraph(nn.Module):
         features = {"token_embeddings": tokens, "attention_mask": attention_mask}
         for module in self.head:
             features = module(features)
-        vectors = features["sentence_embedding"]
-        # functional.normalize writes the same with two nodes more.
-        return tokens, vectors / torch.linalg.vector_norm(vectors, dim=1, keepdim=True).clamp_min(_TINY)
+        return tokens, unit_rows(features["sentence_embedding"])
+
+
+def unit_rows(vectors: torch.Tensor) -> torch.Tensor:
+    """Give vectors (rows, width) of unit length, as functional.normalize does with two nodes more."""
+    lengths: torch.Tensor = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+    return vectors / lengths.clamp_min(_TINY)
 
 
 def build_graph(source: Source) -> SentenceGraph:

@@ -16,9 +16,8 @@ import torch
 from edgeembed_runtime.errors import InputError, MissingExtraError
 from onnx import TensorProto, compose, helper
 from torch import nn
-from torch.nn import functional
 
-from edgeembed_exporters.graph import INPUTS, OPSET, OUTPUTS, SentenceGraph, quiet, strip, trace_module
+from edgeembed_exporters.graph import INPUTS, OPSET, OUTPUTS, SentenceGraph, quiet, strip, trace_module, unit_rows
 from edgeembed_exporters.static import StaticEncoder
 
 _TASK = "feature-extraction"
@@ -58,7 +57,7 @@ class _Head(nn.Module):
         features = {"token_embeddings": token_embeddings, "attention_mask": attention_mask}
         for module in self.head:
             features = module(features)
-        return functional.normalize(features["sentence_embedding"], dim=1)
+        return unit_rows(features["sentence_embedding"])
 
 
 def _trace_encoder(encoder: Any, tokens: int) -> onnx.ModelProto:

@@ -8,6 +8,7 @@ from edgeembed_runtime.errors import InputError
 
 Precision = Literal["fp32", "fp16", "int8", "int4"]
 Role = Literal["semantic", "relevance"]
+Tracer = Literal["torch", "optimum"]
 
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 """All precisions, the most faithful first."""
@@ -55,7 +56,7 @@ class Provenance:
     command: str | None = None
 
 
-def check_options(*, precision: str, role: str, limits: Limits, name: str | None) -> None:
+def check_options(*, precision: str, role: str, exporter: str, limits: Limits, name: str | None) -> None:
     """Refuse what cannot be asked for.
 
     Raises:
@@ -65,6 +66,7 @@ def check_options(*, precision: str, role: str, limits: Limits, name: str | None
     if precision == "auto" and limits.max_size_mb is None and limits.max_latency_ms is None:
         raise InputError("precision is 'auto' without a limit; expected max_size_mb, max_latency_ms or both with it")
     _check_choice("role", role, get_args(Role))
+    _check_choice("exporter", exporter, get_args(Tracer))
     if limits.min_cosine is not None and not -1 <= limits.min_cosine <= 1:
         raise InputError(f"min_cosine is {limits.min_cosine}; expected a number from -1 to 1, such as 0.99")
     _check_positive("max_size_mb", limits.max_size_mb, "megabytes, such as 8")
