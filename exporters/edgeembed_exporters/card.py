@@ -36,6 +36,7 @@ The model is `{model_file}`: int64 `input_ids` and `attention_mask` (batch, toke
 
 - Teacher: {teacher}
 - Recipe: {recipe}
+- Cut to measure before the export: {tailoring}
 - Licences of the training text: {licences}
 - Command: {command}
 
@@ -84,6 +85,7 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         model_file=manifest["model_file"],
         teacher=manifest["teacher"] or _UNKNOWN,
         recipe=_recipe_line(manifest["recipe"]),
+        tailoring=_tailoring_line(manifest["tailoring"]),
         licences="; ".join(manifest["licences"]) or _UNKNOWN,
         command=f"`{command}`" if command else _UNKNOWN,
         sentences=parity["sentences"],
@@ -123,6 +125,10 @@ def _recipe_line(recipe: dict[str, Any] | None) -> str:
         return _UNKNOWN
     about = [str(recipe[key]) for key in ("name", "description") if recipe.get(key)]
     return " - ".join([*about, "`edgeembed.json` holds all its values"])
+
+
+def _tailoring_line(tailoring: dict[str, Any] | None) -> str:
+    return f"{', '.join(tailoring)}; `edgeembed.json` tells what that cost" if tailoring else "nothing"
 
 
 def _latency_line(latency: dict[str, Any] | None) -> str:

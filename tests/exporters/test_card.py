@@ -22,6 +22,7 @@ MANIFEST: dict[str, Any] = {
         "top_10_overlap": 0.962,
     },
     "quality": {"stsb": 80.5},
+    "tailoring": {"vocabulary": {"saved_bytes": 1}, "head": {}},
     "latency": {"median_ms": 1.44, "threads": 1},
 }
 
@@ -31,7 +32,7 @@ def test_the_card_states_where_the_model_comes_from_and_what_was_measured() -> N
     facts = (
         *("big-one", "compact - Three layers.", "CC BY 4.0; CC0", "`edgeembed export x`"),
         *("worst 0.99230", "percentile 0.99370", "mean 0.99800", "0.99710", "0.96200"),
-        *("80.5", "7.1 MB", "12,345", "median_ms 1.44; threads 1"),
+        *("vocabulary, head;", "80.5", "7.1 MB", "12,345", "median_ms 1.44; threads 1"),
     )
     assert [fact for fact in facts if fact not in card] == []
 
@@ -50,6 +51,7 @@ def test_what_is_not_known_is_said_to_be_so() -> None:
     assert card.count("not stated") == 4
     assert card.count("not measured") == 3
     assert "Not measured." in card
+    assert "before the export: nothing" in card
 
 
 def test_a_command_tells_nothing_of_the_folders_it_was_typed_in() -> None:
