@@ -43,6 +43,7 @@ def test_what_is_not_known_is_said_to_be_so() -> None:
         "teacher": None,
         "recipe": None,
         "licences": [],
+        "tailoring": None,
         "quality": None,
         "latency": None,
         "parity": parity,
