@@ -1,7 +1,6 @@
 """`edgeembed export`: a model in, a bundle out, unless it would not be faithful."""
 
 import json
-import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -168,6 +167,7 @@ def _read_scores(path: Path | None) -> dict[str, Any] | None:
 
 def _provenance(model: str) -> "Provenance":
     from edgeembed_exporters import Provenance
+    from edgeembed_exporters.card import command_line
 
     from edgeembed.models import model_folder, provenance
 
@@ -176,12 +176,10 @@ def _provenance(model: str) -> "Provenance":
         teacher=known.get("teacher"),
         recipe=known.get("recipe"),
         licences=tuple(known.get("licences", ())),
-        command=" && ".join(command for command in (known.get("command"), _typed()) if command),
+        command=" && ".join(
+            command for command in (known.get("command"), command_line(["edgeembed", *sys.argv[1:]])) if command
+        ),
     )
-
-
-def _typed() -> str:
-    return shlex.join(["edgeembed", *sys.argv[1:]])
 
 
 def _as_json(report: "ExportReport", cuts: dict[str, Any]) -> str:

@@ -189,7 +189,7 @@ def _split_sentences(sentences: Sequence[str], precision: str) -> tuple[list[str
     """Give the sentences to calibrate on and those to compare on."""
     if isinstance(sentences, str) or not len(sentences):
         raise InputError("there are no sentences to compare the bundle with the model on; expected a few hundred")
-    held_out = list(sentences)
+    held_out = list(dict.fromkeys(sentences))
     if precision in {"fp32", "fp16"}:
         return [], held_out
     if len(held_out) < _CALIBRATION_SHARE:
