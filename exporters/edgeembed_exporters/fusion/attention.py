@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
 import onnx
 from onnx import helper
 
@@ -11,6 +12,8 @@ from edgeembed_exporters.fusion.masks import Masks
 
 _PADDING = "fused.padding"
 _INT32 = onnx.TensorProto.INT32
+# Added to any score, what is lower leaves nothing of it.
+_LOWEST = -1e30
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ def fuse_attention(model: onnx.ModelProto, max_seq_length: int) -> None:
         model: The graph: input_ids and attention_mask in.
         max_seq_length: The most tokens that it takes.
     """
+    _add_masks(model)
     editor = Editor(model)
     found = [each for node in editor.graph.node if node.op_type == "Softmax" for each in _attentions(editor, node)]
     masks = Masks(model, sorted({bias for each in found for bias in each.biases}), max_seq_length)
@@ -60,6 +64,22 @@ def fuse_attention(model: onnx.ModelProto, max_seq_length: int) -> None:
         first = editor.graph.node[0]
         cast = helper.make_node("Cast", ["attention_mask"], [_PADDING], to=_INT32)
         replacements[first.output[0]] = [cast, first]
+    editor.replace(replacements)
+
+
+def _add_masks(model: onnx.ModelProto) -> None:
+    """Write, in place, scores that a mask overwrites with the lowest number as scores plus a bias."""
+    editor = Editor(model)
+    replacements = {}
+    for node in editor.graph.node:
+        lowest = editor.scalar(node.input[1]) if node.op_type == "Where" else None
+        if lowest is not None and lowest < _LOWEST and _only_reader(editor, node.output[0], "Softmax") is not None:
+            condition, hidden, scores = node.input
+            output, zero = node.output[0], editor.add_constant("fused.zero", np.array(0, dtype=np.float32))
+            replacements[output] = [
+                helper.make_node("Where", [condition, hidden, zero], [f"{output}.bias"]),
+                helper.make_node("Add", [scores, f"{output}.bias"], [output]),
+            ]
     editor.replace(replacements)
 
 
@@ -80,7 +100,7 @@ def _fused(each: _Attention, masks: Masks) -> list[onnx.NodeProto]:
 
 
 def _attentions(editor: Editor, softmax: onnx.NodeProto) -> Iterator[_Attention]:
-    scores = _scores(editor, softmax.input[0])
+    scores = _scores(editor, softmax.input[0]) if attributes(softmax).get("axis", -1) in {-1, 3} else None
     product = _only_reader(editor, softmax.output[0], "MatMul")
     if scores is None or product is None or product.input[0] != softmax.output[0]:
         return
@@ -123,8 +143,8 @@ def _rows(editor: Editor, tensor: str) -> _Rows | None:
     while (node := editor.maker(tensor)) is not None:
         if node.op_type in {"Mul", "Div"} and (factor := editor.scalar(node.input[1])):
             scale *= factor if node.op_type == "Mul" else 1 / factor
-        elif node.op_type == "Reshape":
-            head_width = _last_size(editor, node.input[1])
+        elif node.op_type == "Reshape":  # the last that is met is the layer's own, which splits its output
+            head_width = _head_width(editor, node.input[1])
         elif node.op_type != "Transpose":
             break
         tensor = node.input[0]
@@ -134,14 +154,13 @@ def _rows(editor: Editor, tensor: str) -> _Rows | None:
     return _Rows(tensor, width // head_width, scale)
 
 
-def _last_size(editor: Editor, shape: str) -> int | None:
-    """Give the last element of a shape, if it is constant: of what splits a layer's output, a head's width."""
-    values = editor.constant(shape)
-    if values is not None:
-        return int(values.reshape(-1)[-1])
-    node = editor.maker(shape)
-    last = editor.constant(node.input[-1]) if node is not None and node.op_type == "Concat" else None
-    return None if last is None else int(last.reshape(-1)[-1])
+def _head_width(editor: Editor, shape: str) -> int | None:
+    """Give the last of a shape's four sizes (batch, tokens, heads, head width), if it is constant."""
+    values, node = editor.constant(shape), editor.maker(shape)
+    if values is None and node is not None and node.op_type == "Concat" and len(node.input) == 4:
+        last = editor.scalar(node.input[3])
+        return None if last is None else int(last)
+    return int(values[3]) if values is not None and values.shape == (4,) else None
 
 
 def _layer_width(editor: Editor, tensor: str) -> int | None:

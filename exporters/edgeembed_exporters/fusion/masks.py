@@ -34,7 +34,7 @@ class Masks:
     def is_padding(self, name: str) -> bool:
         """Tell whether a bias does nothing but keep tokens from attending to padding."""
         values = self._values[name]
-        if values.ndim != 4 or values.shape[0] != _BATCH:
+        if values.ndim != 4 or (values.shape[0], values.shape[3]) != self._mask.shape:
             return False
         hidden = np.broadcast_to(~self._mask[:, None, None, :], (_BATCH, *values.shape[1:]))
         return bool((values[hidden] <= _MASKED).all() and (values[~hidden] == 0).all())
@@ -55,5 +55,6 @@ def _probe(model: onnx.ModelProto, names: Sequence[str], mask: npt.NDArray[np.bo
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    ids = mask.astype(np.int64)
-    return dict(zip(names, session.run(list(names), {"input_ids": ids, "attention_mask": ids}), strict=True))
+    # The ids are those of one token: what hides some tokens by their ids must not look like the padding.
+    feeds = {"input_ids": np.ones(mask.shape, dtype=np.int64), "attention_mask": mask.astype(np.int64)}
+    return dict(zip(names, session.run(list(names), feeds), strict=True))
