@@ -15,13 +15,14 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile
 
-# The libraries of others that load a bundle (docs/loaders.md); without Chromium, its tests are skipped with that reason.
+# The libraries of others that load a bundle (docs/loaders.md); what cannot be installed is skipped with that reason.
 EVERYWHERE := build/everywhere
 EVERYWHERE_LOCK := tests/end_to_end/everywhere/package-lock.json
 
-test-everywhere: $(STAMP) $(EVERYWHERE)/.installed
+test-everywhere: $(STAMP)
+	$(MAKE) $(EVERYWHERE)/.installed || echo "fastembed or transformers.js cannot be installed: their tests are skipped" >&2
 	@command -v chromium > /dev/null || { apt-get update --quiet && apt-get install --yes --quiet --no-install-recommends chromium; } \
 	    || echo "Chromium is not installed and cannot be: its tests are skipped" >&2
 	$(BIN)/python -m pytest -m slow -rs tests/end_to_end/everywhere
