@@ -1,6 +1,6 @@
 """An ONNX graph under the knife: who makes a tensor, who reads it, what is constant."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,7 @@ class Editor:
     def _keep(self, nodes: list[onnx.NodeProto]) -> None:
         del self.graph.node[:]
         self.graph.node.extend(nodes)
-        used = {name for node in nodes for name in node.input}
+        used = {name for node in nodes for name in _read_by(node)}
         kept = [tensor for tensor in self.graph.initializer if tensor.name in used]
         del self.graph.initializer[:]
         self.graph.initializer.extend(kept)
@@ -86,7 +86,7 @@ class Editor:
         self._makers = {output: node for node in self.graph.node for output in node.output if output}
         self._readers: dict[str, list[onnx.NodeProto]] = {}
         for node in self.graph.node:
-            for name in dict.fromkeys(node.input):
+            for name in dict.fromkeys(_read_by(node)):
                 self._readers.setdefault(name, []).append(node)
 
     def _know_contrib(self) -> None:
@@ -106,10 +106,18 @@ def attributes(node: onnx.NodeProto) -> dict[str, Any]:
     return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
+def _read_by(node: onnx.NodeProto) -> Iterator[str]:
+    """Give the tensors that a node reads, in its branches too."""
+    yield from node.input
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            yield from _read_by(inner)
+
+
 def _needed(nodes: list[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:
     needed, kept = set(outputs), []
     for node in reversed(nodes):
         if needed.intersection(node.output):
-            needed.update(node.input)
+            needed.update(_read_by(node))
             kept.append(node)
     return kept[::-1]
