@@ -10,7 +10,8 @@ Each choice is against a measured fault of onnxruntime's dynamic quantization, w
 - What comes out of a GELU or ReLU is never below -0.17 or 0. Only half of signed levels would ever be used, so it is
   shifted up first and gets unsigned ones; the shift's part of a product is a constant, which goes with the bias.
 - Products of one level and one weight fit twice into 16 bits, `2 * 180 * 91 < 2**15`: processors with AVX2 but
-  without VNNI add them in pairs there, and with 8 bits each they would saturate.
+  without VNNI add them in pairs there, and with 8 bits each they would saturate. They multiply levels as they are
+  stored, before the level of zero is taken off, so that is 90 and not 128.
 
 With all-MiniLM-L6-v2 docs/results/export.md has the figures.
 """
@@ -89,7 +90,7 @@ class _Rewriting:
 
     def _levels(self, least: float | None) -> tuple[str, str]:
         """Give a level's size relative to the peak, and the level of zero."""
-        kind, levels, zero = ("signed", _LEVELS, 128) if least is None else ("unsigned", 2 * _LEVELS, 0)
+        kind, levels, zero = ("signed", _LEVELS, _LEVELS) if least is None else ("unsigned", 2 * _LEVELS, 0)
         step = self._editor.add_constant(f"int8.{kind}_step", np.array(1 / levels, dtype=np.float32))
         return step, self._editor.add_constant(f"int8.{kind}_zero", np.array(zero, dtype=np.uint8))
 
