@@ -1,0 +1,181 @@
+"""`edgeembed export`: what it writes, prints and refuses.
+
+The model is a StaticEmbedding: one of no layers is exported in a fraction of the time, and every option is for it too.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edgeembed_runtime import Encoder
+from tokenizers import Tokenizer
+
+from edgeembed.cli.main import main
+
+Captured = pytest.CaptureFixture[str]
+WIDTH = 256  # such that the token table is worth rounding to fewer bits
+
+
+def call(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    return int(left.value.code or 0)
+
+
+def export(model: Path, out: Path, *arguments: object) -> int:
+    return call("export", model, "--out", out, *arguments)
+
+
+def manifest(bundle: Path) -> Any:
+    return json.loads((bundle / "edgeembed.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> Path:
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
+
+    torch.manual_seed(4)
+    weights = torch.randn(tokenizer.get_vocab_size(), WIDTH).numpy()
+    folder = tmp_path_factory.mktemp("export") / "model"
+    modules = [StaticEmbedding(tokenizer, embedding_weights=weights), Normalize()]
+    SentenceTransformer(modules=modules, device="cpu").save(str(folder), create_model_card=False)
+    return folder
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, sentences: list[str]) -> Path:
+    file = tmp_path / "corpus.txt"
+    file.write_text("\n".join(text.replace("cat", "dog") for text in sentences))
+    return file
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "made" / "bundle"
+
+
+def test_vocabulary_dimensions_and_precision_are_cut_in_one_command(
+    model: Path, out: Path, corpus: Path, capsys: Captured
+) -> None:
+    cuts = ("--trim-to", corpus, "--dim", 6, "--fit", corpus, "--whiten", "--precision", "int8")
+    assert export(model, out, *cuts, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["bundle"], report["dimension"], report["precision"]) == (str(out), 6, "int8")
+    vocabulary, head = report["tailoring"]["vocabulary"], report["tailoring"]["head"]
+    assert vocabulary["after"]["size"] < vocabulary["before"]["size"]
+    assert (head["dim_before"], head["dim_after"], head["whitened"]) == (WIDTH, 6, True)
+    assert manifest(out)["tailoring"] == report["tailoring"]
+    assert Tokenizer.from_file(str(out / "tokenizer.json")).token_to_id("cat") is None
+    assert Encoder.load(out, verify=True).encode("the dog runs").shape == (6,)
+
+
+def test_a_vocabulary_made_before_is_taken_and_phones_get_a_file_of_theirs(
+    model: Path, out: Path, corpus: Path
+) -> None:
+    cut = corpus.with_name("tokenizer.json")
+    assert call("vocab", "--corpus", corpus, "--trim", model, "--size", 80, "--out", cut, "--no-report") == 0
+    assert export(model, out, "--vocabulary", cut, "--sentences", corpus, "--ort") == 0
+    assert Tokenizer.from_file(str(out / "tokenizer.json")).get_vocab_size() == 80
+    assert {"onnx/model.ort", "onnx/required_operators.config"} <= {file["name"] for file in manifest(out)["files"]}
+    Encoder.load(out, verify=True)
+
+
+def test_what_the_gate_refuses_shows_its_worst_sentences_and_is_not_written(
+    model: Path, out: Path, corpus: Path, capsys: Captured
+) -> None:
+    assert export(model, out, "--precision", "int4", "--min-cosine", 1, "--sentences", corpus, "--json") == 1
+    printed = capsys.readouterr()
+    *worst, last = printed.err.splitlines()[-11:]
+    cosines = [float(line.partition("  ")[0]) for line in worst]
+    assert cosines == sorted(cosines)
+    assert {line.partition("  ")[2].strip("'") for line in worst} < set(corpus.read_text().splitlines())
+    assert last.startswith(f"edgeembed: the worst cosine to the model over 262 sentences is {cosines[0]:.5f}")
+    assert printed.out == ""
+    assert not list(out.parent.iterdir())
+
+
+def test_auto_takes_the_most_faithful_precision_within_the_limits(
+    model: Path, out: Path, corpus: Path, capsys: Captured
+) -> None:
+    limits = ("--max-mb", 0.16, "--max-ms", 1000)
+    assert export(model, out, "--precision", "auto", *limits, "--sentences", corpus, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["precision"], report["size_bytes"] < 160_000) == ("fp16", True)
+    assert 0 < report["latency_ms"] < 1000
+
+
+def test_auto_says_which_limit_each_precision_misses(model: Path, out: Path, corpus: Path, capsys: Captured) -> None:
+    assert export(model, out, "--precision", "auto", "--max-mb", 0.01, "--sentences", corpus) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("edgeembed: no precision keeps all limits: at fp32 the bundle has ")
+    assert all(f"at {precision} " in last for precision in ("fp16", "int8", "int4"))
+    assert not list(out.parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["--vocabulary", "t.json", "--trim-to", "corpus.txt"], "give one of them"),
+        (["--trim-size", "100"], "expected --trim-to"),
+        (["--dim", "6"], "expected --fit"),
+        (["--dim", "6", "--trim-to", "corpus.txt"], "expected --fit"),
+        (["--fit", "corpus.txt"], "expected --dim"),
+        (["--whiten"], "expected --dim"),
+        (["--dim", "0", "--fit", "corpus.txt"], "choose 1 to 256"),
+        (["--dim", "257", "--fit", "corpus.txt"], "choose 1 to 256"),
+        (["--trim-to", "corpus.txt", "--trim-size", "3"], "expected at least"),
+        (["--trim-to", "absent.txt"], "absent.txt does not exist"),
+        (["--dim", "6", "--fit", "absent.txt", "--sentences", "corpus.txt"], "absent.txt does not exist"),
+        (["--sentences", "absent.txt"], "absent.txt does not exist"),
+        (["--vocabulary", "absent.json", "--sentences", "corpus.txt"], "absent.json cannot be read"),
+        (["--vocabulary", "corpus.txt", "--sentences", "corpus.txt"], "corpus.txt cannot be read"),
+        (["--precision", "auto", "--sentences", "corpus.txt"], "'auto' without a limit"),
+        (["--precision", "int2"], "'int2'"),
+        (["--max-ms", "0", "--sentences", "corpus.txt"], "milliseconds"),
+        (["--max-mb", "nan", "--sentences", "corpus.txt"], "megabytes"),
+        (["--min-cosine", "2", "--sentences", "corpus.txt"], "from -1 to 1"),
+        (["--quality", "corpus.txt"], "cannot be read as JSON"),
+    ],
+)
+def test_what_was_given_wrongly_is_told_in_one_line(
+    model: Path, out: Path, corpus: Path, given: list[str], expected: str, capsys: Captured, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(corpus.parent)
+    assert export(model, out, *given) == 2
+    printed = capsys.readouterr()
+    assert printed.err.splitlines()[-1].startswith("edgeembed: ")
+    assert expected in printed.err.splitlines()[-1]
+    assert "Traceback" not in printed.err
+    assert (printed.out, out.exists()) == ("", False)
+
+
+def test_a_vocabulary_with_foreign_tokens_is_refused(
+    model: Path, out: Path, corpus: Path, tokenizer: Tokenizer, capsys: Captured
+) -> None:
+    file = corpus.with_name("tokenizer.json")
+    foreign = Tokenizer.from_str(tokenizer.to_str())
+    foreign.add_tokens(["zebra", "yak"])
+    foreign.save(str(file))
+    assert export(model, out, "--vocabulary", file, "--sentences", corpus) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "2 tokens that the model has no vectors for, such as 'yak'" in last
+    assert "edgeembed vocab --trim" in last
+
+
+def test_an_existing_bundle_is_kept_unless_forced_and_a_line_tells_of_each_cut(
+    model: Path, out: Path, corpus: Path, capsys: Captured
+) -> None:
+    out.mkdir(parents=True)
+    (out / "edgeembed.json").write_text("mine")
+    cuts = ("--trim-to", corpus, "--trim-size", 80, "--dim", 6, "--fit", corpus)
+    assert export(model, out, *cuts) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert (out / "edgeembed.json").read_text() == "mine"
+    assert export(model, out, *cuts, "--force") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["vocabulary:", "head:", f"{out}:", "cosine"]
+    assert Tokenizer.from_file(str(out / "tokenizer.json")).get_vocab_size() <= 80
+    assert manifest(out)["dimension"] == 6
