@@ -1,5 +1,6 @@
 """An ONNX graph under the knife: who makes a tensor, who reads it, what is constant."""
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -23,6 +24,7 @@ class Editor:
         self._model = model
         self.graph = model.graph
         self._tensors = {tensor.name: tensor for tensor in self.graph.initializer}
+        self._added: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._index()
 
     def maker(self, tensor: str) -> onnx.NodeProto | None:
@@ -52,10 +54,11 @@ class Editor:
         return None if values is None else float(values.reshape(()))
 
     def add_constant(self, name: str, values: npt.NDArray[Any]) -> str:
-        """Store a tensor, unless one of this name is stored; gives the name."""
+        """Store a tensor, unless one of this name is stored, or an equal one was added; gives what it is stored as."""
+        values = np.array(values, order="C")  # of ascontiguousarray, a scalar would come back with a dimension
+        name = self._added.setdefault((values.dtype.str, values.shape, hashlib.sha256(values.tobytes()).digest()), name)
         if name not in self._tensors:
-            # Of ascontiguousarray, a scalar would come back with a dimension.
-            self.graph.initializer.append(numpy_helper.from_array(np.array(values, order="C"), name))
+            self.graph.initializer.append(numpy_helper.from_array(values, name))
             self._tensors[name] = self.graph.initializer[-1]
         return name
 

@@ -55,8 +55,10 @@ def _run(
     model: onnx.ModelProto, activations: Sequence[str], token_ids: Iterable[list[int]]
 ) -> Iterator[tuple[str, Array]]:
     """Give each activation's rows (tokens, channels) of each text."""
+    if not activations:
+        return
     session = _session_with(model, activations)
-    for row in filter(None, token_ids if activations else ()):
+    for row in [row for row in token_ids if row] or [[0]]:  # any token says more than none
         ids = np.array([row], dtype=np.int64)
         values = session.run(list(activations), {"input_ids": ids, "attention_mask": np.ones_like(ids)})
         yield from ((name, value.reshape(-1, value.shape[-1])) for name, value in zip(activations, values, strict=True))

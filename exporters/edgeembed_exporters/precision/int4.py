@@ -15,7 +15,7 @@ import onnx
 from edgeembed_exporters.editing import Editor, contrib_node
 from edgeembed_exporters.precision.blocks import Blocks, block_scales, dequantise, in_blocks, quantise, round_rows
 from edgeembed_exporters.precision.calibration import measure_moments
-from edgeembed_exporters.precision.products import Group, find_products, split_gemms
+from edgeembed_exporters.precision.products import Group, find_products, over_shared, split_gemms
 
 Array = npt.NDArray[np.float32]
 Moment = npt.NDArray[np.float64]
@@ -44,6 +44,7 @@ def quantise_products(model: onnx.ModelProto, token_ids: Iterable[list[int]]) ->
     editor = Editor(quantised)
     groups = find_products(editor)
     moments = measure_moments(quantised, [group.activation for group in groups], token_ids)
+    moments = over_shared(groups, moments, np.add)
     replacements: dict[str, list[onnx.NodeProto]] = {}
     for group in groups:
         blocks = _rounded(group.weight, moments[group.activation])

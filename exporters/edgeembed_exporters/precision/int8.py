@@ -25,7 +25,7 @@ from onnx import helper
 
 from edgeembed_exporters.editing import Editor, contrib_node
 from edgeembed_exporters.precision.calibration import measure_peaks
-from edgeembed_exporters.precision.products import Group, find_products, split_gemms
+from edgeembed_exporters.precision.products import Group, find_products, over_shared, split_gemms
 
 Array = npt.NDArray[np.float32]
 
@@ -56,6 +56,7 @@ def quantise_products(model: onnx.ModelProto, token_ids: Iterable[list[int]]) ->
     editor = Editor(quantised)
     groups = find_products(editor)
     peaks = measure_peaks(quantised, [group.activation for group in groups], token_ids)
+    peaks = over_shared(groups, peaks, np.maximum)
     rewriting = _Rewriting(editor)
     replacements: dict[str, list[onnx.NodeProto]] = {}
     for group in groups:

@@ -1,6 +1,9 @@
 """What most of a graph's time and half of its size goes into: products with constant matrices."""
 
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +11,8 @@ import onnx
 from onnx import helper
 
 from edgeembed_exporters.editing import Editor, attributes
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,11 @@ class Group:
     def activation(self) -> str:
         """The name of the first factor, (..., channels)."""
         return self.products[0].activation
+
+    @property
+    def weights(self) -> tuple[str, ...]:
+        """The names of the matrices, which layers may share."""
+        return tuple(str(product.node.input[1]) for product in self.products)
 
     @property
     def weight(self) -> npt.NDArray[np.float32]:
@@ -88,11 +98,32 @@ def find_products(editor: Editor) -> list[Group]:
     return [Group(tuple(products)) for products in groups.values()]
 
 
+def over_shared(
+    groups: Iterable[Group], measured: dict[str, npt.NDArray[T]], combine: Callable[..., npt.NDArray[T]]
+) -> dict[str, npt.NDArray[T]]:
+    """Give what was measured of activations, the same for all that are multiplied with the same matrices.
+
+    So layers that share their weights, as ALBERT's do, share those in fewer bits too.
+
+    Args:
+        groups: The products.
+        measured: By activation.
+        combine: Makes one measure of two.
+    """
+    activations: dict[tuple[str, ...], list[str]] = {}
+    for group in groups:
+        activations.setdefault(group.weights, []).append(group.activation)
+    combined = {}
+    for names in activations.values():
+        combined.update(dict.fromkeys(names, functools.reduce(combine, (measured[name] for name in names))))
+    return combined
+
+
 def _with_bias(editor: Editor, node: onnx.NodeProto, weight: npt.NDArray[np.float32]) -> Product:
     readers, output = editor.readers(node.output[0]), node.output[0]
     if len(readers) == 1 and readers[0].op_type == "Add":
-        other = next(name for name in readers[0].input if name != output)
-        bias = editor.constant(other)
+        first, second = readers[0].input
+        bias = editor.constant(second if first == output else first)
         if bias is not None and bias.shape == weight.shape[1:]:
             return Product(node, weight, bias, readers[0].output[0])
     return Product(node, weight, np.zeros(weight.shape[1], dtype=np.float32), output)

@@ -1,33 +1,13 @@
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import onnx
-import onnxruntime
-from onnx import numpy_helper, parser
 
-Array = npt.NDArray[Any]
+from ..graphs import Array, evaluate  # noqa: TID252  # the tests are no package
 
 LIMIT = 24
 ROWS = 60
 SIZES = [(1, 1), (1, 9), (4, 7), (3, LIMIT)]
-
-
-def parse(statements: str, output: str, constants: dict[str, Array]) -> onnx.ModelProto:
-    """A graph of input_ids and attention_mask, written in ONNX's own text form."""
-    inputs = "int64[batch, tokens] input_ids, int64[batch, tokens] attention_mask"
-    model = parser.parse_model(
-        f'<ir_version: 10, opset_import: ["": 18]> g ({inputs}) => ({output}) {{ {statements} }}'
-    )
-    model.graph.initializer.extend(numpy_helper.from_array(values, name) for name, values in constants.items())
-    return model
-
-
-def kinds(model: onnx.ModelProto) -> Counter[str]:
-    return Counter(node.op_type for node in model.graph.node)
 
 
 def padded(batch: int, tokens: int) -> tuple[Array, Array]:
@@ -41,9 +21,7 @@ def padded(batch: int, tokens: int) -> tuple[Array, Array]:
 
 def run(model: onnx.ModelProto, ids: Array, mask: Array) -> Array:
     """What the first output says of the tokens that are not padding."""
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    given: Array = session.run([model.graph.output[0].name], {"input_ids": ids, "attention_mask": mask})[0]
-    seen: Array = given[mask.astype(bool)]
+    seen: Array = evaluate(model, ids, model.graph.output[0].name, mask=mask)[mask.astype(bool)]
     return seen
 
 

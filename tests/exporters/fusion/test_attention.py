@@ -8,7 +8,8 @@ import onnx
 import pytest
 from edgeembed_exporters.fusion.attention import fuse_attention
 
-from .conftest import LIMIT, ROWS, assert_same_values, kinds, padded, parse, run
+from ..graphs import kinds, parse  # noqa: TID252  # the tests are no package
+from .conftest import LIMIT, ROWS, assert_same_values, padded, run
 
 WIDTH, HEADS, HEAD_WIDTH = 16, 2, 8
 OUT = f"float[batch, tokens, {WIDTH}] out"

@@ -13,7 +13,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from ..conftest import HF, HIDDEN, Word, make_tokenizer  # noqa: TID252  # the tests are no package
-from .conftest import LIMIT, ROWS, assert_same_values, kinds
+from ..graphs import kinds  # noqa: TID252
+from .conftest import LIMIT, ROWS, assert_same_values
 
 LAYERS = 2
 COMMON = {"vocab_size": ROWS, "num_attention_heads": 2, "pad_token_id": 0, "max_position_embeddings": 80}

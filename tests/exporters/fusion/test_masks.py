@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from edgeembed_exporters.fusion.masks import Masks
 
-from .conftest import parse
+from ..graphs import parse  # noqa: TID252  # the tests are no package
 
 TOKENS = 6
 SEEN = "seen = Cast<to = 9>(attention_mask)"
