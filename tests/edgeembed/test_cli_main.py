@@ -127,6 +127,7 @@ def test_a_folder_that_holds_something_else_is_not_replaced_even_with_force(
     assert (tmp_path / "s" / "notes.txt").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_ctrl_c_gives_one_line_and_leaves_no_student(corpus: Path, tiny: list[str], tmp_path: Path) -> None:
     # A job in the background ignores Ctrl-C, and its children inherit that.
     script = (

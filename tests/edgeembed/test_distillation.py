@@ -96,6 +96,7 @@ def stopping_at(step: int) -> type:
     return _Stops
 
 
+@pytest.mark.slow
 def test_a_resumed_run_gives_the_weights_of_one_that_was_never_interrupted(
     recipe: Recipe, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +190,7 @@ def test_a_stage_counts_in_whole_settings() -> None:
     assert StageSettings().objectives == {"cosine": 1.0}
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_was_cut_short_is_passed_over(
     recipe: Recipe, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ teacher.teacher_vectors(load_model(sys.argv[1]), "print", sentences, cache, prog
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_stopped(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
     text = tmp_path / "sentences.txt"
     text.write_text("\n".join(sentences), encoding="utf-8")

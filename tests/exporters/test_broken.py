@@ -17,6 +17,8 @@ from sentence_transformers.sentence_transformer.modules import Dense
 
 from .conftest import HIDDEN, SENTENCES, SMALL, make_model
 
+pytestmark = pytest.mark.slow  # the default suite has two minutes
+
 Array = np.ndarray[Any, Any]
 Damage = Callable[[onnx.GraphProto], None]
 

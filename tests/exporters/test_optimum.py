@@ -18,6 +18,8 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from .conftest import HF, HIDDEN, MAX_SEQ_LENGTH, SMALL, Word, make_model, make_tokenizer
 
+pytestmark = pytest.mark.slow  # the default suite has two minutes
+
 is_installed = importlib.util.find_spec("optimum") is not None
 with_optimum = pytest.mark.skipif(not is_installed, reason="edgeembed[optimum] is not installed")
 
