@@ -109,6 +109,11 @@ def attributes(node: onnx.NodeProto) -> dict[str, Any]:
     return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
+def looks_up_rows(node: onnx.NodeProto) -> bool:
+    """Tell whether a node gives rows of a table by their numbers."""
+    return bool(node.op_type == "Gather" and attributes(node).get("axis", 0) == 0)
+
+
 def _read_by(node: onnx.NodeProto) -> Iterator[str]:
     """Give the tensors that a node reads, in its branches too."""
     yield from node.input

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper
 
-from edgeembed_exporters.editing import Editor
+from edgeembed_exporters.editing import Editor, looks_up_rows
 
 # Smaller tensors (biases, norms) save nothing.
 _SMALLEST = 4_096
@@ -35,7 +35,7 @@ def halve_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     widened: set[str] = set()
     for node in halved.graph.node:
         chosen = {name: large[name] for name in node.input if name in large}
-        if node.op_type == "Gather" and node.input[0] in chosen:
+        if looks_up_rows(node) and node.input[0] in chosen:
             replacements[node.output[0]] = _look_up(editor, node, chosen[node.input[0]])
         elif chosen:
             casts = [_widen(editor, name, values) for name, values in chosen.items() if name not in widened]

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper
 
-from edgeembed_exporters.editing import Editor, contrib_node
+from edgeembed_exporters.editing import Editor, contrib_node, looks_up_rows
 from edgeembed_exporters.precision.blocks import round_rows
 
 # Smaller tables (MPNet's relative positions, say) save next to nothing and steer every layer.
@@ -43,7 +43,7 @@ def _rewrite(model: onnx.ModelProto, write: Write) -> None:
     editor = Editor(model)
     replacements: dict[str, list[onnx.NodeProto]] = {}
     for node in editor.graph.node:
-        table = editor.constant(node.input[0]) if node.op_type == "Gather" else None
+        table = editor.constant(node.input[0]) if looks_up_rows(node) else None
         if table is not None and _is_large(table):
             replacements[node.output[0]] = write(editor, node, table)
     editor.replace(replacements)

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from edgeembed_exporters import GateError, export, exporting, take_apart
+from edgeembed_exporters.graph import build_graph, trace
+from edgeembed_exporters.options import PRECISIONS
+from edgeembed_runtime import InputError
+from sentence_transformers import SentenceTransformer
+
+from .precision.conftest import static_model, texts
+
+LATENCIES = {"fp32": 4.0, "fp16": 3.0, "int8": 2.0, "int4": 1.0}
+
+
+@pytest.fixture(scope="module")
+def model() -> SentenceTransformer:
+    return static_model()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def traces(model: SentenceTransformer) -> Iterator[list[onnx.ModelProto]]:
+    """Notes each time that the model is traced, which takes most of an export's time and is done but once here."""
+    source, made = take_apart(model), []
+    traced = trace(build_graph(source), source.max_seq_length)
+
+    def trace_again(*_: object) -> onnx.ModelProto:
+        made.append(traced)
+        return traced
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(exporting._TRACERS, "torch", trace_again)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def sizes(
+    model: SentenceTransformer, traces: list[onnx.ModelProto], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, float]:
+    """How many megabytes the bundle has at each precision."""
+    del traces  # it stands in for torch
+    folder = tmp_path_factory.mktemp("sizes")
+    return {each: write(model, folder / each, each, min_cosine=0.5).size_bytes / 1e6 for each in PRECISIONS}
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Says how long a text takes at each precision; gives the precisions that were timed."""
+    timed: list[str] = []
+
+    def measure(folder: Path, sentences: Sequence[str]) -> float:
+        assert sentences
+        timed.append(json.loads((folder / "edgeembed.json").read_text())["precision"])
+        return LATENCIES[timed[-1]]
+
+    monkeypatch.setattr(exporting, "measure_latency_ms", measure)
+    return timed
+
+
+def write(model: SentenceTransformer, out: Path, precision: Any = "auto", **limits: Any) -> Any:
+    return export(model, out, precision=precision, sentences=texts(40), **limits)
+
+
+def test_every_precision_is_smaller_than_the_one_before(sizes: dict[str, float]) -> None:
+    assert list(sizes.values()) == sorted(sizes.values(), reverse=True)
+
+
+@pytest.mark.parametrize("wanted", PRECISIONS)
+def test_the_most_faithful_that_is_small_enough_is_taken(
+    model: SentenceTransformer, sizes: dict[str, float], tmp_path: Path, wanted: str
+) -> None:
+    report = write(model, tmp_path / "b", max_size_mb=sizes[wanted] + 0.005, min_cosine=0.5)
+    assert report.precision == wanted
+    assert json.loads((tmp_path / "b/edgeembed.json").read_text())["precision"] == wanted
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+@pytest.mark.parametrize(("limit", "wanted"), [(9, "fp32"), (4, "fp32"), (3.5, "fp16"), (2, "int8"), (1.5, "int4")])
+def test_the_most_faithful_that_is_fast_enough_is_taken(
+    model: SentenceTransformer, clock: list[str], tmp_path: Path, limit: float, wanted: str
+) -> None:
+    report = write(model, tmp_path / "b", max_latency_ms=limit, min_cosine=0.5)
+    assert (report.precision, report.latency_ms) == (wanted, LATENCIES[wanted])
+    assert clock == list(PRECISIONS[: PRECISIONS.index(report.precision) + 1])
+
+
+def test_what_is_too_large_is_not_timed(
+    model: SentenceTransformer, sizes: dict[str, float], clock: list[str], tmp_path: Path
+) -> None:
+    report = write(model, tmp_path / "b", max_size_mb=sizes["int8"] + 0.005, max_latency_ms=1.5, min_cosine=0.5)
+    assert report.precision == "int4"
+    assert clock == ["int8", "int4"]
+
+
+def test_nothing_is_timed_where_no_limit_asks_for_it(
+    model: SentenceTransformer, clock: list[str], tmp_path: Path
+) -> None:
+    assert write(model, tmp_path / "b", max_size_mb=100).latency_ms is None
+    assert clock == []
+
+
+def test_which_limit_each_precision_misses_is_said_in_one_line(
+    model: SentenceTransformer, sizes: dict[str, float], tmp_path: Path
+) -> None:
+    limits = {"max_size_mb": sizes["fp16"] + 0.005, "max_latency_ms": 2.5, "min_cosine": 0.9999}
+    with pytest.raises(GateError) as refused:
+        write(model, tmp_path / "b", **limits)
+    said = str(refused.value)
+    assert "\n" not in said
+    assert said.startswith("no precision keeps all limits: at fp32 the bundle has ")
+    parts = [
+        r"at fp32 the bundle has [\d.]+ MB",
+        "at fp16 one text takes 3.000 ms",
+        "at int8 the worst cosine .* is 0.9",
+    ]
+    assert re.search(".*; ".join([*parts, "at int4 the worst cosine .*; nothing was written"]), said)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_precision_that_is_too_slow_is_refused(model: SentenceTransformer, tmp_path: Path) -> None:
+    with pytest.raises(GateError, match=r"one text takes 2\.000 ms, demanded are at most 1\.5; nothing was written"):
+        write(model, tmp_path / "b", "int8", max_latency_ms=1.5)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_auto_needs_a_limit(model: SentenceTransformer, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"'auto' without a limit; expected max_size_mb, max_latency_ms or both"):
+        write(model, tmp_path / "b", min_cosine=0.9)
+
+
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf")])
+def test_an_impossible_latency_is_refused(model: SentenceTransformer, tmp_path: Path, limit: float) -> None:
+    with pytest.raises(InputError, match=r"max_latency_ms is .*; expected a positive number of milliseconds"):
+        write(model, tmp_path / "b", max_latency_ms=limit)
+
+
+def test_the_model_is_traced_once(model: SentenceTransformer, traces: list[onnx.ModelProto], tmp_path: Path) -> None:
+    traces.clear()
+    write(model, tmp_path / "b", max_latency_ms=1.5, min_cosine=0.5)
+    assert len(traces) == 1
