@@ -130,7 +130,7 @@ for kind in ("teacher", "tailored", "student", "multilingual"):
         row = [report.stem, f"{model.stat().st_size / 1e6:.2f}", f"{found['size_bytes'] / 1e6:.2f}"]
         row += [f"{cosine:.5f}" for cosine in cosines]
         row += [f"{parity['rank_correlation']:.4f}", f"{parity['top_10_overlap']:.3f}"]
-        row += [json.dumps(json.loads(scores.read_text())["scores"])] if scores.is_file() else ["-", "-"]
+        row += [f"{each['value']:.1f}" for each in json.loads(scores.read_text())["scores"]] if scores.is_file() else ["-"] * 2
         print("|", " | ".join(row), "|")
 PYTHON
 }
