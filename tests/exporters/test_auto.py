@@ -8,13 +8,12 @@ from typing import Any
 
 import onnx
 import pytest
-from edgeembed_exporters import GateError, export, exporting, take_apart
-from edgeembed_exporters.graph import build_graph, trace
+from edgeembed_exporters import GateError, export, exporting
 from edgeembed_exporters.options import PRECISIONS
 from edgeembed_runtime import InputError
 from sentence_transformers import SentenceTransformer
 
-from .precision.conftest import static_model, texts
+from .precision.conftest import static_model, texts, traced_once
 
 LATENCIES = {"fp32": 4.0, "fp16": 3.0, "int8": 2.0, "int4": 1.0}
 
@@ -26,16 +25,7 @@ def model() -> SentenceTransformer:
 
 @pytest.fixture(scope="module", autouse=True)
 def traces(model: SentenceTransformer) -> Iterator[list[onnx.ModelProto]]:
-    """Notes each time that the model is traced, which takes most of an export's time and is done but once here."""
-    source, made = take_apart(model), []
-    traced = trace(build_graph(source), source.max_seq_length)
-
-    def trace_again(*_: object) -> onnx.ModelProto:
-        made.append(traced)
-        return traced
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(exporting._TRACERS, "torch", trace_again)
+    with traced_once(model) as made:
         yield made
 
 

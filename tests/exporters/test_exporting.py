@@ -20,6 +20,7 @@ from sentence_transformers.sentence_transformer.modules import Dropout, Pooling
 from transformers import AutoConfig, AutoTokenizer
 
 from .conftest import HIDDEN, MAX_SEQ_LENGTH, SENTENCES, make_model
+from .precision.conftest import assert_pairs_fit_16_bits, products
 
 Exported = Callable[[str], Path]
 
@@ -76,6 +77,13 @@ def test_an_int8_vector_does_not_depend_on_its_batch(exported: Exported) -> None
         length = int(mask[row].sum())
         alone = run(file, ids[row : row + 1, :length], mask[row : row + 1, :length])
         np.testing.assert_allclose(together[row], alone[0], atol=1e-5)
+
+
+def test_sums_of_two_int8_products_fit_16_bits(exported: Exported) -> None:
+    model = onnx.load(exported("int8") / "onnx/model_quantized.onnx")
+    assert len(products(model)) == 5  # Q, K and V in one, the attention's output, two of the layer, the Dense head
+    for ids in ([[2, 7, 9, 3]], [[2, *range(5, 40), 3]]):
+        assert_pairs_fit_16_bits(model, ids)
 
 
 def test_the_quantized_file_is_smaller(exported: Exported) -> None:

@@ -1,15 +1,22 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import onnx
+import pytest
 import torch
+from edgeembed_exporters import exporting, take_apart
+from edgeembed_exporters.graph import build_graph, trace
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, StaticEmbedding
 from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import nn
 
-from ..graphs import evaluate, parse  # noqa: TID252  # the tests are no package
+from ..graphs import Array, constants_of, evaluate, parse  # noqa: TID252  # the tests are no package
 
 Floats = npt.NDArray[np.float32]
 
@@ -40,6 +47,26 @@ def error(model: onnx.ModelProto, quantised: onnx.ModelProto) -> float:
     return float(np.abs(exact - given).max() / np.abs(exact).max())
 
 
+def products(model: onnx.ModelProto) -> list[tuple[str, Array, int]]:
+    """The levels' name, the stored weights and the level of zero of each product."""
+    known = constants_of(model)
+    nodes = [node for node in model.graph.node if node.op_type == "MatMulIntegerToFloat"]
+    return [(node.input[0], known[node.input[1]], int(known[node.input[4]])) for node in nodes]
+
+
+def assert_pairs_fit_16_bits(model: onnx.ModelProto, ids: Any) -> None:
+    found = products(model)
+    assert found
+    for levels, weights, zero in found:
+        given = evaluate(model, ids, levels)
+        assert given.dtype == np.uint8
+        assert weights.dtype == np.int8
+        assert zero in {0, 90}
+        assert given.max() == 180 or given.min() == 0  # the peak's
+        assert np.abs(weights.astype(int)).max() == 91
+        assert 2 * int(given.max()) * 91 < 2**15
+
+
 def static_model() -> SentenceTransformer:
     """A large table and a product: all that precisions change, and traced in no time."""
     torch.manual_seed(5)
@@ -54,3 +81,18 @@ def static_model() -> SentenceTransformer:
 def texts(count: int) -> list[str]:
     draw = np.random.default_rng(count)
     return [" ".join(draw.choice(WORDS, size=draw.integers(3, 12))) for _ in range(count)]
+
+
+@contextmanager
+def traced_once(model: SentenceTransformer) -> Iterator[list[onnx.ModelProto]]:
+    """Notes each time that a model is traced, which takes most of an export's time and is done but once here."""
+    source = take_apart(model)
+    traced, made = trace(build_graph(source), source.max_seq_length), []
+
+    def trace_again(*_: object) -> onnx.ModelProto:
+        made.append(traced)
+        return traced
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(exporting._TRACERS, "torch", trace_again)
+        yield made

@@ -13,7 +13,7 @@ from edgeembed_exporters.precision.fp16 import halve_weights
 from edgeembed_runtime import Encoder
 
 from ..graphs import constants_of, evaluate, kinds, parse  # noqa: TID252  # the tests are no package
-from .conftest import Floats, normal, static_model, texts
+from .conftest import Floats, normal, static_model, texts, traced_once
 
 IDS = [list(range(100))]
 
@@ -66,8 +66,9 @@ def test_the_given_graph_is_left_as_it_was() -> None:
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One model at every precision."""
     model, folder = static_model(), tmp_path_factory.mktemp("bundles")
-    for precision in PRECISIONS:
-        export(model, folder / precision, precision=precision, sentences=texts(16), min_cosine=0.5)
+    with traced_once(model):
+        for precision in PRECISIONS:
+            export(model, folder / precision, precision=precision, sentences=texts(16), min_cosine=0.5)
     return {precision: folder / precision for precision in PRECISIONS}
 
 

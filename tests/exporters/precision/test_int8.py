@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,8 +7,8 @@ import onnx
 import pytest
 from edgeembed_exporters.precision.int8 import quantise_products
 
-from ..graphs import Array, constants_of, evaluate, kinds, parse  # noqa: TID252  # the tests are no package
-from .conftest import IDS, TEXTS, error, normal, product_of
+from ..graphs import constants_of, evaluate, kinds, parse  # noqa: TID252  # the tests are no package
+from .conftest import IDS, TEXTS, assert_pairs_fit_16_bits, error, normal, product_of, products
 
 MAKERS = {
     "anything": "x = Identity(looked)",
@@ -20,26 +18,6 @@ MAKERS = {
 }
 UNSIGNED = {"Relu", "Gelu"}
 every_maker = pytest.mark.parametrize("maker", MAKERS)
-
-
-def products(model: onnx.ModelProto) -> list[tuple[str, Array, int]]:
-    """The levels' name, the stored weights and the level of zero of each product."""
-    known = constants_of(model)
-    nodes = [node for node in model.graph.node if node.op_type == "MatMulIntegerToFloat"]
-    return [(node.input[0], known[node.input[1]], int(known[node.input[4]])) for node in nodes]
-
-
-def assert_pairs_fit_16_bits(model: onnx.ModelProto, ids: Any) -> None:
-    found = products(model)
-    assert found
-    for levels, weights, zero in found:
-        given = evaluate(model, ids, levels)
-        assert given.dtype == np.uint8
-        assert weights.dtype == np.int8
-        assert zero in {0, 90}
-        assert given.max() == 180 or given.min() == 0  # the peak's
-        assert np.abs(weights.astype(int)).max() == 91
-        assert 2 * int(given.max()) * 91 < 2**15
 
 
 @pytest.mark.parametrize("bias", [None, normal(24, seed=2)], ids=["no bias", "bias"])
@@ -72,13 +50,6 @@ def test_sums_of_two_products_fit_16_bits(maker: str) -> None:
     quantised = quantise_products(product_of(rows, normal(32, 24, seed=1), before=MAKERS[maker]), TEXTS)
     assert_pairs_fit_16_bits(quantised, IDS)
     assert products(quantised)[0][2] == (0 if maker in UNSIGNED else 90)
-
-
-def test_sums_of_two_products_fit_16_bits_in_a_whole_bundle(exported: Callable[[str], Path]) -> None:
-    model = onnx.load(exported("int8") / "onnx/model_quantized.onnx")
-    assert len(products(model)) == 5  # Q, K and V in one, the attention's output, two of the layer, the Dense head
-    for ids in ([[2, 7, 9, 3]], [[2, *range(5, 40), 3]]):
-        assert_pairs_fit_16_bits(model, ids)
 
 
 @pytest.mark.parametrize(("maker", "least"), [("Gelu", 0.17), ("Relu", 0.0)])
