@@ -9,7 +9,8 @@
 #   student       STUDENT at each precision
 #   multilingual  a randomly initialised XLM-R base as it is, and trimmed to English and German, 128 dimensions
 #   quality       STS-B of all that have trained weights
-#   whole         the teacher's bundles against it on every sentence of STS-B dev, alone and in padded batches
+#   whole         the teacher's bundles against it on every sentence of STS-B dev, alone and in padded batches; beside
+#                 them what onnxruntime's own dynamic quantization makes of it
 #   table         prints what was found
 #   bench         latency of all, interleaved; only where nothing else runs
 set -eu
@@ -73,15 +74,41 @@ quality() {
     done
 }
 
+# What onnxruntime's own tools make of the teacher's fp32 graph: dynamic int8, optimised as it is at loading. It is put
+# into a bundle, so that the runtime runs it as it runs the others.
+ort_int8() {
+    test -d $OUT/teacher-ort-int8 || "$BIN/python" - $OUT <<'PYTHON'
+import shutil
+import sys
+from pathlib import Path
+
+import edgeembed_runtime  # turns onnxruntime's telemetry off
+import onnxruntime
+from edgeembed_exporters.manifest import relist
+from onnxruntime.quantization import quantize_dynamic
+
+out = Path(sys.argv[1])
+folder = Path(shutil.copytree(out / "teacher-fp32", out / "teacher-ort-int8"))
+model = folder / "onnx" / "model.onnx"
+quantize_dynamic(model, model)
+options = onnxruntime.SessionOptions()
+options.optimized_model_filepath = str(model)
+onnxruntime.InferenceSession(model.read_bytes(), options)
+relist(folder, "onnx/model.onnx")
+PYTHON
+}
+
 whole() {
+    ort_int8
     "$BIN/python" - $TEACHER $OUT $STSB/dev.tsv <<'PYTHON'
 import json
 import sys
 from pathlib import Path
 
 import numpy as np
-from edgeembed_exporters.gate import compare
 from edgeembed_runtime import Bundle, Encoder
+from edgeembed_exporters.gate import compare
+import onnxruntime
 
 from edgeembed.corpus import read_corpus
 from edgeembed.models import load_model, load_tokenizer
@@ -90,12 +117,12 @@ name, out, text = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 model, texts = load_model(name), read_corpus([text])
 tokenizer = load_tokenizer(name)
 tokenizer.enable_padding()
-for precision in ("fp32", "fp16", "int8", "int4"):
-    import onnxruntime
-
+options = onnxruntime.SessionOptions()
+options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # as the runtime has it
+for precision in ("fp32", "fp16", "int8", "ort-int8", "int4"):
     folder = out / f"teacher-{precision}"
     parity = compare(model, folder, texts)
-    session = onnxruntime.InferenceSession(str(folder / Bundle.open(folder).model_file))
+    session = onnxruntime.InferenceSession(folder / Bundle.open(folder).model_file, options)
     alone, farthest = Encoder.load(folder).encode(texts), 1.0
     for start in range(0, len(texts), 32):
         batch = tokenizer.encode_batch(texts[start : start + 32])
@@ -136,27 +163,7 @@ PYTHON
 }
 
 bench() {
-    # What onnxruntime's own tools make of the teacher's fp32 graph: dynamic int8, optimised as at any loading. It runs
-    # in the runtime, as the others do.
-    test -d $OUT/teacher-ort-int8 || "$BIN/python" - $OUT <<'PYTHON'
-import shutil
-import sys
-from pathlib import Path
-
-import edgeembed_runtime  # turns onnxruntime's telemetry off
-import onnxruntime
-from edgeembed_exporters.manifest import relist
-from onnxruntime.quantization import quantize_dynamic
-
-out = Path(sys.argv[1])
-folder = Path(shutil.copytree(out / "teacher-fp32", out / "teacher-ort-int8"))
-model = folder / "onnx" / "model.onnx"
-quantize_dynamic(model, model)
-options = onnxruntime.SessionOptions()
-options.optimized_model_filepath = str(model)
-onnxruntime.InferenceSession(model.read_bytes(), options)
-relist(folder, "onnx/model.onnx")
-PYTHON
+    ort_int8
     "$BIN/edgeembed" bench $OUT/teacher-ort-int8 $OUT/teacher-fp32 $OUT/teacher-fp16 $OUT/teacher-int8 $OUT/teacher-int4 \
         $OUT/tailored-* $OUT/student-* --texts $STSB/dev.tsv --out $OUT/reports/bench.json --force
     "$BIN/edgeembed" bench $OUT/multilingual-* --runs 100 --texts $OUT/two-languages.txt \

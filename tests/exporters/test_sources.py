@@ -96,6 +96,7 @@ def test_a_static_model_takes_no_special_tokens() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # as DeBERTa and ModernBERT are imported
 @pytest.mark.parametrize(
     "kind", ["xlm-roberta", "camembert", "albert", "electra", "deberta", "deberta-v2", "modernbert", "t5"]
 )

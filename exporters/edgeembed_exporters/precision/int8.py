@@ -139,7 +139,7 @@ class _Rewriting:
         ]
         constant = self._editor.add_constant(f"{output}.bias", bias.astype(np.float32))
         return [
-            contrib_node("MatMulIntegerToFloat", inputs, f"{output}.relative"),
-            node("Mul", [f"{output}.relative", f"{name}.peaks"], [f"{output}.scaled"]),
+            contrib_node("MatMulIntegerToFloat", inputs, f"{output}.unscaled"),
+            node("Mul", [f"{output}.unscaled", f"{name}.peaks"], [f"{output}.scaled"]),
             node("Add", [f"{output}.scaled", constant], [output]),
         ]

@@ -60,10 +60,10 @@ def _in_int8(editor: Editor, node: onnx.NodeProto, table: Array) -> list[onnx.No
     rows = editor.add_constant(f"{node.input[0]}.rows", np.rint(table / scales).astype(np.int8))
     stored = editor.add_constant(f"{node.input[0]}.scales", scales)
     return [
-        helper.make_node("Gather", [rows, node.input[1]], [f"{output}.levels"]),
-        helper.make_node("Gather", [stored, node.input[1]], [f"{output}.scales"]),
-        helper.make_node("Cast", [f"{output}.levels"], [f"{output}.float"], to=TensorProto.FLOAT),
-        helper.make_node("Mul", [f"{output}.float", f"{output}.scales"], [output]),
+        helper.make_node("Gather", [rows, node.input[1]], [f"{output}.row_levels"]),
+        helper.make_node("Gather", [stored, node.input[1]], [f"{output}.row_scales"]),
+        helper.make_node("Cast", [f"{output}.row_levels"], [f"{output}.row"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", [f"{output}.row", f"{output}.row_scales"], [output]),
     ]
 
 
