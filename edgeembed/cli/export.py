@@ -73,8 +73,10 @@ _PARITY_SENTENCES = 400
     help="What traces the encoder; optimum comes with edgeembed[optimum].",
 )
 @click.option("--ort", is_flag=True, help="Write the model in ONNX Runtime's format for phones as well.")
+@click.option("--torch", "torch_weights", is_flag=True, help="Write the torch weights as well, as large as MODEL's.")
 @click.option("--name", help="What the encoder is called.  [default: the folder's name]")
 @click.option("--quality", metavar="FILE", type=click.Path(path_type=Path), help="Scores for the card, a JSON object.")
+@click.option("--latency", metavar="FILE", type=click.Path(path_type=Path), help="Times for the card, a JSON object.")
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(  # noqa: PLR0913  # one parameter an option
@@ -94,8 +96,10 @@ def command(  # noqa: PLR0913  # one parameter an option
     sentences: str | None,
     exporter: str,
     ort: bool,
+    torch_weights: bool,
     name: str | None,
     quality: Path | None,
+    latency: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -104,7 +108,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     MODEL is a folder, an installed package that carries a model, or a hub id.
     """
     refuse_existing(out, force=force, marker=MANIFEST)
-    scores = _read_scores(quality)
+    scores, times = _read_object(quality, "scores"), _read_object(latency, "times")
 
     from edgeembed.cli.progress import TerminalReporter, note
     from edgeembed.corpus import read_corpus
@@ -134,12 +138,14 @@ def command(  # noqa: PLR0913  # one parameter an option
                 precision=precision,  # type: ignore[arg-type]  # click checked the choice
                 role=role,  # type: ignore[arg-type]
                 exporter=exporter,  # type: ignore[arg-type]
+                torch_weights=torch_weights,
                 min_cosine=min_cosine,
                 max_size_mb=max_mb,
                 max_latency_ms=max_ms,
                 name=name,
                 provenance=_provenance(model),
                 quality=scores,
+                latency=times,
                 tailoring=cuts or None,
                 force=force,
             )
@@ -153,16 +159,16 @@ def command(  # noqa: PLR0913  # one parameter an option
     click.echo(_as_json(report, cuts) if as_json else "\n".join([*summary(cuts), _as_text(report)]))
 
 
-def _read_scores(path: Path | None) -> dict[str, Any] | None:
+def _read_object(path: Path | None, of: str) -> dict[str, Any] | None:
     if path is None:
         return None
     try:
-        scores = json.loads(path.read_text(encoding="utf-8"))
+        given = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as JSON: {error}; give an object of scores") from error
-    if not isinstance(scores, dict):
-        raise InputError(f"{path} holds a {type(scores).__name__}; expected a JSON object of scores")
-    return scores
+        raise InputError(f"{path} cannot be read as JSON: {error}; give an object of {of}") from error
+    if not isinstance(given, dict):
+        raise InputError(f"{path} holds a {type(given).__name__}; expected a JSON object of {of}")
+    return given
 
 
 def _provenance(model: str) -> "Provenance":

@@ -58,7 +58,8 @@ Compared with the model it was exported from, over {sentences} sentences:
 
 - Size: {size} MB
 - Parameters: {parameters}
-- Latency of one text: {latency}
+
+{latency}
 """
 _UNKNOWN = "not stated"
 _UNMEASURED = "not measured"
@@ -74,7 +75,7 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         size_bytes: Of the bundle's other files.
         command: What made the bundle, if that is known.
     """
-    parity, quality = manifest["parity"], manifest["quality"]
+    parity, quality, latency = manifest["parity"], manifest["quality"], manifest["latency"]
     return _CARD.format(
         name=manifest["name"],
         dimension=manifest["dimension"],
@@ -95,7 +96,7 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         rank_correlation=_figure(parity["rank_correlation"]),
         top_10_overlap=_figure(parity["top_10_overlap"]),
         quality=_as_code(quality) if quality else "Not measured.",
-        latency=_latency_line(manifest["latency"]),
+        latency=_as_code(latency) if latency else "Latency: not measured.",
     )
 
 
@@ -129,10 +130,6 @@ def _recipe_line(recipe: dict[str, Any] | None) -> str:
 
 def _tailoring_line(tailoring: dict[str, Any] | None) -> str:
     return f"{', '.join(tailoring)}; `edgeembed.json` tells what that cost" if tailoring else "nothing"
-
-
-def _latency_line(latency: dict[str, Any] | None) -> str:
-    return "; ".join(f"{name} {value}" for name, value in latency.items()) if latency else _UNMEASURED
 
 
 def _figure(value: float | None) -> str:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,6 +38,7 @@ from edgeembed_exporters.options import (
 from edgeembed_exporters.precision import at_precision
 from edgeembed_exporters.source import Source, take_apart
 from edgeembed_exporters.tokenizer import bundle_tokenizer, write_tokenizer
+from edgeembed_exporters.torch_weights import check_plain, write_torch_weights
 
 _CALIBRATION_SHARE = 8
 _CALIBRATION_SENTENCES = 64
@@ -80,9 +81,11 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     max_latency_ms: float | None = None,
     role: Role = "semantic",
     exporter: Tracer = "torch",
+    torch_weights: bool = False,
     name: str | None = None,
     provenance: Provenance | None = None,
     quality: dict[str, Any] | None = None,
+    latency: dict[str, Any] | None = None,
     tailoring: dict[str, Any] | None = None,
     force: bool = False,
 ) -> ExportReport:
@@ -104,9 +107,12 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         role: What the bundle is for: "semantic" similarity or "relevance" to a query.
         exporter: What traces the encoder: "torch", or "optimum" with its own configurations, where `edgeembed[optimum]`
             is installed. The graphs give the same.
+        torch_weights: Whether the encoder's weights are written as well, which sentence-transformers loads without
+            its onnx backend.
         name: What the encoder is called; None is the folder's name.
         provenance: Where the model comes from.
         quality: Scores for the manifest and the card.
+        latency: What a text takes and on which machine, for the manifest and the card.
         tailoring: What was done to the model before, for the manifest and the card.
         force: Whether an existing bundle is replaced.
 
@@ -115,8 +121,8 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
 
     Raises:
         MissingExtraError: If optimum was asked for and is not installed.
-        InputError: If the model has an unsupported part, an option no such value, there are no sentences, or
-            `out` exists or cannot be written.
+        InputError: If the model has an unsupported part, an option no such value, there are no sentences,
+            transformers could not load the torch weights, or `out` exists or cannot be written.
         GateError: If a sentence's cosine, the size or the latency misses its limit. Then nothing is written.
 
     Example:
@@ -127,9 +133,10 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     out, limits = Path(out), Limits(min_cosine, max_size_mb, max_latency_ms)
     check_options(precision=precision, role=role, exporter=exporter, limits=limits, name=name)
     refuse_existing(out, force=force, marker=MANIFEST)
-    calibration, held_out = _split_sentences(sentences, precision)
-    choices = {"name": name or out.resolve().name, "role": role, "quality": quality, "tailoring": tailoring}
-    job = _prepare(model, exporter, calibration, held_out, provenance or Provenance(), choices)
+    texts = _split_sentences(sentences, precision)
+    told = {"quality": quality, "latency": latency, "tailoring": tailoring}
+    choices = {"name": name or out.resolve().name, "role": role, **told}
+    job = _prepare(model, exporter, torch_weights, texts, provenance or Provenance(), choices)
     refusals: dict[Precision, GateError] = {}
     for each in PRECISIONS if precision == "auto" else (precision,):
         try:
@@ -165,6 +172,7 @@ class _Job:
         source: Its parts.
         graph: Its graph in torch.
         traced: Its graph in ONNX, in float32.
+        torch_weights: Whether they are written as well.
         parameters: How many numbers that holds.
         calibration: Token ids to calibrate on.
         held_out: Sentences to compare on.
@@ -177,12 +185,13 @@ class _Job:
     source: Source
     graph: SentenceGraph
     traced: onnx.ModelProto
+    torch_weights: bool
     parameters: int
     calibration: list[list[int]]
     held_out: list[str]
     provenance: Provenance
     choices: dict[str, Any]
-    clock: _Clock = field(default_factory=_Clock)
+    clock: _Clock
 
 
 def _split_sentences(sentences: Sequence[str], precision: str) -> tuple[list[str], list[str]]:
@@ -201,21 +210,34 @@ def _split_sentences(sentences: Sequence[str], precision: str) -> tuple[list[str
 def _prepare(
     model: SentenceTransformer,
     exporter: Tracer,
-    calibration: list[str],
-    held_out: list[str],
+    torch_weights: bool,
+    texts: tuple[list[str], list[str]],
     provenance: Provenance,
     choices: dict[str, Any],
 ) -> _Job:
     source, clock = take_apart(model), _Clock()
+    if torch_weights:
+        check_plain(source.encoder)
     tokenizer = bundle_tokenizer(source)
     graph = build_graph(source)
     with clock.step("trace"):
         traced = _TRACERS[exporter](graph, source.max_seq_length)
     with clock.step("fuse"):
         traced = fuse(traced, source.max_seq_length)
-    token_ids = [tokenizer.encode(text).ids for text in calibration]
-    parameters = count_parameters(graph)
-    return _Job(model, source, graph, traced, parameters, token_ids, held_out, provenance, choices, clock)
+    calibration, held_out = texts
+    return _Job(
+        model=model,
+        source=source,
+        graph=graph,
+        traced=traced,
+        torch_weights=torch_weights,
+        parameters=count_parameters(graph),
+        calibration=[tokenizer.encode(text).ids for text in calibration],
+        held_out=held_out,
+        provenance=provenance,
+        choices=choices,
+        clock=clock,
+    )
 
 
 def _write_bundle(job: _Job, precision: Precision, limits: Limits, folder: Path) -> tuple[Parity, float | None]:
@@ -246,7 +268,10 @@ def _write_files(job: _Job, model: onnx.ModelProto, precision: Precision, folder
     onnx.checker.check_model(model)
     onnx.save(model, file)
     write_tokenizer(job.source, folder)
-    write_configurations(job.source, job.graph, folder, model_file=description["model_file"])
+    if job.torch_weights:
+        write_torch_weights(job.source, folder)
+    model_file = None if job.torch_weights else description["model_file"]
+    write_configurations(job.source, job.graph, folder, model_file=model_file)
     write_manifest(folder, description)
     return description
 

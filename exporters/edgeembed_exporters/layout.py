@@ -21,23 +21,22 @@ _POOLING_SWITCHES = {
 _UNWANTED = ("_name_or_path", "name_or_path", "_attn_implementation", "_attn_implementation_autoset")
 
 
-def write_configurations(source: Source, graph: SentenceGraph, folder: Path, *, model_file: str) -> None:
+def write_configurations(source: Source, graph: SentenceGraph, folder: Path, *, model_file: str | None) -> None:
     """Write config.json and what describes the modules of a sentence-transformer.
 
     Args:
         source: The parts of the model.
         graph: Its graph.
         folder: The bundle's folder.
-        model_file: The model's path within it.
+        model_file: The path within it of the model that sentence-transformers is to load; None for the torch weights.
     """
-    write_json(folder / "config.json", _encoder_config(graph))
+    write_json(folder / "config.json", _encoder_config((graph if model_file else source).encoder.config))
     write_json(folder / "sentence_bert_config.json", _transformer_config(source, model_file))
     write_json(folder / "config_sentence_transformers.json", _sentence_config(source))
     write_json(folder / "modules.json", _write_modules(source, folder))
 
 
-def _encoder_config(graph: SentenceGraph) -> dict[str, Any]:
-    config: Any = graph.encoder.config
+def _encoder_config(config: Any) -> dict[str, Any]:
     values: dict[str, Any] = {**config.to_diff_dict(), "model_type": config.model_type}
     for name in ("hidden_size", "num_hidden_layers", "vocab_size", "max_position_embeddings"):
         if hasattr(config, name):
@@ -47,13 +46,10 @@ def _encoder_config(graph: SentenceGraph) -> dict[str, Any]:
     return dict(sorted(values.items()))
 
 
-def _transformer_config(source: Source, model_file: str) -> dict[str, Any]:
-    # Without a file_name, sentence-transformers looks for onnx/model.onnx alone.
-    return {
-        "max_seq_length": source.max_seq_length,
-        "do_lower_case": False,
-        "model_args": {"file_name": model_file},
-    }
+def _transformer_config(source: Source, model_file: str | None) -> dict[str, Any]:
+    settings = {"max_seq_length": source.max_seq_length, "do_lower_case": False}
+    # Without a file_name, sentence-transformers looks for onnx/model.onnx alone; with one, torch fails.
+    return {**settings, "model_args": {"file_name": model_file}} if model_file else settings
 
 
 def _sentence_config(source: Source) -> dict[str, Any]:

@@ -138,6 +138,8 @@ def test_auto_says_which_limit_each_precision_misses(model: Path, out: Path, cor
         (["--max-mb", "nan", "--sentences", "corpus.txt"], "megabytes"),
         (["--min-cosine", "2", "--sentences", "corpus.txt"], "from -1 to 1"),
         (["--quality", "corpus.txt"], "cannot be read as JSON"),
+        (["--latency", "corpus.txt"], "cannot be read as JSON"),
+        (["--torch", "--sentences", "corpus.txt"], "torch weights were asked for, and the encoder is a StaticEncoder"),
     ],
 )
 def test_what_was_given_wrongly_is_told_in_one_line(
@@ -163,6 +165,19 @@ def test_a_vocabulary_with_foreign_tokens_is_refused(
     last = capsys.readouterr().err.splitlines()[-1]
     assert "2 tokens that the model has no vectors for, such as 'yak'" in last
     assert "edgeembed vocab --trim" in last
+
+
+def test_the_card_states_scores_and_times_that_were_given(model: Path, out: Path, corpus: Path) -> None:
+    facts = {"quality": {"stsb": 83.25}, "latency": {"median_ms": 0.875, "machine": "a laptop"}}
+    given: list[object] = []
+    for option, values in facts.items():
+        file = corpus.with_name(f"{option}.json")
+        file.write_text(json.dumps(values))
+        given += [f"--{option}", file]
+    assert export(model, out, "--sentences", corpus, *given) == 0
+    assert {name: manifest(out)[name] for name in facts} == facts
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert [text for text in ('"stsb": 83.25', '"median_ms": 0.875', '"a laptop"') if text not in card] == []
 
 
 def test_an_existing_bundle_is_kept_unless_forced_and_a_line_tells_of_each_cut(

@@ -35,9 +35,9 @@ def ours(bundle: Path) -> np.ndarray[Any, Any]:
     return Encoder.load(bundle).encode(SENTENCES, on_truncate="ignore")
 
 
-def theirs(bundle: Path) -> np.ndarray[Any, Any]:
+def theirs(bundle: Path, choices: dict[str, str] | None = None) -> np.ndarray[Any, Any]:
     pytest.importorskip("optimum.onnxruntime", reason="pip install 'edgeembed[optimum]' (transformers 4 only)")
-    loaded: SentenceTransformer = SentenceTransformer(str(bundle), backend="onnx", device="cpu")
+    loaded: SentenceTransformer = SentenceTransformer(str(bundle), backend="onnx", device="cpu", model_kwargs=choices)
     vectors: np.ndarray[Any, Any] = loaded.encode(SENTENCES)
     return vectors
 
@@ -68,6 +68,19 @@ def test_without_the_onnx_backend_sentence_transformers_names_the_weights_that_i
 ) -> None:
     with pytest.raises(OSError, match=r"no file named .*model\.safetensors"):
         SentenceTransformer(str(exported(precision)), device="cpu")
+
+
+@pytest.mark.parametrize(("precision", "close"), [("fp32", 1e-5), ("int8", 0.1)])
+def test_with_torch_weights_sentence_transformers_loads_a_bundle_plainly_and_by_its_onnx_file(
+    precision: Any, close: float, tmp_path: Path
+) -> None:
+    model, bundle = make_model(dense=False), tmp_path / "b"
+    export(model, bundle, precision=precision, sentences=SENTENCES, min_cosine=0.9, torch_weights=True)
+    plain: SentenceTransformer = SentenceTransformer(str(bundle), device="cpu")
+    np.testing.assert_allclose(plain.encode(SENTENCES), model.encode(SENTENCES), atol=1e-6)
+    np.testing.assert_allclose(plain.encode(SENTENCES), ours(bundle), atol=close)
+    by_file = {"file_name": str(model_file(bundle).relative_to(bundle))}
+    np.testing.assert_allclose(theirs(bundle, by_file), ours(bundle), atol=CLOSE.get(precision, 1e-3))
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
