@@ -3,7 +3,7 @@
 #
 #     docs/results/export.sh STUDENT [STEP...]
 #
-# STUDENT is a folder that `edgeembed distill --recipe compact` made. Steps, all but `bench` where none is given:
+# STUDENT is a folder that `edgeembed distill --recipe compact` made. Steps, all but the last two where none is given:
 #   teacher       all-MiniLM-L6-v2 as it is, at each precision
 #   tailored      the same trimmed to Python's documentation, 128 dimensions
 #   student       STUDENT at each precision
@@ -12,6 +12,7 @@
 #   whole         the teacher's bundles against it on every sentence of STS-B dev, alone and in padded batches; beside
 #                 them what onnxruntime's own dynamic quantization makes of it
 #   table         prints what was found
+#   processors    the golden vectors of int8 and int4 on emulated older processors (needs qemu-user)
 #   bench         latency of all, interleaved; only where nothing else runs
 set -eu
 
@@ -162,6 +163,16 @@ for kind in ("teacher", "tailored", "student", "multilingual"):
 PYTHON
 }
 
+# Haswell has AVX2 and no VNNI; Nehalem has no AVX either, and takes ten minutes a bundle.
+processors() {
+    for cpu in Haswell Nehalem; do
+        for bundle in teacher-int8 teacher-int4 student-int8 student-int4; do
+            echo "== $cpu, $bundle"
+            qemu-x86_64-static -cpu $cpu "$BIN/python" -m edgeembed_runtime verify $OUT/$bundle 2> /dev/null
+        done
+    done
+}
+
 bench() {
     ort_int8
     "$BIN/edgeembed" bench $OUT/teacher-ort-int8 $OUT/teacher-fp32 $OUT/teacher-fp16 $OUT/teacher-int8 $OUT/teacher-int4 \
@@ -173,8 +184,8 @@ bench() {
 test $# -gt 0 || set -- teacher tailored student multilingual quality whole table
 for step; do
     case $step in
-    teacher | tailored | student | multilingual | quality | whole | table | bench) $step ;;
-    *) echo "$0: no step $step; expected teacher, tailored, student, multilingual, quality, whole, table or bench" >&2
+    teacher | tailored | student | multilingual | quality | whole | table | processors | bench) $step ;;
+    *) echo "$0: no step $step; expected teacher, tailored, student, multilingual, quality, whole, table, processors or bench" >&2
        exit 2 ;;
     esac
 done
