@@ -74,7 +74,8 @@ $(BUILT)/teacher-%: | $(STAMP)
 $(BUILT)/teacher-ort-int8/model.onnx: | $(BUILT)/teacher-fp32
 	mkdir -p $(@D)
 	cp $(BUILT)/teacher-fp32/tokenizer.json $(@D)
-	$(BIN)/python -c "import sys; from onnxruntime.quantization import quantize_dynamic; quantize_dynamic(*sys.argv[1:])" \
+	$(BIN)/python -c "import sys, onnx; from onnxruntime.quantization import quantize_dynamic; \
+	    quantize_dynamic(*sys.argv[1:], extra_options={'DefaultTensorType': onnx.TensorProto.FLOAT})" \
 	    $(BUILT)/teacher-fp32/onnx/model.onnx $@
 
 $(STAMP): pyproject.toml runtime/pyproject.toml constraints.txt

@@ -75,27 +75,36 @@ quality() {
     done
 }
 
-# What onnxruntime's own tools make of the teacher's fp32 graph: dynamic int8, optimised as it is at loading. It is put
-# into a bundle, so that the runtime runs it as it runs the others.
+# What onnxruntime's own tools make of the teacher as torch exports it, and of our fused graph: dynamic int8, optimised
+# as it is at loading. Both are put into bundles, so that the runtime runs them as it runs the others.
 ort_int8() {
-    test -d $OUT/teacher-ort-int8 || "$BIN/python" - $OUT <<'PYTHON'
+    test -d $OUT/teacher-ort-int8 || "$BIN/python" - $TEACHER $OUT <<'PYTHON'
 import shutil
 import sys
 from pathlib import Path
 
 import edgeembed_runtime  # turns onnxruntime's telemetry off
+import onnx
 import onnxruntime
+from edgeembed_exporters.graph import build_graph, trace
 from edgeembed_exporters.manifest import relist
+from edgeembed_exporters.source import take_apart
 from onnxruntime.quantization import quantize_dynamic
 
-out = Path(sys.argv[1])
-folder = Path(shutil.copytree(out / "teacher-fp32", out / "teacher-ort-int8"))
-model = folder / "onnx" / "model.onnx"
-quantize_dynamic(model, model)
-options = onnxruntime.SessionOptions()
-options.optimized_model_filepath = str(model)
-onnxruntime.InferenceSession(model.read_bytes(), options)
-relist(folder, "onnx/model.onnx")
+from edgeembed.models import load_model
+
+source, out = take_apart(load_model(sys.argv[1])), Path(sys.argv[2])
+fused = onnx.load(out / "teacher-fp32" / "onnx" / "model.onnx")
+graphs = {"teacher-ort-int8-fused": fused, "teacher-ort-int8": trace(build_graph(source), source.max_seq_length)}
+for name, graph in graphs.items():
+    folder = Path(shutil.copytree(out / "teacher-fp32", out / name))
+    model = folder / "onnx" / "model.onnx"
+    onnx.save(graph, model)
+    quantize_dynamic(model, model, extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT})
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(model)
+    onnxruntime.InferenceSession(model.read_bytes(), options)
+    relist(folder, "onnx/model.onnx")
 PYTHON
 }
 
@@ -175,7 +184,7 @@ processors() {
 
 bench() {
     ort_int8
-    "$BIN/edgeembed" bench $OUT/teacher-ort-int8 $OUT/teacher-fp32 $OUT/teacher-fp16 $OUT/teacher-int8 $OUT/teacher-int4 \
+    "$BIN/edgeembed" bench $OUT/teacher-ort-int8 $OUT/teacher-ort-int8-fused $OUT/teacher-fp32 $OUT/teacher-fp16 $OUT/teacher-int8 $OUT/teacher-int4 \
         $OUT/tailored-* $OUT/student-* --texts $STSB/dev.tsv --out $OUT/reports/bench.json --force
     "$BIN/edgeembed" bench $OUT/multilingual-* --runs 100 --texts $OUT/two-languages.txt \
         --out $OUT/reports/bench-multilingual.json --force

@@ -11,10 +11,10 @@ from onnx import TensorProto, helper
 Array = npt.NDArray[np.float32]
 
 
-def measure_peaks(
+def measure_reaches(
     model: onnx.ModelProto, activations: Sequence[str], token_ids: Iterable[list[int]]
 ) -> dict[str, Array]:
-    """Give the largest absolute value of every channel of some activations.
+    """Give how far below and above zero every channel of some activations reaches.
 
     Args:
         model: The graph, in float32.
@@ -22,13 +22,14 @@ def measure_peaks(
         token_ids: Texts, one unpadded row of token ids each.
 
     Returns:
-        By activation: float32 (channels,).
+        By activation: float32 (2, channels), the negated least value and the largest; either is negative where all
+        values are on the other side.
     """
-    peaks: dict[str, Array] = {}
+    reaches: dict[str, Array] = {}
     for name, rows in _run(model, activations, token_ids):
-        peak = np.abs(rows).max(axis=0)
-        peaks[name] = np.maximum(peaks[name], peak) if name in peaks else peak
-    return peaks
+        reach = np.stack([-rows.min(axis=0), rows.max(axis=0)])
+        reaches[name] = np.maximum(reaches[name], reach) if name in reaches else reach
+    return reaches
 
 
 def measure_moments(

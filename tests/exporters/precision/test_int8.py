@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from edgeembed_exporters.precision.int8 import quantise_products
+from onnx import numpy_helper
 
 from ..graphs import constants_of, evaluate, kinds, parse  # noqa: TID252  # the tests are no package
 from .conftest import IDS, TEXTS, assert_pairs_fit_16_bits, error, normal, product_of, products
@@ -15,8 +16,9 @@ MAKERS = {
     "Tanh": "x = Tanh(looked)",
     "Relu": "x = Relu(looked)",
     "Gelu": "x = com.microsoft.Gelu(looked)",
+    "LayerNormalization": "x = LayerNormalization<axis = -1>(looked, gain, offset)",
 }
-UNSIGNED = {"Relu", "Gelu"}
+ZEROS = {"Relu": 0, "Gelu": 20, "LayerNormalization": 128}
 every_maker = pytest.mark.parametrize("maker", MAKERS)
 
 
@@ -49,17 +51,59 @@ def test_sums_of_two_products_fit_16_bits(maker: str) -> None:
     rows[4] = -7
     quantised = quantise_products(product_of(rows, normal(32, 24, seed=1), before=MAKERS[maker]), TEXTS)
     assert_pairs_fit_16_bits(quantised, IDS)
-    assert products(quantised)[0][2] == (0 if maker in UNSIGNED else 90)
+    assert products(quantised)[0][2] == ZEROS.get(maker, 90)
 
 
-@pytest.mark.parametrize(("maker", "least"), [("Gelu", 0.17), ("Relu", 0.0)])
-def test_what_is_never_far_below_zero_is_shifted_up_and_the_bias_makes_up_for_it(maker: str, least: float) -> None:
-    weight, bias = normal(32, 24, seed=1), normal(24, seed=2)
-    quantised = quantise_products(product_of(normal(50, 32), weight, bias, before=MAKERS[maker]), TEXTS)
-    (_, levels, _), known = products(quantised)[0], constants_of(quantised)
-    stored = levels * known["out.scales"]
-    np.testing.assert_allclose(known["out.bias"], bias - least * stored.sum(axis=0), atol=1e-5)
-    assert ("x.shift" in known) == (least > 0)
+def test_the_least_that_a_gelu_gives_has_a_level_however_small_its_largest_is() -> None:
+    rows = np.linspace(-3, 0.1, 50 * 32, dtype=np.float32).reshape(50, 32)
+    quantised = quantise_products(product_of(rows, normal(32, 24, seed=1), before=MAKERS["Gelu"]), TEXTS)
+    every_row = [list(range(50))]
+    levels = evaluate(quantised, every_row, "x.levels").astype(int)
+    peaks = evaluate(quantised, every_row, "x.peaks")
+    given = (levels - 20) * peaks / 160
+    assert levels.min() == 0
+    np.testing.assert_allclose(given, evaluate(quantised, every_row, "x"), atol=peaks.max() / 320 * 1.01)
+
+
+def test_channels_far_from_zero_are_centred_before_they_are_rounded() -> None:
+    model = product_of(normal(50, 32), normal(32, 24, seed=1), before=MAKERS["LayerNormalization"])
+    offset = next(tensor for tensor in model.graph.initializer if tensor.name == "offset")
+    offset.CopyFrom(numpy_helper.from_array(100 * normal(32), "offset"))
+    quantised = quantise_products(model, TEXTS)
+    levels = evaluate(quantised, IDS, "y.levels").astype(int)
+    assert np.abs(levels.mean(axis=(0, 1)) - 128).max() < 64
+    assert np.abs(evaluate(model, IDS) - evaluate(quantised, IDS)).max() < 0.5  # of thousands
+
+
+def test_a_token_beyond_all_levels_ends_at_the_last() -> None:
+    rows = normal(50, 32)
+    rows[7] = 0
+    rows[7, 3] = 1000  # 5.6 deviations
+    model = product_of(rows, normal(32, 24, seed=1), before=MAKERS["LayerNormalization"])
+    quantised = quantise_products(model, [[1, 2], [3]])
+    levels = evaluate(quantised, [[7]], "y.levels")
+    assert levels[0, 0, 3] in {0, 255}
+    assert_pairs_fit_16_bits(quantised, [[7]])
+
+
+@pytest.mark.parametrize("share", ["gain, offset", "other, offset"])
+def test_layers_share_weights_after_the_same_normalisation_and_after_others(share: str) -> None:
+    model = parse(
+        "looked = Gather(rows, input_ids) x = LayerNormalization<axis = -1>(looked, gain, offset) y = MatMul(x, weight)"
+        f" t = LayerNormalization<axis = -1>(y, {share}) out = MatMul(t, weight)",
+        "float[a, b, c] out",
+        {
+            "rows": normal(50, 16),
+            "weight": normal(16, 16, seed=1),
+            "gain": 1 + normal(16, seed=2) / 4,
+            "other": 1 + normal(16, seed=5) / 4,
+            "offset": normal(16, seed=3),
+        },
+    )
+    quantised = quantise_products(model, TEXTS)
+    assert [zero for *_, zero in products(quantised)] == [128 if "gain" in share else 90] * 2
+    assert sum(values.dtype == np.int8 for values in constants_of(quantised).values()) == 1
+    assert error(model, quantised) < 0.05
 
 
 def test_a_channel_of_large_activations_does_not_drown_the_others() -> None:
