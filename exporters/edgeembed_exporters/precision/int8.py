@@ -24,6 +24,7 @@ from edgeembed_exporters.precision.by_token import multiply_by_token
 from edgeembed_exporters.precision.calibration import measure_reaches
 from edgeembed_exporters.precision.normalised import Normalisation, multiply_normalised, normalisation_of
 from edgeembed_exporters.precision.products import Group, find_products, over_shared, split_gemms
+from edgeembed_exporters.precision.residual import move_biases
 
 
 def quantise_products(model: onnx.ModelProto, token_ids: Iterable[list[int]]) -> onnx.ModelProto:
@@ -53,6 +54,7 @@ def quantise_products(model: onnx.ModelProto, token_ids: Iterable[list[int]]) ->
             nodes = multiply_normalised(editor, group, norm, reach)
         replacements |= group.replacements(editor, nodes)
     editor.replace(replacements)
+    move_biases(quantised)
     return quantised
 
 
