@@ -41,8 +41,9 @@ needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="run as root: apt-get i
 PRECISIONS = get_args(Precision)
 DTYPES = {"fp32": "fp32", "fp16": "fp16", "int8": "q8", "int4": "q4"}
 # In float32 only the order of additions differs.
-CLOSE = {"fp32": 1e-5}
-# What an encoder rounds to int8 on its way differs more, on some texts: docs/loaders.md.
+CLOSE = {"fp32": 1e-5, "fp16": 1e-3}
+# What is rounded to int8 on its way differs more, on some texts: docs/loaders.md. Random weights make more of it.
+LEAST_COSINE = 0.99
 SHIPPED_LEAST_COSINE = 0.998
 TEXTS = [
     "the cat runs under the old bridge",
@@ -87,7 +88,10 @@ def folder() -> Path:
 
 def check(vectors: Vectors, bundle: Path, precision: str) -> None:
     expected = Encoder.load(bundle).encode(TEXTS)
-    np.testing.assert_allclose(vectors, expected, atol=CLOSE.get(precision, 1e-3))
+    if precision in CLOSE:
+        np.testing.assert_allclose(vectors, expected, atol=CLOSE[precision])
+    else:
+        assert (vectors * expected).sum(axis=1).min() > LEAST_COSINE
 
 
 def code(section: str, number: int = 0) -> str:
