@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from edgeembed_runtime import Encoder
 
+pytestmark = pytest.mark.slow
+
 
 def call(script: str, arguments: Sequence[str | Path], *, code: int = 0) -> Any:
     """Run a command and give its JSON; a failing one gives its last line on stderr."""
@@ -99,7 +101,6 @@ def test_a_truncated_bundle_is_refused(bundle: Path, folder: Path) -> None:
     assert "model_quantized.onnx" in edgeembed("verify", truncated, code=1)
 
 
-@pytest.mark.slow
 def test_a_gate_that_is_missed_writes_nothing(student: Path, corpus: Path, folder: Path) -> None:
     out = folder / "gated"
     arguments = ("--precision", "int8", "--sentences", corpus, "--min-cosine", "0.99999")
@@ -120,7 +121,6 @@ def test_the_runtime_indexes_searches_and_ranks_with_the_bundle(bundle: Path, co
         assert rows[0]["score"] == pytest.approx(1, abs=1e-3)
 
 
-@pytest.mark.slow
 def test_evaluate_and_bench_put_bundle_and_teacher_side_by_side(
     bundle: Path, teacher_folder: Path, corpus: Path, folder: Path, sentences: list[str]
 ) -> None:

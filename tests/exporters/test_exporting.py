@@ -191,6 +191,7 @@ def test_a_missed_gate_writes_nothing(model: SentenceTransformer, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_missed_gate_leaves_the_bundle_that_force_would_replace(
     model: SentenceTransformer, exported: Exported, tmp_path: Path
 ) -> None:

@@ -3,13 +3,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytest
 from edgeembed_exporters.mobile import write_ort
-from edgeembed_exporters.options import Precision
 from edgeembed_runtime import Bundle, InputError, VerificationError
 from tokenizers import Tokenizer
 
@@ -18,7 +17,8 @@ from .conftest import SENTENCES
 Exported = Callable[[str], Path]
 
 
-@pytest.fixture(params=get_args(Precision))
+# The others take ten seconds to export.
+@pytest.fixture(params=["fp32", "int8", *(pytest.param(name, marks=pytest.mark.slow) for name in ("fp16", "int4"))])
 def bundle(request: pytest.FixtureRequest, exported: Exported, tmp_path: Path) -> Path:
     return Path(shutil.copytree(exported(request.param), tmp_path / "bundle"))
 

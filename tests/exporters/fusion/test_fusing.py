@@ -44,7 +44,6 @@ ENCODERS: dict[str, Callable[[], Any]] = {
 # T5 has a ReLU and ALBERT the tanh approximation; ModernBERT rotates queries and keys.
 GELUS = {name: 0 if name in {"T5", "ALBERT"} else LAYERS for name in ENCODERS}
 ATTENTIONS = {name: 0 if name == "ModernBERT" else LAYERS for name in ENCODERS}
-FAST = {"MPNet"}  # BERT is looked at in test_exporting
 
 
 def model_of(encoder: Any) -> SentenceTransformer:
@@ -59,10 +58,9 @@ def model_of(encoder: Any) -> SentenceTransformer:
     return model
 
 
+@pytest.mark.slow  # BERT is looked at in test_exporting
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # as ModernBERT is imported
-@pytest.mark.parametrize(
-    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in ENCODERS]
-)
+@pytest.mark.parametrize("name", ENCODERS)
 def test_every_attention_and_gelu_of_an_encoder_is_fused(name: str) -> None:
     source = take_apart(model_of(ENCODERS[name]()))
     traced = trace(build_graph(source), source.max_seq_length)
