@@ -1,5 +1,6 @@
 """Make a torch student of the first bundle that the runtime shipped, whose own torch weights were lost.
 
+    mkdir -p build
     git archive a24c4bc runtime/edgeembed_runtime/models | tar -x -C build
     python docs/results/read_back.py build/runtime/edgeembed_runtime/models/edgeembed-compact-en build/student
 
