@@ -18,7 +18,7 @@ MIN_COSINE: dict[str, float] = {"fp32": 0.9999, "fp16": 0.999, "int8": 0.99, "in
 
 fp32 differs from torch by rounding alone (measured: 1 - 1e-12), fp16 by little more. At int8 a six-layer teacher
 measured 0.994 on its worst of 2,910 sentences; a quantization that goes wrong falls well below 0.99. At int4 it
-measured 0.90, and its rank correlation on STS-B changed by 0.2 points (docs/results/export.md).
+measured 0.91, and its rank correlation on STS-B dev fell by 0.3 points (docs/results/export.md).
 """
 
 
