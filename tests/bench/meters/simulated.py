@@ -1,0 +1,249 @@
+"""A simulated machine: counters under /sys/class that advance at a known power, and what edgeembed measures of them.
+
+Run within a mount namespace of its own (`unshare -m`), where it covers /sys/class, this prints what every case found as
+JSON. Its functions that write trees serve the other tests too.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+SYS_CLASS = Path("/sys/class")
+POWERCAP = SYS_CLASS / "powercap"
+POWER_SUPPLY = SYS_CLASS / "power_supply"
+INTEL_RANGE_UJ = 262_143_328_850
+NOBODY = 65534
+WINDOW_S = 0.3  # short against a bench's, long against the simulator's millisecond
+WINDOWS = 3
+_WIDTH = 20
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A counter, its folder relative to the folder of all control types."""
+
+    folder: str
+    name: str
+    idle_w: float = 0.0
+    work_w: float = 0.0
+    start_uj: int = 1_000_000
+    range_uj: int = INTEL_RANGE_UJ
+
+
+def write_zone(powercap: Path, zone: Zone) -> Path:
+    """Write what Linux shows of a counter, and give the file that counts."""
+    folder = powercap / zone.folder
+    folder.mkdir(parents=True)
+    (folder / "name").write_text(f"{zone.name}\n")
+    (folder / "max_energy_range_uj").write_text(f"{zone.range_uj}\n")
+    (folder / "energy_uj").write_bytes(_digits(zone.start_uj))
+    # Linux links every zone beside its control type, inner ones too.
+    (powercap / folder.name).symlink_to(folder)
+    return folder / "energy_uj"
+
+
+def write_supply(power_supply: Path, name: str, **files: object) -> Path:
+    """Write what Linux shows of a battery or a charger."""
+    folder = power_supply / name
+    folder.mkdir(parents=True)
+    for file, value in files.items():
+        (folder / file).write_text(f"{value}\n")
+    return folder
+
+
+def _digits(value: int) -> bytes:
+    # One width, so that writing in place never leaves a reader with half a number.
+    return f"{value:<{_WIDTH}}\n".encode()
+
+
+def advance(zones: Sequence[Zone]) -> None:
+    """Count on, every millisecond and until killed, the energy of the time that went by."""
+    with contextlib.suppress(OSError):  # as hardware counts: whatever else wants the processor
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    files = [os.open(POWERCAP / zone.folder / "energy_uj", os.O_WRONLY) for zone in zones]
+    load = os.open(SYS_CLASS / "load", os.O_RDONLY)
+    energies_uj = [float(zone.start_uj) for zone in zones]
+    last_s = time.monotonic()
+    print("started", flush=True)
+    while True:
+        time.sleep(0.001)
+        working, now_s = os.pread(load, 1, 0) == b"1", time.monotonic()
+        for number, zone in enumerate(zones):
+            energies_uj[number] += (zone.work_w if working else zone.idle_w) * (now_s - last_s) * 1e6
+            os.pwrite(files[number], _digits(int(energies_uj[number]) % zone.range_uj), 0)
+        last_s = now_s
+
+
+@contextlib.contextmanager
+def machine(*zones: Zone) -> Iterator[None]:
+    """Cover /sys/class with a machine of these counters, which count while this is open."""
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", SYS_CLASS], check=True)
+    try:
+        (SYS_CLASS / "load").write_bytes(b"0")
+        for zone in zones:
+            write_zone(POWERCAP, zone)
+        with _advancing(zones):
+            yield
+    finally:
+        subprocess.run(["umount", SYS_CLASS], check=True)
+
+
+@contextlib.contextmanager
+def _advancing(zones: Sequence[Zone]) -> Iterator[None]:
+    command = [sys.executable, __file__, json.dumps([asdict(zone) for zone in zones])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as simulator:
+        assert simulator.stdout is not None
+        simulator.stdout.readline()
+        try:
+            yield
+        finally:
+            simulator.kill()
+
+
+def _meter() -> str:
+    from edgeembed_bench.meters import find_meter
+
+    return type(find_meter()).__name__
+
+
+def encode(seconds: float) -> int:
+    """Work of a known count."""
+    end_s, inferences = time.monotonic() + seconds, 0
+    while time.monotonic() < end_s:
+        time.sleep(0.004)
+        inferences += 1
+    return inferences
+
+
+def measured(work: Callable[[float], int] = encode, windows: int = WINDOWS) -> dict[str, Any]:
+    """What edgeembed finds out about the machine, with nothing but its defaults."""
+    from edgeembed_bench.energy import IdlePower, energy_from, measure_idle, measure_window
+    from edgeembed_bench.meters import find_meter
+
+    meter = find_meter()
+    before = measure_idle(meter, WINDOW_S)
+    (SYS_CLASS / "load").write_bytes(b"1")
+    time.sleep(0.02)  # the simulator sees that at its next step
+    found = [measure_window(meter, work, WINDOW_S) for _ in range(windows)]
+    (SYS_CLASS / "load").write_bytes(b"0")
+    time.sleep(0.02)
+    energy = energy_from(meter, IdlePower(before, measure_idle(meter, WINDOW_S)), found)
+    spent_s = sorted(window.reading.window_s / (window.inferences or 1) for window in found)
+    return {
+        "meter": type(meter).__name__,
+        "source": energy.source,
+        "reason": energy.reason,
+        "mj": energy.mj_per_inference and energy.mj_per_inference.median,
+        "mj_above_idle": energy.mj_above_idle and energy.mj_above_idle.median,
+        "domains_mj": {name: spread.median for name, spread in energy.domains_mj().items()},
+        "idle_w": energy.idle and energy.idle.total_w,
+        "ms_per_inference": spent_s[len(spent_s) // 2] * 1e3,
+    }
+
+
+def one_socket() -> dict[str, Any]:
+    with machine(Zone("intel-rapl/intel-rapl:0", "package-0", idle_w=5, work_w=20)):
+        return measured()
+
+
+def two_sockets() -> dict[str, Any]:
+    zones = (
+        Zone("intel-rapl/intel-rapl:0", "package-0-die-0", 2, 10),
+        Zone("intel-rapl/intel-rapl:0/intel-rapl:0:0", "core", 1, 7),
+        Zone("intel-rapl/intel-rapl:0/intel-rapl:0:1", "dram", 1, 3),
+        Zone("intel-rapl/intel-rapl:2", "package-1-die-0", 2, 8),
+        Zone("intel-rapl/intel-rapl:2/intel-rapl:2:0", "dram", 1, 1),
+        Zone("intel-rapl/intel-rapl:3", "psys", 20, 50),
+        Zone("intel-rapl-mmio/intel-rapl-mmio:0", "package-0", 2, 10),
+    )
+    with machine(*zones):
+        return measured()
+
+
+def wrap() -> dict[str, Any]:
+    zone = Zone("intel-rapl/intel-rapl:0", "package-0", 20, 20, start_uj=3_000_000, range_uj=20_000_000)
+    counter = POWERCAP / zone.folder / "energy_uj"
+
+    def work(_: float) -> int:
+        inferences, last = 0, int(counter.read_text())
+        while (now := int(counter.read_text())) >= last:  # a second long, so a second wrap is far
+            last = now
+            inferences += encode(0.004)
+        return inferences
+
+    with machine(zone):
+        return measured(work)
+
+
+def vanishing() -> dict[str, Any]:
+    def work(seconds: float) -> int:
+        shutil.rmtree(POWERCAP, ignore_errors=True)
+        return encode(seconds / 10)
+
+    with machine(Zone("intel-rapl/intel-rapl:0", "package-0", 5, 20)):
+        return measured(work, windows=1)
+
+
+def denied() -> dict[str, Any]:
+    """What an ordinary user is told, and whether doing that helps."""
+    zones = (
+        Zone("intel-rapl/intel-rapl:0", "package-0", 5, 20),
+        Zone("intel-rapl/intel-rapl:0/intel-rapl:0:0", "dram", 1, 2),
+    )
+    with machine(*zones):
+        for zone in zones:
+            (POWERCAP / zone.folder / "energy_uj").chmod(0o400)
+        try:
+            with _nobody():
+                before = measured(windows=1)
+        except OSError as error:
+            return {"skipped": f"needs another user, which a user namespace has not: {error}"}
+        command = re.search("run: sudo ([^;]+);", before["reason"])
+        assert command is not None, before
+        subprocess.run(shlex.split(command[1]), check=True)
+        with _nobody():
+            return before | {"meter_after": _meter()}
+
+
+@contextlib.contextmanager
+def _nobody() -> Iterator[None]:
+    # Within this process, for another user may not be allowed to start this Python.
+    (SYS_CLASS / "load").chmod(0o666)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def battery() -> dict[str, Any]:
+    with machine():
+        write_supply(POWER_SUPPLY, "AC", type="Mains", online=0)
+        write_supply(POWER_SUPPLY, "BAT0", type="Battery", status="Discharging", power_now=9_000_000)
+        now = {"current_now": -250_000, "voltage_now": 12_000_000}
+        write_supply(POWER_SUPPLY, "BAT1", type="Battery", status="Discharging", **now)
+        return measured()
+
+
+def nothing() -> dict[str, Any]:
+    with machine():
+        return measured(windows=1)
+
+
+CASES = (one_socket, two_sockets, wrap, vanishing, denied, battery, nothing)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        advance([Zone(**zone) for zone in json.loads(sys.argv[1])])
+    print(json.dumps({case.__name__: case() for case in CASES}))

@@ -1,0 +1,205 @@
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edgeembed_bench.meters import NullMeter, RaplMeter, Reading, find_meter
+
+from .simulated import Zone, write_zone
+
+PACKAGE = Zone("intel-rapl/intel-rapl:0", "package-0")
+
+
+@pytest.fixture
+def powercap(tmp_path: Path) -> Path:
+    """A folder of control types that is yet empty."""
+    return tmp_path / "powercap"
+
+
+class _Machine:
+    """Counters that a test sets by hand, and the meter over them."""
+
+    def __init__(self, powercap: Path, *zones: Zone) -> None:
+        pytest.importorskip("pyJoules", reason="needs pyJoules: edgeembed[energy]")
+        self.zones = {zone.folder.rpartition("/")[2]: zone for zone in zones}
+        self.files = {name: write_zone(powercap, zone) for name, zone in self.zones.items()}
+        self.meter = find_meter(powercap=powercap)
+
+    def reading(self, **joules: float) -> Reading:
+        """The reading of a window in which zones, named by their numbers, advance by some joules."""
+        self.meter.begin()
+        for number, energy_j in joules.items():
+            self.add(number.replace("_", ":").replace("z", "intel-rapl:"), energy_j)
+        return self.meter.end()
+
+    def add(self, name: str, energy_j: float) -> None:
+        advanced_uj = int(self.files[name].read_text()) + round(energy_j * 1e6)
+        self.files[name].write_text(f"{advanced_uj % self.zones[name].range_uj}\n")
+
+
+def test_joules_of_all_sockets_and_their_dram_add_up_and_parts_are_shown_apart(powercap: Path) -> None:
+    machine = _Machine(
+        powercap,
+        PACKAGE,
+        Zone("intel-rapl/intel-rapl:0/intel-rapl:0:0", "core"),
+        Zone("intel-rapl/intel-rapl:0/intel-rapl:0:1", "uncore"),
+        Zone("intel-rapl/intel-rapl:0/intel-rapl:0:2", "dram"),
+        Zone("intel-rapl/intel-rapl:1", "package-1"),
+        Zone("intel-rapl/intel-rapl:1/intel-rapl:1:0", "core"),
+        Zone("intel-rapl/intel-rapl:1/intel-rapl:1:1", "dram"),
+        Zone("intel-rapl/intel-rapl:2", "psys"),
+    )
+    reading = machine.reading(z0=3, z0_0=2.5, z0_1=0.1, z0_2=0.5, z1=2, z1_0=1.5, z1_1=0.25, z2=9)
+    assert reading.energy_j == pytest.approx(5.75)
+    assert reading.domains_j == pytest.approx({"package": 5, "core": 4, "uncore": 0.1, "dram": 0.75, "psys": 9})
+    assert reading.reason is None
+    assert reading.window_s > 0
+    assert machine.meter.source == "RAPL package + DRAM, by pyJoules, 2 sockets"
+
+
+def test_gaps_between_sockets_and_dies_of_one_socket_are_no_hindrance(powercap: Path) -> None:
+    machine = _Machine(
+        powercap,
+        Zone("intel-rapl/intel-rapl:1", "package-0-die-0"),
+        Zone("intel-rapl/intel-rapl:3", "package-0-die-1"),
+        Zone("intel-rapl/intel-rapl:3/intel-rapl:3:2", "dram"),
+    )
+    assert machine.reading(z1=1, z3=2, z3_2=0.5).energy_j == pytest.approx(3.5)
+    assert machine.meter.source == "RAPL package + DRAM, by pyJoules, 1 socket"
+
+
+@pytest.mark.parametrize("tree", ["intel-rapl", "amd-rapl"])
+def test_an_amd_processor_has_package_and_core(powercap: Path, tree: str) -> None:
+    machine = _Machine(powercap, Zone(f"{tree}/{tree}:0", "package-0"), Zone(f"{tree}/{tree}:0/{tree}:0:0", "core"))
+    machine.meter.begin()
+    machine.add(f"{tree}:0", 2.5)
+    machine.add(f"{tree}:0:0", 1.5)
+    reading = machine.meter.end()
+    assert reading.energy_j == pytest.approx(2.5)
+    assert reading.domains_j == pytest.approx({"package": 2.5, "core": 1.5})
+    assert machine.meter.source == "RAPL package, by pyJoules, 1 socket"
+
+
+def test_the_second_way_to_the_same_package_is_not_counted_again(powercap: Path) -> None:
+    machine = _Machine(powercap, PACKAGE, Zone("intel-rapl-mmio/intel-rapl-mmio:0", "package-0"))
+    machine.meter.begin()
+    machine.add("intel-rapl:0", 2)
+    machine.add("intel-rapl-mmio:0", 2)
+    assert machine.meter.end().energy_j == pytest.approx(2)
+
+
+def test_the_second_way_is_taken_where_it_is_the_only_one(powercap: Path) -> None:
+    machine = _Machine(powercap, Zone("intel-rapl-mmio/intel-rapl-mmio:0", "package-0"))
+    machine.meter.begin()
+    machine.add("intel-rapl-mmio:0", 2)
+    assert machine.meter.end().energy_j == pytest.approx(2)
+
+
+def test_a_counter_that_starts_again_at_zero_is_followed(powercap: Path) -> None:
+    zone = Zone("intel-rapl/intel-rapl:0", "package-0", start_uj=65_532_000_000, range_uj=65_532_610_987)
+    machine = _Machine(powercap, zone)
+    assert machine.reading(z0=2.5).energy_j == pytest.approx(2.5)
+    assert int(machine.files["intel-rapl:0"].read_text()) < 2_500_000
+
+
+def test_a_counter_that_runs_backwards_with_no_known_range_is_not_measured(powercap: Path) -> None:
+    write_zone(powercap, PACKAGE)
+    (powercap / PACKAGE.folder / "max_energy_range_uj").unlink()
+    meter = find_meter(powercap=powercap)
+    meter.begin()
+    (powercap / PACKAGE.folder / "energy_uj").write_text("5\n")
+    _assert_not_measured(meter.end(), "ran backwards")
+
+
+@pytest.mark.parametrize(("package_j", "dram_j"), [(0, 1), (1, 0), (0, 0)])
+def test_a_counter_that_stands_still_is_not_measured(powercap: Path, package_j: float, dram_j: float) -> None:
+    machine = _Machine(powercap, PACKAGE, Zone("intel-rapl/intel-rapl:0/intel-rapl:0:0", "dram"))
+    _assert_not_measured(machine.reading(z0=package_j, z0_0=dram_j), "stood still")
+
+
+def test_a_part_that_stands_still_is_left_out_and_spoils_nothing(powercap: Path) -> None:
+    machine = _Machine(powercap, PACKAGE, Zone("intel-rapl/intel-rapl:0/intel-rapl:0:0", "uncore"))
+    assert machine.reading(z0=2).domains_j == pytest.approx({"package": 2})
+
+
+def test_a_counter_that_disappears_is_not_measured_until_it_is_back(powercap: Path) -> None:
+    machine = _Machine(powercap, PACKAGE)
+    file = machine.files["intel-rapl:0"]
+    machine.meter.begin()
+    file.rename(file.with_name("away"))
+    _assert_not_measured(machine.meter.end(), f"disappeared: {file}")
+    machine.meter.begin()
+    file.with_name("away").rename(file)
+    _assert_not_measured(machine.meter.end(), "disappeared")
+    assert machine.reading(z0=1).energy_j == pytest.approx(1)
+
+
+def test_a_counter_that_holds_no_number_is_named(powercap: Path) -> None:
+    machine = _Machine(powercap, PACKAGE)
+    machine.meter.begin()
+    machine.files["intel-rapl:0"].write_text("")
+    _assert_not_measured(machine.meter.end(), f"{machine.files['intel-rapl:0']} holds no number")
+
+
+def test_an_end_without_a_beginning_is_not_measured(powercap: Path) -> None:
+    machine = _Machine(powercap, PACKAGE)
+    _assert_not_measured(machine.meter.end(), "no window was begun")
+
+
+def test_a_read_that_was_interrupted_is_made_again(powercap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = _Machine(powercap, PACKAGE)
+    clock_s = iter([0.0, 0.5, 0.5, 0.5, 2.5, 2.5])
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock_s))
+    assert machine.reading(z0=2).window_s == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("broken", ["", "energy\n"])
+def test_a_broken_counter_is_named_before_anything_is_measured(powercap: Path, broken: str) -> None:
+    file = write_zone(powercap, PACKAGE)
+    file.write_text(broken)
+    assert _reason(powercap) == f"a RAPL counter cannot be read: {file} holds no number"
+
+
+def test_denied_permission_names_the_counter_the_command_and_the_rule(
+    powercap: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dram = Zone("intel-rapl/intel-rapl:0/intel-rapl:0:0", "dram")
+    files = [str(write_zone(powercap, zone)) for zone in (PACKAGE, dram)]
+    read_text = Path.read_text
+
+    def denied(path: Path, **options: Any) -> str:
+        if path.name == "energy_uj":
+            raise PermissionError(13, "Permission denied", str(path))
+        return read_text(path, **options)
+
+    monkeypatch.setattr(Path, "read_text", denied)
+    reason = _reason(powercap)
+    assert reason.startswith(
+        f"permission denied: {files[0]} belongs to root; run: sudo chmod a+r {files[0]} {files[1]};"
+    )
+    assert 'KERNEL=="intel-rapl:*", RUN+="/bin/chmod a+r /sys%p/energy_uj"' in reason
+    assert reason.endswith("| sudo tee /etc/udev/rules.d/70-powercap.rules")
+    assert "\n" not in reason
+
+
+def test_absent_pyjoules_names_the_extra(powercap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_zone(powercap, PACKAGE)
+    monkeypatch.delitem(sys.modules, "edgeembed_bench.meters.pyjoules", raising=False)
+    monkeypatch.setitem(sys.modules, "pyJoules.device.rapl_device", None)
+    assert _reason(powercap) == "pyJoules is not installed; install it with: pip install 'edgeembed[energy]'"
+
+
+def _reason(powercap: Path) -> str:
+    meter = find_meter(powercap=powercap)
+    assert isinstance(meter, NullMeter)
+    return meter.reason
+
+
+def _assert_not_measured(reading: Reading, reason: str) -> None:
+    assert reading.energy_j is None
+    assert reading.domains_j == {}
+    assert reason in (reading.reason or "")
+
+
+def test_the_least_window_is_a_thousand_updates_of_the_counters() -> None:
+    assert RaplMeter.window_s == 1.0

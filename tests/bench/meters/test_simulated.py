@@ -1,0 +1,89 @@
+"""The meters with their default paths, on counters under /sys/class that advance at a known power."""
+
+import json
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from . import simulated
+
+NAMESPACES = (["unshare", "-m"], ["unshare", "-Urm"])
+COVER = ["mount", "-t", "tmpfs", "tmpfs", str(simulated.SYS_CLASS)]
+TOLERANCE = 0.02
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """What every case found, measured once for all tests."""
+    pytest.importorskip("pyJoules", reason="needs pyJoules: edgeembed[energy]")
+    if shutil.which("unshare") is None:
+        pytest.skip("needs mount namespaces: there is no unshare here")
+    tries = {
+        tuple(command): subprocess.run([*command, *COVER], check=False, capture_output=True) for command in NAMESPACES
+    }
+    allowed = next((command for command, tried in tries.items() if tried.returncode == 0), None)
+    if allowed is None:
+        pytest.skip(f"needs a mount namespace, which is denied here: {[tried.stderr for tried in tries.values()]}")
+    command = [*allowed, sys.executable, "-W", "error::ResourceWarning", simulated.__file__]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "ResourceWarning" not in done.stderr
+    cases: dict[str, Any] = json.loads(done.stdout)
+    return cases
+
+
+def _assert_costs(case: dict[str, Any], mj: float, watts: float) -> None:
+    assert case["reason"] is None
+    assert mj == pytest.approx(watts * case["ms_per_inference"], rel=TOLERANCE)
+
+
+def test_millijoules_an_inference_are_power_by_time(found: dict[str, Any]) -> None:
+    _assert_costs(found["one_socket"], found["one_socket"]["mj"], 20)
+
+
+def test_above_idle_they_are_the_power_that_work_adds(found: dict[str, Any]) -> None:
+    _assert_costs(found["one_socket"], found["one_socket"]["mj_above_idle"], 20 - 5)
+
+
+def test_two_sockets_with_dies_gaps_and_dram_add_up(found: dict[str, Any]) -> None:
+    case = found["two_sockets"]
+    assert case["source"] == "RAPL package + DRAM, by pyJoules, 2 sockets"
+    _assert_costs(case, case["mj"], 10 + 3 + 8 + 1)
+    for domain, watts in {"package": 18, "core": 7, "dram": 4, "psys": 50}.items():
+        _assert_costs(case, case["domains_mj"][domain], watts)
+
+
+def test_a_counter_that_wraps_within_the_window_is_followed(found: dict[str, Any]) -> None:
+    _assert_costs(found["wrap"], found["wrap"]["mj"], 20)
+
+
+def test_a_counter_that_disappears_leaves_a_reason_and_no_figure(found: dict[str, Any]) -> None:
+    case = found["vanishing"]
+    assert (case["mj"], case["mj_above_idle"], case["domains_mj"]) == (None, None, {})
+    assert case["reason"].startswith(
+        "a RAPL counter disappeared: /sys/class/powercap/intel-rapl/intel-rapl:0/energy_uj"
+    )
+
+
+def test_who_is_denied_the_counters_is_given_a_command_that_helps(found: dict[str, Any]) -> None:
+    case = found["denied"]
+    if "skipped" in case:
+        pytest.skip(case["skipped"])
+    assert (case["meter"], case["mj"]) == ("NullMeter", None)
+    assert case["reason"].startswith("permission denied: /sys/class/powercap/intel-rapl/intel-rapl:0/energy_uj")
+    assert case["meter_after"] == "RaplMeter"
+
+
+def test_batteries_are_the_meter_of_a_machine_without_rapl(found: dict[str, Any]) -> None:
+    case = found["battery"]
+    assert case["source"].startswith("discharge of BAT0 + BAT1")
+    _assert_costs(case, case["mj"], 9 + 3)
+
+
+def test_where_there_is_nothing_there_is_a_reason(found: dict[str, Any]) -> None:
+    case = found["nothing"]
+    assert (case["meter"], case["source"], case["mj"], case["idle_w"]) == ("NullMeter", None, None, None)
+    assert case["reason"].startswith("no RAPL counter on this machine (/sys/class/powercap is absent)")
