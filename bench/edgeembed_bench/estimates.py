@@ -41,6 +41,11 @@ def spread(samples: Sequence[float]) -> Spread:
     return Spread(*(float(quantile) for quantile in np.quantile(samples, (0.25, 0.5, 0.75))))
 
 
+def quantile(samples: Sequence[float], share: float) -> float:
+    """Give what a share (0 to 1) of some samples stay below."""
+    return float(np.quantile(samples, share))
+
+
 def median_ratio(samples: Sequence[float], baseline: Sequence[float], seed: int = 0) -> Estimate:
     """Give the median of some samples as a multiple of the baseline's.
 
@@ -54,7 +59,7 @@ def median_ratio(samples: Sequence[float], baseline: Sequence[float], seed: int 
     def ratio(top: npt.NDArray[Any], bottom: npt.NDArray[Any], axis: int = -1) -> Any:
         return np.median(top, axis=axis) / np.median(bottom, axis=axis)
 
-    return _bootstrap(ratio, (np.asarray(samples), np.asarray(baseline)), seed)
+    return bootstrap((np.asarray(samples), np.asarray(baseline)), ratio, seed)
 
 
 def median_difference(samples: Sequence[float], baseline: Sequence[float], seed: int = 0) -> Estimate:
@@ -65,10 +70,18 @@ def median_difference(samples: Sequence[float], baseline: Sequence[float], seed:
         baseline: As many.
         seed: Decides the resamples.
     """
-    return _bootstrap(np.median, (np.subtract(samples, baseline),), seed)
+    return bootstrap((np.subtract(samples, baseline),), np.median, seed)
 
 
-def _bootstrap(statistic: Callable[..., Any], data: tuple[npt.NDArray[Any], ...], seed: int) -> Estimate:
+def bootstrap(data: tuple[npt.NDArray[Any], ...], statistic: Callable[..., Any], seed: int = 0) -> Estimate:
+    """Give a statistic of some data with its percentile bootstrap interval.
+
+    Args:
+        data: One or more (n,) arrays; what stands at the same place belongs together. The interval is the figure itself
+            where n is 1.
+        statistic: Of such arrays, or of more dimensions along an `axis`.
+        seed: Decides the resamples.
+    """
     value = float(statistic(*data))
     if len(data[0]) < 2:
         return Estimate(value, value, value)

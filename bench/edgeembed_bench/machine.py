@@ -1,4 +1,4 @@
-"""The machine that a measurement was made on."""
+"""The machine that a measurement was made on, and what else went on there."""
 
 import os
 import platform
@@ -6,16 +6,11 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = (
-    "edgeembed",
-    "edgeembed-runtime",
-    "numpy",
-    "onnxruntime",
-    "tokenizers",
-    "torch",
-    "transformers",
-    "sentence-transformers",
-)
+import psutil
+
+PACKAGES = ("edgeembed", "edgeembed-runtime", "numpy", "scipy")
+_BUSY = 0.5
+_STOLEN = 0.02
 
 
 @dataclass(frozen=True)
@@ -24,51 +19,99 @@ class Machine:
 
     Attributes:
         cpu: The processor's name.
+        flags: Instruction sets and features that it says it has; empty where the system does not tell.
+        governor: What decides its clock, such as "performance"; None where the system does not tell.
         cores: Logical cores of the machine.
         cores_allowed: Logical cores that this process may use.
-        ram_bytes: Main memory; None where the system does not tell.
+        ram_bytes: Main memory.
         system: Operating system and its version.
-        python: Version of the interpreter.
-        versions: Versions of the packages that do the work; None for one that is absent.
+        python: Version of the interpreter that ran the bench; each subject's own is among its facts.
+        versions: Versions of the bench's own packages; None for one that is absent. Each subject has its own.
     """
 
     cpu: str
+    flags: tuple[str, ...]
+    governor: str | None
     cores: int
     cores_allowed: int
-    ram_bytes: int | None
+    ram_bytes: int
     system: str
     python: str
     versions: dict[str, str | None]
 
 
+@dataclass(frozen=True)
+class Load:
+    """What else went on while the bench ran.
+
+    Attributes:
+        load_average: Processes that wanted to run in the minute before; None where the system does not tell.
+        stolen_share: Share of the cores' time that a virtual machine's host gave to others meanwhile; None likewise.
+        on_battery: Whether the machine ran on its battery; None if it has none.
+    """
+
+    load_average: float | None
+    stolen_share: float | None
+    on_battery: bool | None
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the figures may be unsteady, one line each, with what to do."""
+        found = []
+        if self.load_average is not None and self.load_average > _BUSY:
+            found.append(f"{self.load_average:.1f} other programs wanted to run before it began: close them")
+        if self.stolen_share is not None and self.stolen_share > _STOLEN:
+            found.append(f"this virtual machine's host took {self.stolen_share:.0%} of its time: choose a quieter one")
+        if self.on_battery:
+            found.append("the machine ran on its battery, which slows its clock: plug it in")
+        return found
+
+
 def this_machine() -> Machine:
     """Describe the machine and the packages of this process."""
     cores = os.cpu_count() or 1
+    cpuinfo = _cpuinfo()
     return Machine(
-        cpu=_cpu_name(),
+        cpu=cpuinfo.get("model name") or platform.processor() or platform.machine(),
+        flags=tuple(sorted((cpuinfo.get("flags") or cpuinfo.get("Features") or "").split())),
+        governor=_governor(),
         cores=cores,
         cores_allowed=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores,
-        ram_bytes=_ram_bytes(),
+        ram_bytes=psutil.virtual_memory().total,
         system=platform.platform(),
         python=platform.python_version(),
         versions={package: _version(package) for package in PACKAGES},
     )
 
 
-def _cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    if cpuinfo.is_file():
-        for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() == "model name":
-                return value.strip()
-    return platform.processor() or platform.machine()
+class LoadWatch:
+    """Notes what else goes on from its making to `found`."""
+
+    def __init__(self) -> None:
+        self._average = psutil.getloadavg()[0]
+        self._before = psutil.cpu_times()
+
+    def found(self) -> Load:
+        """Give what went on meanwhile."""
+        after = psutil.cpu_times()
+        stolen = getattr(after, "steal", None)
+        whole = sum(after) - sum(self._before)
+        share = None if stolen is None or whole <= 0 else (stolen - self._before.steal) / whole
+        battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
+        return Load(self._average, share, None if battery is None else not battery.power_plugged)
 
 
-def _ram_bytes() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not a POSIX system
-        return None
+def _cpuinfo(file: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
+    if not file.is_file():
+        return {}
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    pairs = (line.partition(":") for line in reversed(lines))
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
+    found = sorted({file.read_text(encoding="ascii").strip() for file in root.glob("cpu*/cpufreq/scaling_governor")})
+    return ", ".join(found) or None
 
 
 def _version(package: str) -> str | None:

@@ -1,11 +1,10 @@
-"""Subjects in fresh processes of their own, all of them on one core, with one thread each."""
+"""Subjects in fresh processes of their own, held to the same cores and to as many threads."""
 
 import contextlib
 import itertools
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -14,38 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from edgeembed_runtime.errors import CheckError
+import numpy as np
+import numpy.typing as npt
+from edgeembed_runtime.errors import CheckError, InputError
+
+from edgeembed_bench.subjects import Subject
+
+Item = str | list[str]
 
 TIMEOUT_S = 120.0  # for any one answer: torch on a slow disk takes half a minute to start
+_TEXTS_A_QUESTION = 256  # to encode, so that an answer stays far from that limit
 _WORKER = Path(__file__).with_name("worker.py")
-_ONE_THREAD = {
-    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1"),
-    "TOKENIZERS_PARALLELISM": "false",
-    "HF_HUB_OFFLINE": "1",
-    "PYTHONUTF8": "1",
-}
-
-
-@dataclass(frozen=True)
-class ProcessSubject:
-    """One encoder, and the process that it is to be measured in.
-
-    Attributes:
-        name: What the report calls it.
-        adapter: How `worker.py` loads it: "bundle", "sentence-transformer", "model2vec", "onnx", "function", or
-            "nothing", which encodes nothing.
-        argument: What the adapter loads: a folder, or `module:function`.
-        modules: What counts as its import: these are imported before it is loaded.
-        note: What a reader should know of it.
-        python: The interpreter of the environment that it lives in.
-    """
-
-    name: str
-    adapter: str
-    argument: str = ""
-    modules: tuple[str, ...] = ()
-    note: str = ""
-    python: str = sys.executable
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -79,7 +58,7 @@ class Worker:
 
     Attributes:
         start: What starting it took.
-        facts: The vector's dimension, the version of Python and those of the subject's packages.
+        dimension: Numbers a vector; None for what encodes nothing.
     """
 
     def __init__(
@@ -96,37 +75,87 @@ class Worker:
         interpreter, imports, load, first = ((after - before) / 1e6 for before, after in itertools.pairwise(clock))
         memory = answer.pop("resident_bytes"), answer.pop("peak_bytes")
         self.start = Start(interpreter, imports, load, first, *memory)
-        self.facts: dict[str, Any] = answer
+        self.dimension: int | None = answer["dimension"]
 
-    def times_ms(self, texts: Sequence[str]) -> list[float]:
-        """Encode each text; give the milliseconds of each, as the worker's own clock has them."""
-        times: list[int] = self._ask({"time": list(texts)})["times_ns"]
-        return [nanoseconds / 1e6 for nanoseconds in times]
+    def times_ms(self, items: Sequence[Item]) -> list[float]:
+        """Encode each item, a text or a list of texts; give the milliseconds of each by the worker's own clock."""
+        return self.timed(items)[0]
 
-    def parts_us(self, texts: Sequence[str]) -> dict[str, list[float]]:
-        """Give the microseconds of encoding each text, and of the parts of that done bare."""
-        parts: dict[str, list[int]] = self._ask({"parts": list(texts)})["parts_ns"]
-        return {name: [nanoseconds / 1e3 for nanoseconds in times] for name, times in parts.items()}
+    def timed(self, items: Sequence[Item]) -> tuple[list[float], float]:
+        """Do as `times_ms`, and give the processor seconds of all of it besides, all threads together."""
+        found = self._ask({"time": list(items)})
+        return _milliseconds(found["times_ns"]), found["cpu_ns"] / 1e9
+
+    def parts_ms(self, items: Sequence[Item]) -> dict[str, list[float]]:
+        """Give the milliseconds of encoding each item, and of its parts done bare; nothing if the subject hides them.
+
+        The parts are "tokenize", "run", and both in one: "bare".
+        """
+        parts: dict[str, list[int]] = self._ask({"parts": list(items)})["parts_ns"]
+        return {name: _milliseconds(times) for name, times in parts.items()}
+
+    def run_times_ms(self, items: Sequence[Item]) -> list[float] | None:
+        """Give the milliseconds of encoding each item once it is tokenized; None if the subject hides that part."""
+        times: list[int] | None = self._ask({"run": list(items)})["times_ns"]
+        return None if times is None else _milliseconds(times)
+
+    def overhead_ms(self, calls: int) -> list[float]:
+        """Give the milliseconds that timing takes by itself: calls of nothing, timed as texts are."""
+        return _milliseconds(self._ask({"nothing": calls})["times_ns"])
+
+    def work(self, seconds: float, texts: Sequence[str]) -> int:
+        """Encode texts one by one, over and over, for at least that long; give how many were encoded."""
+        inferences: int = self._ask({"work": {"seconds": seconds, "texts": list(texts)}}, seconds)["inferences"]
+        return inferences
+
+    def tokens(self, texts: Sequence[str]) -> list[int] | None:
+        """Give the number of tokens of each text, uncut; None if the subject does not tell."""
+        tokens: list[int] | None = self._ask({"tokens": list(texts)})["tokens"]
+        return tokens
+
+    def encode(self, texts: Sequence[str], kind: str = "") -> npt.NDArray[np.float32]:
+        """Encode texts.
+
+        Args:
+            texts: What to encode.
+            kind: "query" or "document" where the subject treats them apart, else "".
+
+        Returns:
+            (n, dim) float32.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder, "vectors.f32")
+            parts = []
+            for begin in range(0, len(texts), _TEXTS_A_QUESTION):
+                asked = list(texts[begin : begin + _TEXTS_A_QUESTION])
+                shape = self._ask({"encode": {"texts": asked, "as": kind, "out": str(out)}})["shape"]
+                parts.append(np.fromfile(out, dtype=np.float32).reshape(shape))
+        return np.concatenate(parts) if parts else np.empty((0, self.dimension or 0), np.float32)
+
+    def facts(self) -> dict[str, Any]:
+        """Give what the subject is made of, by the names of `Facts`, the dimension left out."""
+        found: dict[str, Any] = self._ask({"facts": None})
+        return found
 
     def memory(self) -> dict[str, int | None]:
         """Give `resident_bytes` and `peak_bytes` of now."""
         found: dict[str, int | None] = self._ask({"memory": None})
         return found
 
-    def _ask(self, question: dict[str, Any]) -> Any:
+    def _ask(self, question: dict[str, Any], more_s: float = 0.0) -> Any:
         with contextlib.suppress(BrokenPipeError):  # the missing answer tells more
             self._questions.write(json.dumps(question) + "\n")
             self._questions.flush()
-        return self._answer()
+        return self._answer(more_s)
 
-    def _answer(self) -> Any:
+    def _answer(self, more_s: float = 0.0) -> Any:
         late = threading.Event()
 
         def end() -> None:
             late.set()
             self._process.kill()
 
-        timer = threading.Timer(self._timeout_s, end)
+        timer = threading.Timer(self._timeout_s + more_s, end)
         timer.start()
         try:
             line = self._answers.readline()
@@ -148,19 +177,20 @@ class Worker:
 
 
 @contextlib.contextmanager
-def started(subject: ProcessSubject, text: str, timeout_s: float = TIMEOUT_S) -> Iterator[Worker]:
+def started(subject: Subject, text: str, *, threads: int = 1, timeout_s: float = TIMEOUT_S) -> Iterator[Worker]:
     """Start a subject's process and let it encode a first text; end it with the `with` block.
 
     Args:
         subject: What to start.
         text: The first text.
+        threads: Threads that it may use.
         timeout_s: How long any one answer may take.
 
     Raises:
         CheckError: If the process ends or is silent for too long, then or later; it names the subject and gives the
             last line of what it said.
     """
-    arguments = [",".join(subject.modules), subject.adapter, subject.argument, text]
+    arguments = [",".join(subject.imports), subject.adapter, subject.argument, str(threads), text]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         begun_ns = time.monotonic_ns()
         try:
@@ -170,7 +200,7 @@ def started(subject: ProcessSubject, text: str, timeout_s: float = TIMEOUT_S) ->
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 encoding="utf-8",
-                env={**os.environ, **_ONE_THREAD},
+                env={**os.environ, **_environment(threads)},
             )
         except OSError as error:
             raise CheckError(f"{subject.name} cannot start: {subject.python}: {error.strerror}") from error
@@ -184,20 +214,42 @@ def started(subject: ProcessSubject, text: str, timeout_s: float = TIMEOUT_S) ->
 
 
 @contextlib.contextmanager
-def one_core() -> Iterator[int | None]:
-    """Keep this process, and those that it starts, on one core for the length of a `with` block.
+def held_to_cores(count: int = 1) -> Iterator[tuple[int, ...]]:
+    """Keep this process, and those that it starts, on some cores for the length of a `with` block.
+
+    Args:
+        count: How many cores.
 
     Yields:
-        The core: the last of those allowed, for the first serves most of the system's interrupts. None where the system
-        cannot keep a process on a core.
+        The cores: the last of those allowed, for the first serves most of the system's interrupts. None at all where
+        the system cannot keep a process on a core.
+
+    Raises:
+        InputError: If fewer are allowed.
     """
     if not hasattr(os, "sched_setaffinity"):
-        yield None
+        yield ()
         return
     before = os.sched_getaffinity(0)
-    core = max(before)
-    os.sched_setaffinity(0, {core})
+    if len(before) < count:
+        raise InputError(f"{count} threads asked for; this process may use {len(before)} cores: ask for no more")
+    cores = tuple(sorted(before)[-count:])
+    os.sched_setaffinity(0, cores)
     try:
-        yield core
+        yield cores
     finally:
         os.sched_setaffinity(0, before)
+
+
+def _environment(threads: int) -> dict[str, str]:
+    return {
+        **dict.fromkeys(_THREADS, str(threads)),
+        # tokenizers spreads a batch over all cores unless told otherwise, whatever torch is held to.
+        "TOKENIZERS_PARALLELISM": "false" if threads == 1 else "true",
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONUTF8": "1",
+    }
+
+
+def _milliseconds(times_ns: list[int]) -> list[float]:
+    return [nanoseconds / 1e6 for nanoseconds in times_ns]

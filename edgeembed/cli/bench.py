@@ -1,68 +1,146 @@
 """`edgeembed bench`: models and bundles in, what each costs out."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from edgeembed_bench import Subject
+    from edgeembed_bench import BenchReport
+    from edgeembed_bench.forms import FilledForm
+
+    from edgeembed.cli.outputs import Outputs
 
 _DOCSTRING_SENTENCES = 1000
+_LIMIT = click.FloatRange(min=0)
+_FORMS = ("simtde", "hpd", "xayn", "cmow")  # as edgeembed.costs has them, which --help does not import
 
 
 @click.command()
-@click.argument("models", metavar="MODEL|BUNDLE...", nargs=-1, required=True)
+@click.argument("models", metavar="SUBJECT...", nargs=-1, required=True)
 @click.option(
     "--against",
-    metavar="MODEL|BUNDLE",
+    metavar="SUBJECT",
     multiple=True,
-    help="What to compare with; the first is the baseline, else the first MODEL. Repeatable.",
+    help="What to compare with; the first is the baseline, else the first SUBJECT. Repeatable.",
 )
 @click.option(
     "--texts",
     metavar="FILE",
     help="Text to encode, in any form that a corpus takes.  [default: Python's docstrings]",
 )
-@click.option("--runs", default=1000, show_default=True, type=click.IntRange(min=1), help="Timed texts a model.")
-@click.option("--threads", default=1, show_default=True, type=click.IntRange(min=1), help="Threads a model.")
-@click.option("--seed", default=0, show_default=True, help="Decides the order of turns.")
+@click.option("--runs", default=1000, show_default=True, type=click.IntRange(min=1), help="Timed texts a subject.")
+@click.option(
+    "--processes",
+    default=10,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Fresh processes a subject; below 8 no difference is told from noise.",
+)
+@click.option("--threads", default=1, show_default=True, type=click.IntRange(min=1), help="Threads a subject.")
+@click.option("--sweep/--no-sweep", default=True, show_default=True, help="Time texts of 4 to 512 tokens too.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Decides the order of turns.")
+@click.option(
+    "--sts",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="TSV of scored sentence pairs: quality beside cost. Repeatable.",
+)
+@click.option(
+    "--retrieval", multiple=True, type=click.Path(path_type=Path), help="BEIR folder: quality likewise. Repeatable."
+)
+@click.option(
+    "--unscored", metavar="NAME", multiple=True, help="Leave a SUBJECT out of --sts and --retrieval. Repeatable."
+)
+@click.option("--max-latency-ratio", type=_LIMIT, help="Leave with 1 if a SUBJECT takes longer, x the baseline.")
+@click.option("--max-mb", type=_LIMIT, help="Leave with 1 if a SUBJECT is larger, in 10^6 bytes.")
+@click.option("--min-quality", type=_LIMIT, help="Leave with 1 if a SUBJECT is worth less, % of the baseline.")
+@click.option("--form", type=click.Choice(_FORMS), help="Fill in the cost table of a paper instead.")
+@click.option("--form-batches", type=click.IntRange(min=1), help="Batches for the form cmow.  [default: 1024]")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the report, raw samples included, as JSON.")
-@click.option("--force", is_flag=True, help="Replace an existing OUT.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page with plots, complete in one file.")
+@click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables as Markdown.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(  # noqa: PLR0913  # one parameter an option
     models: tuple[str, ...],
     against: tuple[str, ...],
     texts: str | None,
     runs: int,
+    processes: int,
     threads: int,
+    sweep: bool,
     seed: int,
+    sts: tuple[Path, ...],
+    retrieval: tuple[Path, ...],
+    unscored: tuple[str, ...],
+    max_latency_ratio: float | None,
+    max_mb: float | None,
+    min_quality: float | None,
+    form: str | None,
+    form_batches: int | None,
     out: Path | None,
+    html: Path | None,
+    markdown: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Measure what models cost, side by side."""
-    from edgeembed_runtime.storage.writing import new_file, refuse_existing
+    """Measure what models cost, side by side.
 
-    if out is not None:
-        refuse_existing(out, force=force)
+    SUBJECT is [NAME=][KIND:]WHAT[@PYTHON]. WHAT is a bundle, a student, a sentence-transformer (a folder, a hub id,
+    an installed package that carries one), a model2vec folder, or module:function, which takes texts and gives
+    vectors. KIND is found by a look at it, or is one of bundle, sentence-transformer, sentence-transformer-onnx, onnx,
+    model2vec, fastembed, function. PYTHON is the interpreter of another environment, for what does not install beside
+    this one.
 
-    from edgeembed_bench import bench, report_table
+    Each subject runs in fresh processes of its own, on the same cores; subjects take turns in a shuffled order.
+    """
+    from edgeembed_runtime.errors import CheckError, InputError
 
+    from edgeembed.cli.outputs import Outputs
+
+    written = Outputs({"json": out, "html": html, "markdown": markdown}, force=force)
+    if form is not None and (html or markdown or max_latency_ratio or max_mb or min_quality):
+        raise InputError("--form gives a paper's table; expected no --html, --markdown or limits beside it")
+    if min_quality is not None and not (sts or retrieval):
+        raise InputError("--min-quality has nothing to be checked on; expected --sts FILE or --retrieval DIR")
+
+    from edgeembed_bench import Budget, Plan
+
+    from edgeembed import costs
+    from edgeembed.cli.progress import TerminalReporter
+
+    subjects = costs.find_subjects([*models, *against])
+    names = [subject.name for subject in subjects]
     sentences = _sentences(texts)
-    subjects = _subjects([*models, *against])
-    baseline = subjects[len(models)].name if against else None
-    report = bench(subjects, sentences, runs=runs, threads=threads, seed=seed, baseline=baseline)
-    if out is not None:
-        with new_file(out, force=force) as file:
-            file.write_text(report.to_json() + "\n", encoding="utf-8")
-    if as_json:
-        click.echo(report.to_json())
-    else:
-        from rich.console import Console
-
-        Console().print(report_table(report))
+    plan = Plan(runs=runs, processes=processes, threads=threads, seed=seed)
+    if not sweep:
+        plan = replace(plan, sweep_runs=0)
+    texts_from = texts or "Python's docstrings"
+    if form is not None:
+        filled = costs.fill_form(
+            form, subjects, sentences, plan, texts_from=texts_from, sts=sts, retrieval=retrieval, batches=form_batches
+        )
+        written.write("json", filled.to_json)
+        _show_form(filled, as_json=as_json)
+        return
+    report = costs.measure_costs(
+        subjects,
+        sentences,
+        plan,
+        texts_from=texts_from,
+        baseline=names[len(models)] if against else None,
+        sts=sts,
+        retrieval=retrieval,
+        unscored=unscored,
+        reporter=TerminalReporter(),
+    )
+    _write(report, written)
+    _show(report, as_json=as_json)
+    failures = Budget(max_latency_ratio, max_mb, min_quality).failures(report, names[: len(models)])
+    if failures:
+        raise CheckError("over budget: " + "; ".join(failures))
 
 
 def _sentences(texts: str | None) -> list[str]:
@@ -71,26 +149,31 @@ def _sentences(texts: str | None) -> list[str]:
     return read_corpus([texts or "pydoc:"], limit=_DOCSTRING_SENTENCES if texts is None else None)
 
 
-def _subjects(models: Sequence[str]) -> "list[Subject]":
-    from edgeembed_bench import from_bundle, from_sentence_transformer
+def _write(report: "BenchReport", written: "Outputs") -> None:
+    from edgeembed_bench import report_json
+    from edgeembed_bench.show import report_markdown, report_page
 
-    from edgeembed.evaluation import is_bundle
-    from edgeembed.models import load_model, model_folder
-
-    subjects = []
-    for model, name in zip(models, _names(models), strict=True):
-        if is_bundle(model):
-            subjects.append(from_bundle(Path(model), name))
-        else:
-            subjects.append(from_sentence_transformer(load_model(model), model_folder(model), name))
-    return subjects
+    written.write("json", lambda: report_json(report))
+    written.write("html", lambda: report_page(report))
+    written.write("markdown", lambda: report_markdown(report))
 
 
-def _names(models: Sequence[str]) -> list[str]:
-    """Name each by the last part of its path, or by all of it where two would be alike."""
-    short = [Path(model).resolve().name for model in models]
-    names = [name if short.count(name) == 1 else model for name, model in zip(short, models, strict=True)]
-    return [
-        name if names.count(name) == 1 else f"{name} ({names[:index].count(name) + 1})"
-        for index, name in enumerate(names)
-    ]
+def _show(report: "BenchReport", *, as_json: bool) -> None:
+    from edgeembed_bench import report_json
+    from edgeembed_bench.show import report_table
+    from rich.console import Console
+
+    if as_json:
+        click.echo(report_json(report))
+    else:
+        Console().print(report_table(report))
+
+
+def _show_form(filled: "FilledForm", *, as_json: bool) -> None:
+    from edgeembed_bench.show import form_table
+    from rich.console import Console
+
+    if as_json:
+        click.echo(filled.to_json())
+    else:
+        Console().print(form_table(filled))

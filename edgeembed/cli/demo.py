@@ -67,6 +67,10 @@ def command(out: Path, recipe: str, overrides: tuple[str, ...], seed: int, as_js
     for answer in answers:
         _print_answer(console, answer)
     report = demo.measure_costs(settings, text, out / "bundle", reporter)
+    from edgeembed_bench import report_dict
+    from edgeembed_bench.show import report_page, report_table
+
+    (out / "costs.html").write_text(report_page(report), encoding="utf-8")
     if as_json:
         result: dict[str, Any] = {
             "corpus": text.corpus.counts.to_dict(),
@@ -74,13 +78,11 @@ def command(out: Path, recipe: str, overrides: tuple[str, ...], seed: int, as_js
             "student": asdict(distilled),
             "bundle": {**asdict(exported), "bundle": str(exported.bundle)},
             "answers": [asdict(answer) for answer in answers],
-            "costs": report.as_dict(),
+            "costs": report_dict(report),
             "seconds": round(time.perf_counter() - start, 1),
         }
         click.echo(json.dumps(result, indent=2, ensure_ascii=False))
         return
-    from edgeembed_bench import report_table
-
     console.print()
     console.print(report_table(report))
     console.print(f"\nAll of it is in {out}/ and took {time.perf_counter() - start:.0f} s. Ask it yourself:")

@@ -17,6 +17,7 @@ _COMMANDS = {
     "verify": "Check that a bundle is the one that was exported, and gives the same here.",
     "evaluate": "Score a model or bundle on similarity and retrieval files.",
     "bench": "Measure what models cost, side by side.",
+    "compare": "Tell what changed between two reports of the bench.",
 }
 
 

@@ -5,7 +5,7 @@ from edgeembed.evaluation.encoders import SentenceEncoder, is_bundle, open_encod
 from edgeembed.evaluation.results import Comparison, Evaluation, Score, compare
 from edgeembed.evaluation.retrieval import RetrievalSet, read_retrieval, score_retrieval
 from edgeembed.evaluation.sts import SentencePairs, read_sts, score_sts
-from edgeembed.evaluation.suite import evaluate
+from edgeembed.evaluation.suite import Task, evaluate, read_tasks, score_tasks
 
 __all__ = [
     "Agreement",
@@ -15,6 +15,7 @@ __all__ = [
     "Score",
     "SentenceEncoder",
     "SentencePairs",
+    "Task",
     "compare",
     "evaluate",
     "is_bundle",
@@ -22,6 +23,8 @@ __all__ = [
     "ranking_agreement",
     "read_retrieval",
     "read_sts",
+    "read_tasks",
     "score_retrieval",
     "score_sts",
+    "score_tasks",
 ]

@@ -9,6 +9,8 @@ from edgeembed.evaluation.retrieval import RetrievalSet, read_retrieval, score_r
 from edgeembed.evaluation.sts import SentencePairs, read_sts, score_sts
 from edgeembed.progress import Reporter, SilentReporter
 
+Task = SentencePairs | RetrievalSet
+
 
 def evaluate(
     model: str,
@@ -34,17 +36,39 @@ def evaluate(
         InputError: If a file or a model cannot be used; files are read before a model is loaded.
         CheckError: If an encoder's vectors cannot be scored.
     """
-    tasks: list[SentencePairs | RetrievalSet] = [*map(read_sts, sts), *map(read_retrieval, retrieval)]
+    tasks = read_tasks(sts, retrieval)
     reporter = reporter or SilentReporter()
-    scores = _scores(model, open_encoder(model), tasks, reporter)
+    scores = score_tasks(model, open_encoder(model), tasks, reporter)
     if against is None:
         return Evaluation(model, scores)
-    return Evaluation(model, scores, against, _scores(against, open_encoder(against), tasks, reporter))
+    return Evaluation(model, scores, against, score_tasks(against, open_encoder(against), tasks, reporter))
 
 
-def _scores(
-    name: str, encoder: SentenceEncoder, tasks: Sequence[SentencePairs | RetrievalSet], reporter: Reporter
-) -> tuple[Score, ...]:
+def read_tasks(sts: Sequence[Path], retrieval: Sequence[Path]) -> list[Task]:
+    """Read all that is to be scored.
+
+    Args:
+        sts: Files of scored sentence pairs, as `read_sts` takes them.
+        retrieval: Retrieval folders, as `read_retrieval` takes them.
+
+    Raises:
+        InputError: If one cannot be used.
+    """
+    return [*map(read_sts, sts), *map(read_retrieval, retrieval)]
+
+
+def score_tasks(name: str, encoder: SentenceEncoder, tasks: Sequence[Task], reporter: Reporter) -> tuple[Score, ...]:
+    """Score an encoder on tasks, in their order.
+
+    Args:
+        name: What the reporter calls it.
+        encoder: What to score.
+        tasks: What `read_tasks` gave.
+        reporter: Hears of each task.
+
+    Raises:
+        CheckError: If the encoder's vectors cannot be scored.
+    """
     scores: list[Score] = []
     for task in tasks:
         with reporter.step(f"{name} on {task.name}"):

@@ -1,185 +1,153 @@
-import json
-import os
-import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from edgeembed_bench import (
-    BenchReport,
-    Reading,
-    Subject,
-    bench,
-    from_function,
-    measurement,
-    report_table,
-    this_machine,
-)
+from edgeembed_bench import BenchReport, NullMeter, Plan, Reading, Subject, bench, rounds
 from edgeembed_runtime.errors import CheckError, InputError
-from rich.console import Console
-
-
-def _subject(name: str, value: float = 1.0, dim: int = 8, **facts: Any) -> Subject:
-    def encode(texts: Any) -> Any:
-        shape = (dim,) if isinstance(texts, str) else (len(texts), dim)
-        return np.full(shape, value, np.float32)
-
-    return from_function(name, encode, **{"size_bytes": 2_500_000, "parameters": 1_250_000, **facts})
-
 
 TEXTS = ["read a file", "sort a list", "open a socket and wait"]
+QUICK = Plan(runs=12, processes=2, warmup=3, block=4, batches=2, sweep_runs=0)
+NOTHING = NullMeter("no meter in this test")
+
+Stub = Callable[..., Subject]
 
 
-class _ReplayMeter:
-    """Gives one recorded reading after another."""
+class _TenWatts:
+    """A meter that sees 10 W of package, idle or not."""
 
-    source = "recorded"
-
-    def __init__(self, *readings: Reading) -> None:
-        self.readings = list(readings)
-        self.open = False
+    source = "ten watts"
+    window_s = 0.02
 
     def begin(self) -> None:
-        assert not self.open
-        self.open = True
+        """Open a window."""
 
     def end(self) -> Reading:
-        self.open = False
-        return self.readings.pop(0)
+        """Close it."""
+        return Reading(0.2, 0.02, {"package": 0.2})
 
 
-@pytest.fixture(autouse=True)
-def short_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measurement, "WINDOW_S", 0.01)
+def _report(stub: Stub, *names: str, plan: Plan = QUICK, **options: Any) -> BenchReport:
+    return bench([stub(name) for name in names], TEXTS, plan, meter=options.pop("meter", NOTHING), **options)
 
 
-def _shown(report: BenchReport) -> str:
-    console = Console(width=100, record=True, file=open(os.devnull, "w"))  # noqa: PTH123, SIM115
-    with console.file:
-        console.print(report_table(report))
-    return console.export_text()
-
-
-def test_every_raw_sample_is_kept_and_warmups_are_apart() -> None:
-    report = bench([_subject("a"), _subject("b")], TEXTS, runs=45, warmup=6)
+def test_every_raw_sample_is_kept_by_process_and_warmups_are_apart(stub: Stub) -> None:
+    report = _report(stub, "a", "b")
     for name in "ab":
-        assert len(report[name].latency.timed_ms) == 45
-        assert len(report[name].latency.warmup_ms) == 6 + 3
-        assert len(report[name].batches.timed_ms) == measurement.BATCHES
+        assert [len(run.latency_ms) for run in report[name].processes] == [6, 6]
+        assert [len(run.warmup_ms) for run in report[name].processes] == [3 + 2] * 2  # and the first of each turn
+        assert [len(run.batches_ms) for run in report[name].processes] == [1, 1]
 
 
-def test_batches_hold_32_texts_and_singles_are_single() -> None:
-    seen = set()
-
-    def encode(texts: Any) -> Any:
-        seen.add(1 if isinstance(texts, str) else len(texts))
-        return np.ones((8,) if isinstance(texts, str) else (len(texts), 8), np.float32)
-
-    bench([from_function("a", encode, size_bytes=1)], TEXTS, runs=5, warmup=1)
-    assert seen == {1, 2, 32}  # 2: the check of shapes before the run
+def test_each_process_is_started_afresh_and_one_start_before_does_not_count(stub: Stub) -> None:
+    result = _report(stub, "a")["a"]
+    starts = [run.start for run in result.processes]
+    assert len({start.total_ms for start in (*starts, result.discarded_start)}) == 3
+    assert result.start_ms.median == pytest.approx(np.median([start.total_ms for start in starts]))
 
 
-def test_ratio_is_against_the_named_baseline() -> None:
-    report = bench([_subject("a"), _subject("b")], TEXTS, runs=5, warmup=1, baseline="b")
-    assert report.latency_ratio("b") == 1.0
-    assert report.latency_ratio("a") == report["a"].median_ms / report["b"].median_ms
+def test_runs_that_do_not_divide_are_rounded_up_and_told(stub: Stub) -> None:
+    report = _report(stub, "a", plan=replace(QUICK, runs=11))
+    assert report.settings.runs == len(report["a"].latency_ms) == 12
 
 
-def test_json_holds_samples_statistics_machine_and_schema_version() -> None:
-    found = json.loads(bench([_subject("a")], TEXTS, runs=8, warmup=1).to_json())
-    subject = found["subjects"][0]
-    assert found["schema_version"] == 1
-    assert found["created_utc"].endswith("+00:00")
-    assert found["machine"]["versions"]["numpy"] == np.__version__
-    assert subject["median_ms"] == pytest.approx(np.median(subject["latency"]["timed_ms"]))
-    assert subject["q1_ms"] <= subject["median_ms"] <= subject["q3_ms"] <= subject["p99_ms"]
-    assert subject["energy"]["mj_per_inference"] is None or subject["energy"]["source"]
+def test_a_slow_subject_is_slower_in_latency_throughput_and_processor_time(stub: Stub) -> None:
+    report = bench([stub("fast"), stub("slow", "slow")], TEXTS, QUICK, meter=NOTHING)
+    assert report["slow"].latency.q1 >= 2
+    assert report.latency_ratio("slow").low > 1
+    assert (report.sentences_per_s("slow") or 0) < 32 / 0.002
+    assert report["slow"].cpu_ms > report["fast"].cpu_ms
 
 
-def test_energy_is_millijoules_an_inference_of_the_window() -> None:
-    report = bench([_subject("a")], TEXTS, runs=5, warmup=1, meter=_ReplayMeter(Reading(2.0)))
-    energy = report["a"].energy
-    assert energy.mj_per_inference == pytest.approx(2000 / energy.inferences)
-    assert energy.window_s is not None
-    assert energy.window_s >= measurement.WINDOW_S
-    assert energy.source == "recorded"
+def test_ratio_is_against_the_named_baseline(stub: Stub) -> None:
+    report = _report(stub, "a", "b", baseline="b")
+    assert report.latency_ratio("b").value == 1.0
+    assert report.latency_ratio("a").value == report["a"].latency.median / report["b"].latency.median
 
 
-def test_a_window_that_failed_is_not_measured_for_that_subject_alone() -> None:
-    meter = _ReplayMeter(Reading(2.0), Reading(None, "wrapped around"))
-    report = bench([_subject("a"), _subject("b")], TEXTS, runs=5, warmup=1, meter=meter)
-    assert report["a"].energy.mj_per_inference is not None
-    assert report["b"].energy.mj_per_inference is None
-    assert "energy not measured for b: wrapped around" in _shown(report)
+def test_few_processes_are_not_tested_for_a_difference(stub: Stub) -> None:
+    assert _report(stub, "a", "b").verdict("b").differs is None
 
 
-def test_table_shows_costs_quality_and_why_energy_is_missing() -> None:
-    report = bench([_subject("teacher"), _subject("student")], TEXTS, runs=5, warmup=1)
-    shown = _shown(report.with_quality("kept %", {"student": 87.25}))
-    assert "2.5" in shown
-    assert "1.25M" in shown
-    assert "87.2" in shown
-    if report["student"].energy.reason:
-        assert report["student"].energy.reason.split("(")[0].strip()[:20] in shown
+def test_subjects_stay_in_the_order_given(stub: Stub) -> None:
+    assert [result.name for result in _report(stub, "b", "a", "c", baseline="c")] == ["b", "a", "c"]
 
 
-def test_threads_reach_the_tokenizer_and_the_environment_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
-    during = []
+def test_energy_is_millijoules_an_inference_and_above_idle(stub: Stub) -> None:
+    energy = _report(stub, "a", meter=_TenWatts())["a"].energy
+    assert len(energy.windows) == QUICK.processes
+    assert energy.mj_per_inference is not None
+    assert energy.mj_above_idle is not None
+    assert energy.mj_above_idle.median == pytest.approx(0)
+    assert energy.mj_per_inference.q3 == pytest.approx(
+        max(200 / window.inferences for window in energy.windows), rel=0.5
+    )
+    assert energy.source == "ten watts"
 
-    def encode(texts: Any) -> Any:
-        during.append(os.environ["TOKENIZERS_PARALLELISM"])
-        return np.ones((8,) if isinstance(texts, str) else (len(texts), 8), np.float32)
 
-    bench([from_function("a", encode, size_bytes=1)], TEXTS, runs=2, warmup=1)
-    assert set(during) == {"false"}
-    assert os.environ["TOKENIZERS_PARALLELISM"] == "true"
+def test_energy_without_a_meter_is_none_with_the_reason_and_processor_time_is_there(stub: Stub) -> None:
+    result = _report(stub, "a")["a"]
+    assert result.energy.mj_per_inference is None
+    assert result.energy.reason == "no meter in this test"
+    assert result.cpu_ms > 0
+
+
+def test_a_meter_with_long_windows_is_asked_in_few_processes(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "_SHORT_S", 0.01)
+    report = _report(stub, "a", plan=replace(QUICK, processes=4), meter=_TenWatts())
+    assert len(report["a"].energy.windows) == 3
+
+
+def test_the_bench_tells_what_it_takes_itself(stub: Stub) -> None:
+    result = _report(stub, "a")["a"]
+    assert all(run.overhead_ms > 0 for run in result.processes)
+    assert result.overhead_share > 0
+
+
+def test_settings_and_machine_are_recorded(stub: Stub) -> None:
+    report = _report(stub, "a", texts_from="three lines")
+    assert report.settings.texts_from == "three lines"
+    assert len(report.settings.texts_sha256) == 64
+    assert report.settings.threads == 1
+    assert report.machine.cpu
+    assert report.machine.ram_bytes > 1e8
+    assert 1 <= report.machine.cores_allowed <= report.machine.cores
+    assert report.created_utc.endswith("+00:00")
 
 
 @pytest.mark.parametrize(
-    ("subjects", "texts", "options", "message"),
+    ("names", "texts", "plan", "options", "message"),
     [
-        ([], TEXTS, {}, "no subjects"),
-        ([_subject("a"), _subject("a")], TEXTS, {}, "share a name"),
-        ([_subject("a")], [], {}, "texts: 0"),
-        ([_subject("a")], TEXTS, {"runs": 0}, "runs: 0"),
-        ([_subject("a")], TEXTS, {"threads": 0}, "threads: 0"),
-        ([_subject("a")], TEXTS, {"baseline": "z"}, "baseline z"),
+        ([], TEXTS, {}, {}, "no subjects"),
+        (["a", "a"], TEXTS, {}, {}, "share a name"),
+        (["a"], [], {}, {}, "texts: 0"),
+        (["a"], TEXTS, {"runs": 0}, {}, "runs: 0"),
+        (["a"], TEXTS, {"threads": 0}, {}, "threads: 0"),
+        (["a"], TEXTS, {"threads": 4096}, {}, "4096 threads asked for"),
+        (["a"], TEXTS, {"lengths": (0, 4)}, {}, "lengths: 0"),
+        (["a"], TEXTS, {}, {"baseline": "z"}, "baseline z"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_in_a_line(subjects: Any, texts: Any, options: Any, message: str) -> None:
+def test_what_cannot_be_measured_is_refused_in_a_line(
+    stub: Stub, names: list[str], texts: list[str], plan: Any, options: Any, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
-        bench(subjects, texts, **options)
+        bench([stub(name) for name in names], texts, replace(QUICK, **plan), **options)
 
 
-def test_vectors_that_are_not_finite_are_refused() -> None:
-    with pytest.raises(CheckError, match="not finite"):
-        bench([_subject("a", value=np.nan)], TEXTS, runs=2)
+@pytest.mark.parametrize(
+    ("function", "text", "message"),
+    [
+        ("embed", "nan", "the first vector is not finite"),
+        ("one_for_all", "a", r"gives \(1, 3\) for two texts"),
+    ],
+)
+def test_vectors_that_mean_nothing_are_refused(stub: Stub, function: str, text: str, message: str) -> None:
+    with pytest.raises(CheckError, match=message):
+        bench([stub("a", function)], [text, "b"], QUICK, meter=NOTHING)
 
 
-def test_vectors_of_a_wrong_shape_are_refused() -> None:
-    with pytest.raises(CheckError, match="expected \\(dim,\\) and \\(2, dim\\)"):
-        bench([from_function("a", lambda _: np.ones((1, 8)), size_bytes=1)], TEXTS, runs=2)
-
-
-def test_a_delay_shows_in_latency_and_throughput() -> None:
-    def slow(texts: Any) -> Any:
-        time.sleep(0.002)
-        return np.ones((8,) if isinstance(texts, str) else (len(texts), 8), np.float32)
-
-    report = bench([_subject("fast"), from_function("slow", slow, size_bytes=1)], TEXTS, runs=10, warmup=1)
-    assert report["slow"].latency.quantile_ms(0.0) >= 2
-    assert report["slow"].sentences_per_s <= 16_000
-    assert report.latency_ratio("slow") > 1
-
-
-def test_the_machine_is_described() -> None:
-    machine = this_machine()
-    assert machine.cpu
-    assert 1 <= machine.cores_allowed <= machine.cores
-    assert machine.versions["numpy"] == np.__version__
-
-
-def test_a_package_that_is_absent_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edgeembed_bench.machine.PACKAGES", ("no-such-package-here",))
-    assert this_machine().versions == {"no-such-package-here": None}
+def test_a_subject_that_falls_over_is_named(stub: Stub) -> None:
+    with pytest.raises(CheckError, match=r"^a ended with exit code 1: RuntimeError: the model fell over$"):
+        bench([stub("a")], ["fine", "crash", "fine"], QUICK, meter=NOTHING)

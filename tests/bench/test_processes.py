@@ -1,42 +1,24 @@
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from edgeembed_bench.processes import ProcessSubject, one_core, started
-from edgeembed_runtime.errors import CheckError
-
-_SUBJECT = """
-import os, sys, time
-
-def encode(text):
-    if text == "noise":
-        print("noise", flush=True)
-    if text == "crash":
-        print("first line", file=sys.stderr)
-        raise RuntimeError("the model fell over")
-    if text == "vanish":
-        os._exit(3)
-    if text == "sleep":
-        time.sleep(60)
-    return [float("nan")] if text == "nan" else [1.0, 2.0, 3.0]
-
-def threads(text):
-    return [0.0] * int(os.environ["OMP_NUM_THREADS"])
-"""
+from edgeembed_bench.processes import held_to_cores, started
+from edgeembed_bench.subjects import Subject
+from edgeembed_runtime.errors import CheckError, InputError
 
 
 @pytest.fixture
-def subject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProcessSubject:
+def subject(stub: Callable[..., Subject]) -> Subject:
     """A subject that needs the standard library alone."""
-    (tmp_path / "trivial.py").write_text(_SUBJECT)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return ProcessSubject("stub", "function", "trivial:encode", ("trivial",))
+    return stub()
 
 
-def test_a_start_is_split_into_stages_that_are_its_whole(subject: ProcessSubject) -> None:
+def test_a_start_is_split_into_stages_that_are_its_whole(subject: Subject) -> None:
     with started(subject, "a text") as worker:
         start = worker.start
     stages = (start.interpreter_ms, start.import_ms, start.load_ms, start.first_call_ms)
@@ -44,7 +26,7 @@ def test_a_start_is_split_into_stages_that_are_its_whole(subject: ProcessSubject
     assert start.total_ms == sum(stages)
 
 
-def test_each_text_has_a_time_of_its_own_and_what_the_subject_prints_does_no_harm(subject: ProcessSubject) -> None:
+def test_each_text_has_a_time_of_its_own_and_what_the_subject_prints_does_no_harm(subject: Subject) -> None:
     with started(subject, "a text") as worker:
         times = worker.times_ms(["noise", "two", "thrée\n四"])
         again = worker.times_ms([])
@@ -53,10 +35,53 @@ def test_each_text_has_a_time_of_its_own_and_what_the_subject_prints_does_no_har
     assert again == []
 
 
-def test_a_worker_tells_dimension_python_and_memory(subject: ProcessSubject) -> None:
+def test_processor_time_is_no_less_than_the_work(stub: Callable[..., Subject]) -> None:
+    with started(stub(function="slow"), "a text") as worker:
+        times, cpu_s = worker.timed(["one", "two"])
+    assert all(time >= 2 for time in times)
+    assert cpu_s >= 0.003  # the loops' processor time; a clock of 1 ms may miss a little
+
+
+def test_a_list_of_texts_is_one_item(stub: Callable[..., Subject]) -> None:
+    with started(stub(function="batch_size"), "a text") as worker:
+        assert worker.encode(["one", "two", "three"]).tolist() == [[3.0]] * 3
+        assert len(worker.times_ms([["one", "two", "three"], "one"])) == 2
+
+
+def test_vectors_come_back_as_they_are(subject: Subject) -> None:
+    texts = ["x" * length for length in range(1, 600)]
     with started(subject, "a text") as worker:
-        assert worker.facts["dimension"] == 3
-        assert worker.facts["python"] == sys.version.split()[0]
+        vectors = worker.encode(texts)
+        none = worker.encode([])
+    assert vectors.dtype == np.float32
+    assert vectors[:, 0].tolist() == list(range(1, 600))
+    assert none.shape == (0, 3)
+
+
+def test_work_goes_on_for_as_long_as_asked(stub: Callable[..., Subject]) -> None:
+    with started(stub(function="slow"), "a text") as worker:
+        assert 1 <= worker.work(0.02, ["one", "two"]) <= 10
+
+
+def test_a_subject_that_hides_its_parts_has_none(subject: Subject) -> None:
+    with started(subject, "a text") as worker:
+        assert worker.parts_ms(["one"]) == {}
+        assert worker.run_times_ms(["one"]) is None
+        assert worker.tokens(["one"]) is None
+        assert worker.facts()["parameters"] is None
+
+
+def test_timing_takes_time_of_its_own(subject: Subject) -> None:
+    with started(subject, "a text") as worker:
+        times = worker.overhead_ms(100)
+    assert len(times) == 100
+    assert 0 < float(np.median(times)) < 1
+
+
+def test_a_worker_tells_dimension_python_and_memory(subject: Subject) -> None:
+    with started(subject, "a text") as worker:
+        assert worker.dimension == 3
+        assert worker.facts()["python"] == sys.version.split()[0]
         memory = worker.memory()
     if Path("/proc/self/status").exists():
         assert memory["resident_bytes"] is not None
@@ -65,22 +90,24 @@ def test_a_worker_tells_dimension_python_and_memory(subject: ProcessSubject) -> 
 
 
 def test_what_imports_alone_encodes_nothing() -> None:
-    with started(ProcessSubject("floor", "nothing", modules=("json", "csv")), "a text") as worker:
-        assert worker.facts["dimension"] is None
+    with started(Subject("floor", "nothing", modules=("json", "csv")), "a text") as worker:
+        assert worker.dimension is None
 
 
-def test_a_worker_is_a_fresh_process_that_ends_with_the_block(subject: ProcessSubject) -> None:
+def test_a_worker_is_a_fresh_process_that_ends_with_the_block(subject: Subject) -> None:
     with started(subject, "a") as first, started(subject, "a") as second:
         pids = {first._process.pid, second._process.pid}
     assert len(pids | {os.getpid()}) == 3
     assert first._process.returncode is not None
 
 
-def test_subjects_are_held_to_one_thread(subject: ProcessSubject, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_subjects_are_held_to_their_threads(
+    stub: Callable[..., Subject], threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
-    threads = ProcessSubject("threads", "function", "trivial:threads")
-    with started(threads, "a text") as worker:
-        assert worker.facts["dimension"] == 1
+    with started(stub(function="threads"), "a text", threads=threads) as worker:
+        assert worker.dimension == threads
 
 
 @pytest.mark.parametrize(
@@ -91,26 +118,24 @@ def test_subjects_are_held_to_one_thread(subject: ProcessSubject, monkeypatch: p
         ("nan", "^stub ended with exit code 1: the first vector is not finite$"),
     ],
 )
-def test_a_subject_that_fails_is_named_with_the_last_line_it_said(
-    subject: ProcessSubject, text: str, message: str
-) -> None:
+def test_a_subject_that_fails_is_named_with_the_last_line_it_said(subject: Subject, text: str, message: str) -> None:
     with pytest.raises(CheckError, match=message), started(subject, text):
         pass
 
 
-def test_a_subject_that_fails_later_is_named_too(subject: ProcessSubject) -> None:
+def test_a_subject_that_fails_later_is_named_too(subject: Subject) -> None:
     with pytest.raises(CheckError, match=r"^stub ended .*fell over$"), started(subject, "a text") as worker:
         worker.times_ms(["fine", "crash"])
 
 
-def test_a_question_to_a_process_that_is_gone_says_why(subject: ProcessSubject) -> None:
+def test_a_question_to_a_process_that_is_gone_says_why(subject: Subject) -> None:
     with started(subject, "a text") as worker:
         for texts in (["vanish"], ["a text"]):
             with pytest.raises(CheckError, match=r"^stub ended with exit code 3: it said nothing$"):
                 worker.times_ms(texts)
 
 
-def test_a_silent_subject_is_ended(subject: ProcessSubject) -> None:
+def test_a_silent_subject_is_ended(subject: Subject) -> None:
     with pytest.raises(CheckError, match=r"^stub gave no answer"), started(subject, "sleep", timeout_s=0.5):
         pass
 
@@ -123,18 +148,27 @@ def test_a_silent_subject_is_ended(subject: ProcessSubject) -> None:
         ({"python": "/no/such/python"}, "^stub cannot start: /no/such/python: No such file"),
     ],
 )
-def test_a_subject_that_cannot_load_says_so_in_a_line(
-    subject: ProcessSubject, broken: dict[str, Any], message: str
-) -> None:
+def test_a_subject_that_cannot_load_says_so_in_a_line(subject: Subject, broken: dict[str, Any], message: str) -> None:
     with pytest.raises(CheckError, match=message) as error, started(replace(subject, **broken), "a text"):
         pass
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system keeps no process on a core")
-def test_one_core_holds_this_process_and_its_children_and_is_given_back(subject: ProcessSubject) -> None:
+def test_cores_hold_this_process_and_its_children_and_are_given_back(subject: Subject) -> None:
     before = os.sched_getaffinity(0)
-    with one_core() as core, started(subject, "a text") as worker:
-        assert os.sched_getaffinity(0) == {core}
-        assert os.sched_getaffinity(worker._process.pid) == {core}
+    with held_to_cores() as cores, started(subject, "a text") as worker:
+        assert len(cores) == 1
+        assert os.sched_getaffinity(0) == set(cores)
+        assert os.sched_getaffinity(worker._process.pid) == set(cores)
     assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system keeps no process on a core")
+def test_more_threads_than_cores_are_refused() -> None:
+    allowed = len(os.sched_getaffinity(0))
+    with (
+        pytest.raises(InputError, match=f"^{allowed + 1} threads asked for.* may use {allowed} cores"),
+        held_to_cores(allowed + 1),
+    ):
+        pass

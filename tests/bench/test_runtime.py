@@ -7,11 +7,12 @@ import pytest
 from edgeembed_bench import runtime, runtime_measurement
 from edgeembed_bench.interleaving import Samples
 from edgeembed_bench.machine import this_machine
-from edgeembed_bench.processes import ProcessSubject, Start
+from edgeembed_bench.processes import Start
 from edgeembed_bench.random_students import Architecture, write_random_student
 from edgeembed_bench.runtime_measurement import measure_runtime
 from edgeembed_bench.runtime_report import RuntimeReport, RuntimeSettings, SubjectRun
 from edgeembed_bench.runtime_table import runtime_tables
+from edgeembed_bench.subjects import Subject
 from edgeembed_runtime import Bundle, Encoder, InputError
 from edgeembed_runtime.shipped import shipped_bundle
 from rich.console import Console
@@ -19,10 +20,10 @@ from rich.console import Console
 _SUBJECT = """
 import os
 
-def encode(text):
+def encode(texts):
     with open(os.environ["CALLS"], "a") as calls:
-        calls.write(f"{os.getpid()} {text}\\n")
-    return [1.0, 2.0]
+        calls.writelines(f"{os.getpid()} {text}\\n" for text in texts)
+    return [[1.0, 2.0] for _ in texts]
 """
 
 
@@ -38,9 +39,9 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _measured(rounds: int, starts: int) -> RuntimeReport:
-    stubs = [ProcessSubject(name, "function", "trivial:encode", ("json",)) for name in "ab"]
+    stubs = [Subject(name, "function", "trivial:encode", modules=("json",)) for name in "ab"]
     texts = ["one", "two", "three", "four"]
-    floor = ProcessSubject("floor", "nothing", modules=("json",))
+    floor = Subject("floor", "nothing", modules=("json",))
     return measure_runtime([floor, *stubs], texts, texts_from="a test", rounds=rounds, starts=starts)
 
 
@@ -95,9 +96,7 @@ def _run(name: str, latency_ms: list[float] | None, starts: list[Start], added_u
         else {"tokenize": (30.0,) * 5, "run": (60.0,) * 5, "bare": (100.0,) * 5, "encode": (100.0 + added_us,) * 5}
     )
     facts = {"dimension": 2, "python": "3", "versions": {"numpy": "2"}}
-    return SubjectRun(
-        ProcessSubject(name, "bundle", note="a note"), facts, tuple(starts), starts[0], times, parts, 10**8
-    )
+    return SubjectRun(Subject(name, "bundle", note="a note"), facts, tuple(starts), starts[0], times, parts, 10**8)
 
 
 @pytest.fixture
@@ -198,7 +197,7 @@ def test_without_the_data_folder_texts_are_docstrings_and_it_says_so(
 
 
 def test_a_peer_that_is_not_built_is_left_out_with_the_reason(tmp_path: Path) -> None:
-    found, left_out = runtime.present([ProcessSubject("gone", "onnx", str(tmp_path / "gone"))])
+    found, left_out = runtime.present([Subject("gone", "onnx", str(tmp_path / "gone"))])
     assert found == []
     assert left_out == {"gone": f"{tmp_path}/gone is absent; make bench-runtime builds it"}
 
@@ -222,7 +221,7 @@ def test_a_random_student_is_a_bundle_that_encodes(tmp_path: Path, architecture:
 def test_the_benchmark_runs_on_what_is_here_and_splits_bundles_into_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(runtime, "peers", lambda built: [ProcessSubject("peer", "onnx", str(built / "none"))])
+    monkeypatch.setattr(runtime, "peers", lambda built: [Subject("peer", "onnx", str(built / "none"))])
     texts, out = tmp_path / "texts.txt", tmp_path / "out.json"
     texts.write_text("A man is playing a guitar.\nA dog runs.\n")
     with pytest.raises(SystemExit) as left:

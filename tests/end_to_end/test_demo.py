@@ -33,9 +33,10 @@ def test_the_demo_does_the_whole_job(tmp_path: Path) -> None:
     assert result["student"]["dimension"] == 128
     assert len(result["answers"]) == 3
     assert all(len(answer["hits"]) == 3 for answer in result["answers"])
-    teacher, student = result["costs"]["subjects"]
+    teacher, student = (result["costs"]["derived"][name] for name in ("teacher", "student"))
     assert student["size_bytes"] < teacher["size_bytes"] / 10
     assert student["median_ms"] > 0
-    assert 0 < student["quality"]["top-10\nkept %"] < 100
+    assert 0 < student["quality_percent"] < 100
+    assert (tmp_path / "demo" / "costs.html").is_file()
     assert (tmp_path / "demo" / "bundle" / "edgeembed.json").is_file()
     assert (tmp_path / "demo" / "index" / "index.json").is_file()

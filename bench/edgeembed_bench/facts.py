@@ -1,0 +1,48 @@
+"""What a subject tells of itself: its vectors, packages, parameters, and what installing it takes."""
+
+from dataclasses import asdict, dataclass
+
+from edgeembed_bench.parameters import count_parameters
+from edgeembed_bench.processes import Worker
+from edgeembed_bench.subjects import Subject
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a subject tells of itself.
+
+    Attributes:
+        dimension: Numbers a vector.
+        python: Version of its Python.
+        versions: Of its packages.
+        vocabulary: Tokens that its tokenizer knows; None if it does not tell.
+        parameters: Numbers that the model holds; None if nobody counted.
+        embedding_parameters: Those among them in the table of token vectors; None likewise.
+        footprint_bytes: What its packages and all that they need take on disk once installed, by distribution; None if
+            unknown, as for a function of no installed distribution.
+    """
+
+    dimension: int
+    python: str
+    versions: dict[str, str]
+    vocabulary: int | None
+    parameters: int | None
+    embedding_parameters: int | None
+    footprint_bytes: dict[str, int] | None
+
+
+def facts_of(subject: Subject, worker: Worker) -> Facts:
+    """Ask a subject's process what the subject is made of.
+
+    Args:
+        subject: The subject.
+        worker: A process of it whose start and memory were measured: looking takes both.
+
+    Raises:
+        CheckError: If the process fails.
+    """
+    told = worker.facts()
+    counted = count_parameters(subject)
+    if counted is not None:
+        told |= asdict(counted)
+    return Facts(dimension=worker.dimension or 0, **told)

@@ -1,0 +1,51 @@
+"""Table 3 of Xayn's extreme compression paper: energy and time of an inference, medians and quartiles of 1,000 runs."""
+
+from edgeembed_bench.estimates import Spread
+from edgeembed_bench.forms.filled import FilledForm
+from edgeembed_bench.report import BenchReport
+
+
+def xayn_form(report: BenchReport) -> FilledForm:
+    """Fill in table 3 from a run of the bench. The paper prints kilojoule; 153 ms of a laptop make it millijoule.
+
+    Args:
+        report: A run; the paper's has 1,000 single texts.
+
+    Returns:
+        The form. What was not measured says so, and never 0.
+    """
+    rows = [
+        (
+            subject.name,
+            str(subject.facts.dimension),
+            _cell(subject.energy.mj_per_inference),
+            _cell(subject.energy.mj_above_idle),
+            _cell(subject.latency),
+        )
+        for subject in report
+    ]
+    reasons = {subject.energy.reason for subject in report if subject.energy.reason is not None}
+    sources = {subject.energy.source for subject in report if subject.energy.source is not None}
+    notes = [
+        (
+            f"time: {report.settings.runs:,} single texts a subject in {report.settings.processes} processes, tokenizing "
+            f"included; {report.settings.threads} thread(s)"
+        ),
+        *(f"energy: {source}, windows of many inferences" for source in sorted(sources)),
+        *(f"energy not measured: {reason}" for reason in sorted(reasons)),
+    ]
+    return FilledForm(
+        form="xayn",
+        source="Xayn's extreme compression, table 3: energy and inference time",
+        columns=("model", "dim", "energy [mJ]", "energy above idle [mJ]", "inference time [ms]"),
+        rows=tuple(rows),
+        notes=tuple(notes),
+        samples={subject.name: {"latency_ms": subject.latency_ms} for subject in report},
+        machine=report.machine,
+        load=report.load,
+        created_utc=report.created_utc,
+    )
+
+
+def _cell(found: Spread | None) -> str:
+    return "not measured" if found is None else f"{found.median:.3f} [{found.q1:.3f}, {found.q3:.3f}]"

@@ -1,0 +1,119 @@
+"""Subjects as a person writes them: `[NAME=][KIND:]WHAT[@PYTHON]`."""
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.manifest import MANIFEST
+
+from edgeembed_bench.subjects import ADAPTERS, Adapter, Subject
+
+KINDS = tuple(adapter for adapter in ADAPTERS if adapter != "nothing")
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_NOT_RESOLVED = {"function", "fastembed"}
+
+
+@dataclass(frozen=True)
+class _Spec:
+    name: str | None
+    kind: Adapter | None
+    what: str
+    python: str
+
+
+def parse_subjects(specs: Sequence[str], find_model: Callable[[str], Path]) -> list[Subject]:
+    """Give subjects by what a person calls them.
+
+    Args:
+        specs: Each `[NAME=][KIND:]WHAT[@PYTHON]`. KIND is one of `KINDS`, and found by a look at WHAT if absent; WHAT
+            is a folder, any name that `find_model` takes, for fastembed a model's name, or `module:function`; PYTHON
+            is the interpreter of the environment that it lives in.
+        find_model: Gives the folder of a model by name.
+
+    Returns:
+        The subjects, named by the last part of their path, or by all of it where two would be alike.
+
+    Raises:
+        InputError: If there is no such kind, model or interpreter, or two were given the same name.
+    """
+    read = [_read(spec) for spec in specs]
+    subjects = [_subject(spec, find_model) for spec in read]
+    names = _names([spec.name or _short(spec) for spec in read], specs)
+    given = Counter(spec.name for spec in read if spec.name)
+    twice = [name for name, count in given.items() if count > 1]
+    if twice:
+        raise InputError(f"two subjects are called {twice[0]}; expected each name once")
+    return [replace(subject, name=name) for subject, name in zip(subjects, names, strict=True)]
+
+
+def _read(spec: str) -> _Spec:
+    if Path(spec).exists():  # whatever signs its path has
+        return _Spec(None, None, spec, sys.executable)
+    what, _, python = spec.partition("@")
+    name, equals, rest = what.partition("=")
+    if not equals or "/" in name or ":" in name:
+        name, rest = "", what
+    kind, colon, argument = rest.partition(":")
+    if colon and kind in KINDS:
+        return _Spec(name or None, cast("Adapter", kind), argument, _interpreter(python, spec))
+    if not rest:
+        raise InputError(f"{spec!r} names no model; expected [NAME=][KIND:]WHAT[@PYTHON]")
+    return _Spec(name or None, None, rest, _interpreter(python, spec))
+
+
+def _interpreter(python: str, spec: str) -> str:
+    if not python:
+        return sys.executable
+    if not Path(python).is_file():
+        raise InputError(f"{spec}: {python} is no file; expected a Python interpreter after the @")
+    return str(Path(python).absolute())  # not resolved: a link in a venv is what makes it one
+
+
+def _subject(spec: _Spec, find_model: Callable[[str], Path]) -> Subject:
+    kind = spec.kind or _kind(spec.what)
+    argument = spec.what
+    if kind == "function" and not _FUNCTION.fullmatch(argument):
+        raise InputError(f"{argument} is no function; expected module:function, which takes texts and gives vectors")
+    if kind not in _NOT_RESOLVED:
+        argument = str((Path(argument) if Path(argument).is_dir() else find_model(argument)).resolve())
+    elif kind == "fastembed" and Path(argument).is_dir():
+        argument = str(Path(argument).resolve())
+    return Subject("", kind, argument, spec.python)
+
+
+def _kind(what: str) -> Adapter:
+    folder = Path(what)
+    if (folder / MANIFEST).is_file():
+        return "bundle"
+    if not folder.exists() and _FUNCTION.fullmatch(what):
+        return "function"
+    if _model_type(folder) == "model2vec":
+        return "model2vec"
+    has_torch = any((folder / file).is_file() for file in ("modules.json", "config.json"))
+    return "onnx" if (folder / "model.onnx").is_file() and not has_torch else "sentence-transformer"
+
+
+def _model_type(folder: Path) -> str | None:
+    try:
+        content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content.get("model_type") if isinstance(content, dict) else None
+
+
+def _short(spec: _Spec) -> str:
+    return spec.what if _FUNCTION.fullmatch(spec.what) else Path(spec.what).resolve().name
+
+
+def _names(short: Sequence[str], whole: Sequence[str]) -> list[str]:
+    names = [name if short.count(name) == 1 else long for name, long in zip(short, whole, strict=True)]
+    return [
+        name if names.count(name) == 1 else f"{name} ({names[:place].count(name) + 1})"
+        for place, name in enumerate(names)
+    ]

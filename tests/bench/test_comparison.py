@@ -1,0 +1,85 @@
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from edgeembed_bench import BenchReport, compare_reports
+from edgeembed_bench.comparison import comparison_dict
+from edgeembed_runtime.errors import InputError
+
+MakeReport = Callable[..., BenchReport]
+
+
+def _slower(report: BenchReport, name: str, factor: float) -> BenchReport:
+    def scaled(result: Any) -> Any:
+        runs = (replace(run, latency_ms=tuple(factor * time for time in run.latency_ms)) for run in result.processes)
+        return replace(result, processes=tuple(runs)) if result.name == name else result
+
+    return replace(report, subjects=tuple(map(scaled, report)))
+
+
+def test_a_slower_subject_shows_in_both_ratios(make_report: MakeReport) -> None:
+    before = make_report(3)
+    found = {change.name: change for change in compare_reports(before, _slower(before, "student", 2)).changes}
+    assert found["student"].latency_ratio == pytest.approx(2)
+    assert found["student"].relative_ratio == pytest.approx(2)
+    assert found["teacher"].latency_ratio == pytest.approx(1)
+
+
+def test_a_drift_of_the_machine_cancels_in_the_relative_ratio(make_report: MakeReport) -> None:
+    before = make_report(2)
+    after = _slower(_slower(before, "student", 1.5), "teacher", 1.5)
+    (_, student) = compare_reports(before, after).changes
+    assert student.latency_ratio == pytest.approx(1.5)
+    assert student.relative_ratio == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cpu": "another"}, "cpu: AMD EPYC 9654 96-Core Processor and another"),
+        ({"flags": ("avx2", "fpu")}, r"flags: 2 only in the first \(avx512_vnni avx512f\), 0 only in the second"),
+        ({"governor": "powersave"}, "governor: None and powersave"),
+        ({"cores_allowed": 1}, "cores_allowed: 2 and 1"),
+    ],
+)
+def test_unlike_machines_are_refused_and_the_difference_named(
+    make_report: MakeReport, change: dict[str, Any], message: str
+) -> None:
+    before = make_report(2)
+    after = replace(before, machine=replace(before.machine, **change))
+    with pytest.raises(InputError, match=message):
+        compare_reports(before, after)
+    assert len(compare_reports(before, after, allow_unlike=True).unlike) == 1
+
+
+@pytest.mark.parametrize("change", [{"threads": 2}, {"texts_sha256": "00"}])
+def test_unlike_settings_are_refused_too(make_report: MakeReport, change: dict[str, Any]) -> None:
+    before = make_report(2)
+    with pytest.raises(InputError, match=next(iter(change))):
+        compare_reports(before, replace(before, settings=replace(before.settings, **change)))
+
+
+def test_what_is_not_the_same_of_a_subject_is_named(make_report: MakeReport) -> None:
+    before = make_report(2)
+    teacher, student = before.subjects
+    facts = replace(student.facts, versions=student.facts.versions | {"onnxruntime": "1.30.0"})
+    after = replace(before, subjects=(teacher, replace(student, facts=facts, size=replace(student.size, files=()))))
+    changes = compare_reports(before, after).changes
+    assert changes[0].differs_in == []
+    assert changes[1].differs_in == ["files", "onnxruntime 1.24.1 -> 1.30.0"]
+
+
+def test_subjects_of_one_report_alone_are_named_and_no_common_one_is_refused(make_report: MakeReport) -> None:
+    found = compare_reports(make_report(3), make_report(2))
+    assert found.only_before == ("student-int4",)
+    assert found.only_after == ()
+    with pytest.raises(InputError, match="share no subject: teacher and other"):
+        compare_reports(make_report(1), make_report(1, names=("other",)))
+
+
+def test_json_says_null_for_what_was_not_measured(make_report: MakeReport) -> None:
+    bare = make_report(2, bare=True)
+    found = comparison_dict(compare_reports(bare, bare))
+    assert found["changes"][1]["before"]["mj_per_inference"] is None
+    assert found["changes"][1]["latency_ratio"] == 1

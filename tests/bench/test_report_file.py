@@ -1,0 +1,68 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edgeembed_bench import BenchReport, read_report, report_json
+from edgeembed_runtime.errors import InputError
+
+MakeReport = Callable[..., BenchReport]
+
+
+@pytest.mark.parametrize("bare", [True, False])
+def test_a_report_read_again_is_the_same(make_report: MakeReport, bare: bool, tmp_path: Path) -> None:
+    report = make_report(3, bare=bare)
+    (tmp_path / "a.json").write_text(report_json(report), encoding="utf-8")
+    assert read_report(tmp_path / "a.json") == report
+
+
+def test_json_holds_version_samples_machine_and_figures_by_name(make_report: MakeReport) -> None:
+    report = make_report(2)
+    found = json.loads(report_json(report))
+    assert found["schema_version"] == 2
+    assert found["machine"]["cpu"] == report.machine.cpu
+    student = report["student"]
+    assert found["subjects"][1]["processes"][0]["latency_ms"] == list(student.processes[0].latency_ms)
+    assert found["subjects"][1]["size"]["files"][0]["sha256"] == student.size.files[0].sha256
+    derived = found["derived"]["student"]
+    assert derived["q1_ms"] < derived["median_ms"] == student.latency.median < derived["q3_ms"] < derived["p99_ms"]
+    assert derived["latency_ratio"]["low"] < derived["latency_ratio"]["value"] < derived["latency_ratio"]["high"]
+    assert derived["verdict"]["differs"] is True
+    assert derived["mj_per_inference"]["median"] > derived["mj_above_idle"]["median"]
+
+
+def test_what_was_not_measured_is_null_and_never_0(make_report: MakeReport) -> None:
+    derived = json.loads(report_json(make_report(2, bare=True, processes=3)))["derived"]["student"]
+    for name in ("mj_per_inference", "mj_above_idle", "energy_source", "sentences_per_s", "mean_quality"):
+        assert derived[name] is None
+    assert "RAPL" in derived["energy_reason"]
+    assert derived["verdict"]["differs"] is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema_version": 1}, r"schema version 1; expected 2"),
+        ({"kind": "something"}, "expected 2"),
+        ({"subjects": [{}]}, "is damaged"),
+        ({"machine": None}, "is damaged"),
+    ],
+)
+def test_a_file_that_is_no_report_is_refused_in_a_line(
+    make_report: MakeReport, change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps(json.loads(report_json(make_report(2))) | change), encoding="utf-8")
+    with pytest.raises(InputError, match=message) as error:
+        read_report(file)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{", None])
+def test_a_file_that_cannot_be_read_is_refused(content: str | None, tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    if content is not None:
+        file.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.json"):
+        read_report(file)

