@@ -50,28 +50,28 @@ def _speed(found: Standing, baseline: str) -> str:
     faster = found.ratio.value < 1
     times = 1 / found.ratio.value if faster else found.ratio.value
     about = "" if found.verdict.differs else "about "
-    return f"{about}{digits_of_a_factor(times)}x {'faster' if faster else 'slower'} than {baseline}"
+    return f"{about}{_factor(times)}x {'faster' if faster else 'slower'} than {baseline}"
 
 
 def _size(subject: SubjectResult, baseline: SubjectResult) -> str:
     own, other = subject.size.size_bytes, baseline.size.size_bytes
     if not own or not other:
         return ""
-    return f"{share(own / other)} of its size" if own <= other else f"{digits_of_a_factor(own / other)}x its size"
+    return f"{_share(own / other)} of its size" if own <= other else f"{_factor(own / other)}x its size"
 
 
 def _quality(report: BenchReport, subject: SubjectResult) -> str:
     percent = report.quality_percent(subject.name)
-    return "" if percent is None else f"{share(percent / 100)} of its quality"
+    return "" if percent is None else f"{_share(percent / 100)} of its quality"
 
 
-def digits_of_a_factor(times: float) -> str:
+def _factor(times: float) -> str:
     """Write a factor: the more it is, the fewer digits it takes to see how much that is."""
     if times < 1.1:
         return f"{times:.2f}"
     return f"{times:.1f}" if times < 10 else f"{times:.0f}"
 
 
-def share(part: float) -> str:
+def _share(part: float) -> str:
     """Write a share in percent, with a digit after the point where it would else be nothing."""
     return f"{part:.1%}".replace("%", " %") if part < 0.01 else f"{part:.0%}".replace("%", " %")
