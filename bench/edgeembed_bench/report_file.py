@@ -55,6 +55,7 @@ def read_report(file: Path) -> BenchReport:
 
 
 def _derived(report: BenchReport, subject: SubjectResult) -> dict[str, Any]:
+    verdict = report.verdict(subject.name)
     stages = ("interpreter", "import", "load", "first_call")
     return {
         "median_ms": subject.latency.median,
@@ -62,8 +63,10 @@ def _derived(report: BenchReport, subject: SubjectResult) -> dict[str, Any]:
         "q3_ms": subject.latency.q3,
         "p99_ms": subject.p99_ms,
         "parts_ms": {part: subject.part_ms(part) for part in ("encode", "tokenize", "run")},
-        "latency_ratio": asdict(report.latency_ratio(subject.name)),
-        "verdict": asdict(report.verdict(subject.name)),
+        "latency_ratio": asdict(verdict.ratio),
+        "differs": verdict.differs,
+        "p_value": verdict.p_value,
+        "smallest_difference_seen": verdict.smallest_seen,
         "sweep_ms": {length: asdict(subject.sweep_at(place)) for place, length in enumerate(report.settings.lengths)},
         "sentences_per_s": report.sentences_per_s(subject.name),
         "cpu_ms": subject.cpu_ms,

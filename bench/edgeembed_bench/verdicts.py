@@ -26,16 +26,20 @@ class Verdict:
     """Whether a subject's latency differs from the baseline's.
 
     Attributes:
+        ratio: Its median latency as a multiple of the baseline's, with the 95 % interval.
         differs: Whether it does; None if there are too few processes to tell.
         p_value: The chance of processes that agree as much if both were alike (Wilcoxon's signed-rank test over the
             logarithms of the processes' ratios); None likewise.
-        smallest_seen: The least relative difference that this run could have told apart: half the width of the interval
-            of confidence, as a share of the ratio.
     """
 
+    ratio: Estimate
     differs: bool | None
     p_value: float | None
-    smallest_seen: float
+
+    @property
+    def smallest_seen(self) -> float:
+        """The least relative difference that this run could have told apart: half the interval, as a share."""
+        return (self.ratio.high - self.ratio.low) / 2 / self.ratio.value
 
     @property
     def is_noisy(self) -> bool:
@@ -77,11 +81,10 @@ def verdict(samples: Clusters, baseline: Clusters) -> Verdict:
         baseline: As many, measured beside them.
     """
     ratio = clustered_ratio(samples, baseline)
-    smallest_seen = (ratio.high - ratio.low) / 2 / ratio.value
     logarithms = np.log([np.median(top) / np.median(bottom) for top, bottom in zip(samples, baseline, strict=True)])
     if len(logarithms) < FEWEST_PROCESSES:
-        return Verdict(None, None, smallest_seen)
+        return Verdict(ratio, None, None)
     if not logarithms.any():  # a subject beside itself
-        return Verdict(False, 1.0, smallest_seen)
+        return Verdict(ratio, differs=False, p_value=1.0)
     p_value = float(stats.wilcoxon(logarithms).pvalue)
-    return Verdict(p_value < LEVEL, p_value, smallest_seen)
+    return Verdict(ratio, p_value < LEVEL, p_value)

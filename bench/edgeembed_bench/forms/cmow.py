@@ -67,8 +67,9 @@ def cmow_form(
         rows.append((name, millions(all_of_them.facts[name].parameters), f"{speed.median:,.0f}", quartiles))
     notes = [
         (
-            f"{batches:,} batches (the paper: {BATCHES:,}) of {batch_size} random sequences of {tokens} tokens, of words "
-            f"that are one token to {subjects[0].name}; {threads} thread(s) of this processor (the paper: an A100)"
+            f"{batches:,} batches (the paper: {BATCHES:,}) of {batch_size} random sequences of {tokens} tokens, "
+            f"of words that are one token to {subjects[0].name}; {threads} thread(s) of this processor (the paper: an "
+            "A100)"
         ),
         "tokenizing is left out, as in the paper",
     ]

@@ -64,8 +64,8 @@ def simtde_form(
         rows=tuple(rows),
         notes=(
             (
-                f"a pass: both sentences of {len(pairs):,} pairs of {pairs_from}, one text a call, tokenizing included; "
-                f"the mean of {passes} passes; {threads} thread(s)"
+                f"a pass: both sentences of {len(pairs):,} pairs of {pairs_from}, one text a call, tokenizing "
+                f"included; the mean of {passes} passes; {threads} thread(s)"
             ),
             f"subjects take turns of {_TURN} texts in a shuffled order",
         ),

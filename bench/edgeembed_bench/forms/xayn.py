@@ -28,8 +28,8 @@ def xayn_form(report: BenchReport) -> FilledForm:
     sources = {subject.energy.source for subject in report if subject.energy.source is not None}
     notes = [
         (
-            f"time: {report.settings.runs:,} single texts a subject in {report.settings.processes} processes, tokenizing "
-            f"included; {report.settings.threads} thread(s)"
+            f"time: {report.settings.runs:,} single texts a subject in {report.settings.processes} processes, "
+            f"tokenizing included; {report.settings.threads} thread(s)"
         ),
         *(f"energy: {source}, windows of many inferences" for source in sorted(sources)),
         *(f"energy not measured: {reason}" for reason in sorted(reasons)),

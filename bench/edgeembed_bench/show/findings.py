@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from edgeembed_bench.report import BenchReport, SubjectResult
 from edgeembed_bench.show.formats import digits, fixed, megabytes
-from edgeembed_bench.show.standings import Standing
+from edgeembed_bench.verdicts import Verdict
 
 
-def findings(report: BenchReport, beside: Mapping[str, Standing]) -> dict[str, str]:
+def findings(report: BenchReport, beside: Mapping[str, Verdict]) -> dict[str, str]:
     """Say what was found, such as "12x faster than teacher, 8 % of its size, 96 % of its quality".
 
     Args:
@@ -44,12 +44,12 @@ def _costs(report: BenchReport, subject: SubjectResult) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _speed(found: Standing, baseline: str) -> str:
-    if found.verdict.differs is False:
+def _speed(found: Verdict, baseline: str) -> str:
+    if found.differs is False:
         return f"no faster and no slower than {baseline}, as far as this run can tell"
     faster = found.ratio.value < 1
     times = 1 / found.ratio.value if faster else found.ratio.value
-    about = "" if found.verdict.differs else "about "
+    about = "" if found.differs else "about "
     return f"{about}{_factor(times)}x {'faster' if faster else 'slower'} than {baseline}"
 
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from edgeembed_bench.report import BenchReport, SubjectResult
 from edgeembed_bench.show.formats import names
-from edgeembed_bench.show.standings import Standing
-from edgeembed_bench.verdicts import FEWEST_PROCESSES
+from edgeembed_bench.verdicts import FEWEST_PROCESSES, Verdict
 
 CARE = "Read with care"
 _MOST_OVERHEAD = 0.02
@@ -13,7 +12,7 @@ _MOST_OVERHEAD = 0.02
 _TELLING_FLAGS = ("avx", "amx", "fma", "asimd", "sve", "i8mm", "bf16")
 
 
-def notes(report: BenchReport, beside: Mapping[str, Standing]) -> dict[str, list[str]]:
+def notes(report: BenchReport, beside: Mapping[str, Verdict]) -> dict[str, list[str]]:
     """Write the notes.
 
     Args:
@@ -33,12 +32,12 @@ def notes(report: BenchReport, beside: Mapping[str, Standing]) -> dict[str, list
     return {heading: lines for heading, lines in found.items() if lines}
 
 
-def _noise(beside: Mapping[str, Standing]) -> list[str]:
+def _noise(beside: Mapping[str, Verdict]) -> list[str]:
     return [
-        f"{name}: differences of latency below {found.verdict.smallest_seen:.0%} cannot be told apart here: "
+        f"{name}: differences of latency below {found.smallest_seen:.0%} cannot be told apart here: "
         "close other programs, or raise --runs or --processes"
         for name, found in beside.items()
-        if found.verdict.is_noisy
+        if found.is_noisy
     ]
 
 

@@ -17,7 +17,8 @@ from edgeembed_bench.show.formats import (
     quartiles,
     ratio,
 )
-from edgeembed_bench.show.standings import Standing
+from edgeembed_bench.show.standings import word
+from edgeembed_bench.verdicts import Verdict
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class _Column:
     reading: str = ""
 
 
-def tables(report: BenchReport, beside: Mapping[str, Standing]) -> list[Table]:
+def tables(report: BenchReport, beside: Mapping[str, Verdict]) -> list[Table]:
     """Lay a report out.
 
     Args:
@@ -78,8 +79,8 @@ def tables(report: BenchReport, beside: Mapping[str, Standing]) -> list[Table]:
     return [table for table in found if len(table.columns) > 1]
 
 
-def _glance(report: BenchReport, beside: Mapping[str, Standing]) -> list[_Column]:
-    def standing(write: Callable[[Standing], str]) -> Callable[[SubjectResult], str]:
+def _glance(report: BenchReport, beside: Mapping[str, Verdict]) -> list[_Column]:
+    def standing(write: Callable[[Verdict], str]) -> Callable[[SubjectResult], str]:
         return lambda subject: write(beside[subject.name]) if subject.name in beside else MISSING
 
     base = report.baseline
@@ -90,7 +91,7 @@ def _glance(report: BenchReport, beside: Mapping[str, Standing]) -> list[_Column
         _Column("q1–q3", lambda subject: quartiles(subject.latency), "its quartiles"),  # noqa: RUF001  # a range
         _Column("× base", standing(lambda found: ratio(found.ratio.value)), f"ms as a multiple of {base}'s"),  # noqa: RUF001  # times
         _Column("95 %", standing(lambda found: interval(found.ratio)), "between what that lies"),
-        _Column("verdict", standing(lambda found: found.word), f"beside {base}, at the 1 % level over processes"),
+        _Column("verdict", standing(word), f"beside {base}, at the 1 % level over processes"),
         _Column(
             "texts/s",
             lambda subject: counted(report.sentences_per_s(subject.name)),

@@ -16,7 +16,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 SYS_CLASS = Path("/sys/class")
 POWERCAP = SYS_CLASS / "powercap"
@@ -25,6 +27,8 @@ INTEL_RANGE_UJ = 262_143_328_850
 NOBODY = 65534
 WINDOW_S = 0.3  # short against a bench's, long against the simulator's millisecond
 WINDOWS = 3
+LATE_S = 0.003  # a step of the simulator after which its counters are behind by 1 % of a window
+TRIES = 20
 _WIDTH = 20
 
 
@@ -72,12 +76,16 @@ def advance(zones: Sequence[Zone]) -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     files = [os.open(POWERCAP / zone.folder / "energy_uj", os.O_WRONLY) for zone in zones]
     load = os.open(SYS_CLASS / "load", os.O_RDONLY)
+    late, late_steps = os.open(SYS_CLASS / "late", os.O_WRONLY), 0
     energies_uj = [float(zone.start_uj) for zone in zones]
     last_s = time.monotonic()
     print("started", flush=True)
     while True:
         time.sleep(0.001)
         working, now_s = os.pread(load, 1, 0) == b"1", time.monotonic()
+        if now_s - last_s > LATE_S:
+            late_steps += 1
+            os.pwrite(late, _digits(late_steps), 0)
         for number, zone in enumerate(zones):
             energies_uj[number] += (zone.work_w if working else zone.idle_w) * (now_s - last_s) * 1e6
             os.pwrite(files[number], _digits(int(energies_uj[number]) % zone.range_uj), 0)
@@ -90,6 +98,7 @@ def machine(*zones: Zone) -> Iterator[None]:
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", SYS_CLASS], check=True)
     try:
         (SYS_CLASS / "load").write_bytes(b"0")
+        (SYS_CLASS / "late").write_bytes(_digits(0))
         for zone in zones:
             write_zone(POWERCAP, zone)
         with _advancing(zones):
@@ -125,19 +134,37 @@ def encode(seconds: float) -> int:
     return inferences
 
 
-def measured(work: Callable[[float], int] = encode, windows: int = WINDOWS) -> dict[str, Any]:
+def on_time(measure: Callable[[], Result]) -> Result:
+    """Measure again where the host of a virtual machine kept the simulator from counting, which hardware never does."""
+    for _ in range(TRIES):
+        before = (SYS_CLASS / "late").read_text()
+        found = measure()
+        if (SYS_CLASS / "late").read_text() == before:
+            break
+    return found
+
+
+def measured(
+    work: Callable[[float], int] = encode, windows: int = WINDOWS, before_each: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
     """What edgeembed finds out about the machine, with nothing but its defaults."""
-    from edgeembed_bench.energy import IdlePower, energy_from, measure_idle, measure_window
+    from edgeembed_bench.energy import EnergyWindow, IdlePower, energy_from, measure_idle, measure_window
     from edgeembed_bench.meters import find_meter
 
     meter = find_meter()
-    before = measure_idle(meter, WINDOW_S)
+
+    def window() -> EnergyWindow:
+        before_each()
+        return measure_window(meter, work, WINDOW_S)
+
+    before = on_time(lambda: measure_idle(meter, WINDOW_S))
     (SYS_CLASS / "load").write_bytes(b"1")
     time.sleep(0.02)  # the simulator sees that at its next step
-    found = [measure_window(meter, work, WINDOW_S) for _ in range(windows)]
+    found = [on_time(window) for _ in range(windows)]
     (SYS_CLASS / "load").write_bytes(b"0")
     time.sleep(0.02)
-    energy = energy_from(meter, IdlePower(before, measure_idle(meter, WINDOW_S)), found)
+    after = on_time(lambda: measure_idle(meter, WINDOW_S))
+    energy = energy_from(meter, IdlePower(before, after), found)
     spent_s = sorted(window.reading.window_s / (window.inferences or 1) for window in found)
     return {
         "meter": type(meter).__name__,
@@ -176,13 +203,17 @@ def wrap() -> dict[str, Any]:
 
     def work(_: float) -> int:
         inferences, last = 0, int(counter.read_text())
-        while (now := int(counter.read_text())) >= last:  # a second long, so a second wrap is far
+        while (now := int(counter.read_text())) >= last:
             last = now
             inferences += encode(0.004)
         return inferences
 
+    def half_way() -> None:
+        while int(counter.read_text()) < zone.range_uj / 2:  # else a window is as long as the counter is wide
+            time.sleep(0.01)
+
     with machine(zone):
-        return measured(work)
+        return measured(work, before_each=half_way)
 
 
 def vanishing() -> dict[str, Any]:
