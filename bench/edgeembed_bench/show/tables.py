@@ -86,9 +86,7 @@ def _glance(report: BenchReport, beside: Mapping[str, Verdict]) -> list[_Column]
     base = report.baseline
     return [
         _Column("MB", lambda subject: megabytes(subject.size.size_bytes), "10^6 bytes on disk"),
-        _Column("params", lambda subject: millions(subject.facts.parameters), "numbers that the model holds"),
         _Column("ms", lambda subject: digits(subject.latency.median), "median time of one text, tokenizing included"),
-        _Column("q1–q3", lambda subject: quartiles(subject.latency), "its quartiles"),  # noqa: RUF001  # a range
         _Column("× base", standing(lambda found: ratio(found.ratio.value)), f"ms as a multiple of {base}'s"),  # noqa: RUF001  # times
         _Column("95 %", standing(lambda found: interval(found.ratio)), "between what that lies"),
         _Column("verdict", standing(word), f"beside {base}, at the 1 % level over processes"),
@@ -128,6 +126,7 @@ def _size() -> list[_Column]:
 def _latency() -> list[_Column]:
     return [
         _Column("ms", lambda subject: digits(subject.latency.median), "median"),
+        _Column("q1–q3", lambda subject: quartiles(subject.latency), "its quartiles"),  # noqa: RUF001  # a range
         _Column("p99 ms", lambda subject: digits(subject.p99_ms), "99 of 100 texts take less"),
         _Column("tokenize ms", lambda subject: digits(subject.part_ms("tokenize")), "that part alone"),
         _Column("run ms", lambda subject: digits(subject.part_ms("run")), "the model alone, on the tokens"),
