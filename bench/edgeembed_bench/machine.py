@@ -10,6 +10,7 @@ import psutil
 
 PACKAGES = ("edgeembed", "edgeembed-runtime", "numpy", "scipy")
 _BUSY = 0.5
+_BUSY_SHARE = 0.25  # of the cores; the rest of a large machine leaves the few in use alone
 _STOLEN = 0.02
 
 
@@ -48,17 +49,19 @@ class Load:
         load_average: Processes that wanted to run in the minute before; None where the system does not tell.
         stolen_share: Share of the cores' time that a virtual machine's host gave to others meanwhile; None likewise.
         on_battery: Whether the machine ran on its battery; None if it has none.
+        cores: Logical cores of the machine, which share such work.
     """
 
     load_average: float | None
     stolen_share: float | None
     on_battery: bool | None
+    cores: int = 1
 
     @property
     def reasons(self) -> list[str]:
         """Why the figures may be unsteady, one line each, with what to do."""
         found = []
-        if self.load_average is not None and self.load_average > _BUSY:
+        if self.load_average is not None and self.load_average > max(_BUSY, self.cores * _BUSY_SHARE):
             found.append(f"{self.load_average:.1f} other programs wanted to run before it began: close them")
         if self.stolen_share is not None and self.stolen_share > _STOLEN:
             found.append(f"this virtual machine's host took {self.stolen_share:.0%} of its time: choose a quieter one")
@@ -98,7 +101,8 @@ class LoadWatch:
         whole = sum(after) - sum(self._before)
         share = None if stolen is None or whole <= 0 else (stolen - self._before.steal) / whole
         battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
-        return Load(self._average, share, None if battery is None else not battery.power_plugged)
+        on_battery = None if battery is None else not battery.power_plugged
+        return Load(self._average, share, on_battery, os.cpu_count() or 1)
 
 
 def _cpuinfo(file: Path = Path("/proc/cpuinfo")) -> dict[str, str]:

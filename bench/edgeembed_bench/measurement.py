@@ -19,7 +19,7 @@ from edgeembed_bench.processes import Start, Worker, held_to_cores, started
 from edgeembed_bench.progress import progress_bar
 from edgeembed_bench.report import BenchReport, Settings, SubjectResult
 from edgeembed_bench.rounds import Work, measure_round
-from edgeembed_bench.sizes import measure_size
+from edgeembed_bench.sizes import Size, measure_size
 from edgeembed_bench.subjects import Subject, check_names
 
 
@@ -60,10 +60,10 @@ def bench(
     baseline = baseline or subjects[0].name
     meter = meter or find_meter()
     named = {subject.name: subject for subject in sorted(subjects, key=lambda each: each.name != baseline)}
-    sizes = {subject.name: measure_size(subject) for subject in subjects}
-    steps = len(subjects) * (1 + plan.processes * (1 + plan.runs_a_process))
+    steps = len(subjects) * (2 + plan.processes * (1 + plan.runs_a_process))
     machine, watch = this_machine(), LoadWatch()
     with held_to_cores(plan.threads), progress_bar(steps) as advance:
+        sizes = _sizes(subjects, advance)
         sweep, first = _first_processes(named, texts, plan, advance)
         before = measure_idle(meter)
         found = [
@@ -87,6 +87,14 @@ def bench(
     return BenchReport(created_utc, machine, watch.found(), settings, baseline, results)
 
 
+def _sizes(subjects: Sequence[Subject], advance: Callable[[int], None]) -> dict[str, Size]:
+    sizes = {}
+    for subject in subjects:
+        sizes[subject.name] = measure_size(subject)
+        advance(1)
+    return sizes
+
+
 @dataclass(frozen=True)
 class _First:
     """What a subject's first process tells; its start does not count, for the system's file cache may be cold."""
@@ -106,8 +114,7 @@ def _first_processes(
             _check_batch(name, worker, texts)
             first[name] = _First(worker.start, facts_of(subject, worker))
             if not sweep and plan.sweep_runs:
-                # One text more than is counted: the first of a turn is not.
-                sweep = texts_of_lengths(texts, plan.lengths, plan.sweep_a_process + 1, worker.tokens)
+                sweep = texts_of_lengths(texts, plan.lengths, plan.sweep_a_process, worker.tokens)
         advance(1)
     return sweep, first
 

@@ -27,7 +27,7 @@ class Work:
     Attributes:
         singles: Texts to encode one by one.
         batches: Full batches.
-        sweep: For each length some texts; the first of them does not count.
+        sweep: For each length some texts.
         seed: Decides the order of turns.
         measures_energy: Whether energy is measured in this round.
     """
@@ -122,7 +122,7 @@ def measure_round(
                     cpu_s=singles.cpu_s[name],
                     parts_ms=_parts_ms(worker, work.singles[: plan.block]),
                     batches_ms=batches[name].timed_ms if batches else (),
-                    sweep_ms=tuple(samples[name].timed_ms[1:] for samples in sweep),
+                    sweep_ms=tuple(samples[name].timed_ms for samples in sweep),
                     sweep_tokens=tuple(worker.tokens([texts[-1] for texts in work.sweep]) or ()),
                     overhead_ms=float(np.median(worker.overhead_ms(plan.runs_a_process))),
                     resident_bytes=memory[name]["resident_bytes"],

@@ -181,14 +181,15 @@ def _look_into_transformer(model: Any, loaded: _Loaded) -> None:
 
     loaded.tokenize, loaded.run = (lambda text: prepare(_as_list(text))), run
     tokenizer = model.tokenizer
-    loaded.count = lambda text: len(tokenizer(text, truncation=False, verbose=False)["input_ids"])
-    loaded.vocabulary = len(tokenizer)
+    if hasattr(tokenizer, "to_str"):  # a static model's is of the tokenizers library
+        _count_with(loaded, tokenizer.to_str().encode())
+    else:
+        loaded.count = lambda text: len(tokenizer(text, truncation=False, verbose=False)["input_ids"])
+        loaded.vocabulary = len(tokenizer)
     sizes = [(weight.numel(), tuple(weight.shape)) for weight in model.parameters()]
     if sizes:  # the ONNX backend has none
-        # A table may have a few more rows than there are tokens.
-        tables = [
-            size for size, shape in sizes if len(shape) == 2 and len(tokenizer) <= shape[0] < len(tokenizer) + 128
-        ]
+        rows = range(loaded.vocabulary, loaded.vocabulary + 128)  # a table may have a few more than there are tokens
+        tables = [size for size, shape in sizes if len(shape) == 2 and shape[0] in rows]
         loaded.weights = sum(size for size, _ in sizes), sum(tables)
 
 

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 from edgeembed_bench import NullMeter, Plan, Subject, Verdict, bench
+from edgeembed_bench.random_students import write_random_student
+from edgeembed_runtime import Bundle
+from edgeembed_runtime.shipped import shipped_bundle
 
 QUIET = NullMeter("not asked for")
 TEXTS = [
@@ -61,3 +64,11 @@ def test_a_subject_slowed_by_five_percent_is_told_apart_in_nine_of_ten_quiet_run
     else:
         pytest.skip(f"the machine is too noisy: {len(quiet)} of 20 runs would have shown 5 %")
     assert sum(found.differs is True for found in quiet) >= 9
+
+
+@pytest.mark.slow
+def test_the_bench_takes_less_than_two_percent_of_the_shortest_subject_for_itself(tmp_path: Path) -> None:
+    write_random_student(tmp_path / "cbow", "cbow", Bundle.open(shipped_bundle()))  # tens of microseconds a text
+    plan = Plan(runs=300, processes=3, batches=0, sweep_runs=0)
+    report = bench([Subject("cbow", "bundle", str(tmp_path / "cbow"))], TEXTS, plan, meter=QUIET)
+    assert 0 < report["cbow"].overhead_share < 0.02
