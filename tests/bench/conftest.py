@@ -185,7 +185,8 @@ def _process(ms: float, *, lengths: tuple[int, ...], bare: bool, draw: np.random
         return tuple(median * draw.lognormal(0, scatter, count))
 
     scale = ms * draw.lognormal(0, 0.01)
-    latency = times(scale, 120)
+    lengths_alike = np.random.default_rng(9).lognormal(0, 0.25, 120)  # the texts are the same for all subjects
+    latency = tuple(lengths_alike * times(scale, 120, 0.03))
     return ProcessRun(
         start=Start(
             18 + draw.random(), 240 + 9 * draw.random(), 30 * ms, 1.7 * ms, round(7e7 + 4e6 * ms), round(8e7 + 5e6 * ms)

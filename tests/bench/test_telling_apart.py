@@ -8,7 +8,8 @@ from edgeembed_bench.random_students import write_random_student
 from edgeembed_runtime import Bundle
 from edgeembed_runtime.shipped import shipped_bundle
 
-QUIET = NullMeter("not asked for")
+NO_METER = NullMeter("not asked for")
+QUIET = 0.03  # what a run says of itself on a quiet machine: that it would have told so little apart
 TEXTS = [
     f"The {word} that stood by the river was sold to a farmer in {year}."
     for word in ("mill", "old barn")
@@ -36,7 +37,7 @@ def slowed(texts):
 def _verdict(first: Subject, second: Subject, seed: int) -> Verdict:
     # What has no part in the verdict is left out; the rest is as by default.
     plan = Plan(batches=0, sweep_runs=0, seed=1000 * seed)
-    return bench([first, second], TEXTS, plan, meter=QUIET).verdict(second.name)
+    return bench([first, second], TEXTS, plan, meter=NO_METER).verdict(second.name)
 
 
 @pytest.mark.slow
@@ -58,11 +59,11 @@ def test_a_subject_slowed_by_five_percent_is_told_apart_in_nine_of_ten_quiet_run
     quiet: list[Verdict] = []
     for seed in range(20):
         found = _verdict(plain, slowed, seed)
-        quiet += [] if found.is_noisy else [found]  # of such a run the bench itself says that 5 % would be lost
+        quiet += [found] if found.smallest_seen < QUIET else []
         if len(quiet) == 10:
             break
     else:
-        pytest.skip(f"the machine is too noisy: {len(quiet)} of 20 runs would have shown 5 %")
+        pytest.skip(f"the machine is too noisy: {len(quiet)} of 20 runs were quiet")
     assert sum(found.differs is True for found in quiet) >= 9
 
 
@@ -70,5 +71,5 @@ def test_a_subject_slowed_by_five_percent_is_told_apart_in_nine_of_ten_quiet_run
 def test_the_bench_takes_less_than_two_percent_of_the_shortest_subject_for_itself(tmp_path: Path) -> None:
     write_random_student(tmp_path / "cbow", "cbow", Bundle.open(shipped_bundle()))  # tens of microseconds a text
     plan = Plan(runs=300, processes=3, batches=0, sweep_runs=0)
-    report = bench([Subject("cbow", "bundle", str(tmp_path / "cbow"))], TEXTS, plan, meter=QUIET)
+    report = bench([Subject("cbow", "bundle", str(tmp_path / "cbow"))], TEXTS, plan, meter=NO_METER)
     assert 0 < report["cbow"].overhead_share < 0.02

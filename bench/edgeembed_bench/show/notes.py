@@ -37,7 +37,7 @@ def _noise(beside: Mapping[str, Verdict]) -> list[str]:
         f"{name}: differences of latency below {found.smallest_seen:.0%} cannot be told apart here: "
         "close other programs, or raise --runs or --processes"
         for name, found in beside.items()
-        if found.is_noisy
+        if found.is_noisy and found.differs is not None  # what was not tested has a note of its own
     ]
 
 

@@ -105,16 +105,16 @@ def _glance(report: BenchReport, beside: Mapping[str, Verdict]) -> list[_Column]
 
 def _size() -> list[_Column]:
     return [
-        _Column("MB on disk", lambda subject: megabytes(subject.size.size_bytes), "the files that running it needs"),
-        _Column("MB download", lambda subject: megabytes(subject.size.download_bytes), "the same compressed"),
+        _Column("MB", lambda subject: megabytes(subject.size.size_bytes), "the files that running it needs"),
+        _Column("download MB", lambda subject: megabytes(subject.size.download_bytes), "the same compressed"),
         _Column("params", lambda subject: millions(subject.facts.parameters), "numbers that the model holds"),
         _Column(
-            "without embeddings",
+            "w/o table",
             lambda subject: millions(_inner_parameters(subject)),
-            "those not in the table of token vectors",
+            "those not in its table of token vectors",
         ),
-        _Column("vocabulary", lambda subject: counted(subject.facts.vocabulary), "tokens that it knows"),
-        _Column("dimension", lambda subject: str(subject.facts.dimension), "numbers a vector"),
+        _Column("tokens", lambda subject: counted(subject.facts.vocabulary), "those in its vocabulary"),
+        _Column("dims", lambda subject: str(subject.facts.dimension), "numbers a vector"),
         _Column(
             "packages MB",
             lambda subject: megabytes(_footprint_bytes(subject)),

@@ -38,7 +38,9 @@ def rich_table(table: Table) -> RichTable:
         table: The table.
     """
     made = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    made.add_column(table.title.lower(), max_width=_NAME_WIDTH, overflow="fold")
+    words = " ".join(row[0] for row in table.rows).split()
+    longest = min(_NAME_WIDTH, max(map(len, words), default=1))  # a name breaks between its words
+    made.add_column(table.title.lower(), min_width=longest, max_width=_NAME_WIDTH, overflow="fold")
     for title, *figures in list(zip(table.columns, *table.rows, strict=True))[1:]:
         whole = all(" " not in text for text in (title, *figures))  # a figure is never broken
         made.add_column(Text(title), justify="right", vertical="bottom", no_wrap=whole)
