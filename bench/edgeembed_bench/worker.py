@@ -248,6 +248,7 @@ def _fastembed_folder(path: str) -> dict[str, Any]:
         sources=ModelSource(hf=path),
         dim=manifest["dimension"],
         model_file=manifest["model_file"],
+        output_name="sentence_embedding",
     )
     return {"model_name": path, "specific_model_path": path}
 

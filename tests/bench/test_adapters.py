@@ -18,7 +18,6 @@ TEXTS = ["read a file line by line", "sort a list"]
 ROOT = Path(__file__).parents[2]
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
 MODEL2VEC = ROOT / "build" / "bench-runtime" / "model2vec"
-FASTEMBED = ROOT / "build" / "everywhere" / "fastembed" / "bin" / "python"
 SHIPPED = str(shipped_bundle())
 
 
@@ -119,15 +118,6 @@ def test_model2vec_in_its_own_environment() -> None:
         facts = facts_of(subject, worker)
     assert facts.embedding_parameters == facts.parameters
     assert "model2vec" in (facts.footprint_bytes or {})
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not FASTEMBED.is_file(), reason="run: make test-everywhere")
-def test_a_bundle_through_fastembed() -> None:
-    with started(Subject("a", "fastembed", SHIPPED, str(FASTEMBED)), "a text") as worker:
-        cosines = np.einsum("nd,nd->n", worker.encode(TEXTS), Encoder().encode(TEXTS))
-        assert min(cosines) > 0.99
-        assert (worker.tokens(["read a file"]) or [0])[0] == 5
 
 
 @pytest.mark.slow

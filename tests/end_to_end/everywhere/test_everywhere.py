@@ -20,6 +20,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from edgeembed_bench import Subject, started
 from edgeembed_exporters import export
 from edgeembed_exporters.options import Precision
 from edgeembed_runtime import Bundle, Encoder
@@ -136,6 +137,18 @@ def test_fastembed(exported: Exported, precision: str, tmp_path: Path) -> None:
     script.write_text(filled(code("fastembed"), names).join(ends), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     check(np.array(output([str(FASTEMBED), str(script)], env=environment)), bundle, precision)
+
+
+@needs_fastembed
+def test_the_bench_measures_a_bundle_in_fastembed() -> None:
+    encoder = Encoder()
+    subject = Subject("peer", "fastembed", str(encoder.bundle.path), str(FASTEMBED))
+    texts = [text for text in TEXTS if text]
+    with started(subject, texts[0]) as worker:
+        cosines = np.einsum("nd,nd->n", worker.encode(texts), encoder.encode(texts))
+        assert (worker.tokens(["read a file"]) or [0])[0] == 5
+        assert "fastembed" in worker.facts()["footprint_bytes"]
+    assert min(cosines) > SHIPPED_LEAST_COSINE
 
 
 @needs_node
