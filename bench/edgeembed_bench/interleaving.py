@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ import numpy as np
 
 Input = TypeVar("Input")
 
+_MOST_SETTLING = 10
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -18,7 +21,7 @@ class Samples:
 
     Attributes:
         timed_ms: One time per input, in the order measured.
-        warmup_ms: Times of the calls that do not count: the first ones, and the first of each turn.
+        warmup_ms: Times of the calls that do not count: the first ones, and those that begin each turn.
     """
 
     timed_ms: tuple[float, ...]
@@ -63,6 +66,7 @@ def interleaved_turns(
     warmup: int,
     block: int,
     seed: int,
+    settle_ms: float = 0.0,
     advance: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Samples]:
     """Do as `interleaved`, with timers that may sit in other processes.
@@ -73,6 +77,8 @@ def interleaved_turns(
         warmup: Inputs before the first counted one.
         block: Inputs a turn.
         seed: Decides the order of turns.
+        settle_ms: About how long each turn goes on before calls count; at least for one call, at most for ten. A short
+            call takes up to ten until it is as quick as it gets, a long one hardly notices who came before.
         advance: Told how many counted calls were made.
 
     Returns:
@@ -81,15 +87,23 @@ def interleaved_turns(
     timed: dict[str, list[float]] = {name: [] for name in timers}
     early = list(itertools.islice(itertools.cycle(inputs), warmup))
     apart = {name: list(timer(early)) for name, timer in timers.items()}
+    settle = {name: _calls(settle_ms, times) for name, times in apart.items()}
     starts = range(0, len(inputs), block)
     for start, names in zip(starts, shuffled(timers, len(starts), seed), strict=True):
         turn = inputs[start : start + block]
         for name in names:
-            first, *counted = timers[name]([inputs[start - 1], *turn])
-            apart[name].append(first)
-            timed[name].extend(counted)
+            before = [inputs[place % len(inputs)] for place in range(start - settle[name], start)]
+            times = timers[name]([*before, *turn])
+            apart[name].extend(times[: len(before)])
+            timed[name].extend(times[len(before) :])
             advance(len(turn))
     return {name: Samples(tuple(timed[name]), tuple(apart[name])) for name in timers}
+
+
+def _calls(settle_ms: float, early_ms: Sequence[float]) -> int:
+    if not settle_ms or not early_ms:
+        return 1
+    return max(1, min(_MOST_SETTLING, math.ceil(settle_ms / float(np.median(early_ms)))))
 
 
 def shuffled(names: Iterable[str], rounds: int, seed: int) -> Iterator[list[str]]:

@@ -133,6 +133,7 @@ def _settings(plan: Plan, lengths: tuple[int, ...], texts: Sequence[str], texts_
         processes=plan.processes,
         warmup=plan.warmup,
         block=plan.block,
+        settle_ms=plan.settle_ms,
         batches=plan.batches_a_process * plan.processes,
         batch_size=plan.batch_size,
         lengths=lengths,

@@ -15,8 +15,10 @@ class Plan:
         processes: Fresh processes a subject, among which the calls are shared out. Two processes of one program differ
             for good, by where their memory lies, so that one alone says little; below 8 nothing is told apart.
         warmup: Calls in each process before the first counted one; caches settle within 20.
-        block: Calls a turn: short against the drift of a machine, long against the one call a turn that does not count.
-            With 5 the same pair of subjects scatters half as much from process to process as with 20.
+        block: Calls a turn: short against the drift of a machine, long against the calls that settle it. The same two
+            subjects scattered half as much from process to process in turns of 5 as in turns of 20.
+        settle_ms: About how long a turn goes on before calls count, for caches are full of another's data: at least one
+            call, at most ten.
         batches: Counted batches a subject; 0 leaves throughput out.
         batch_size: Texts in such a batch; 32 is the default of sentence-transformers.
         lengths: Tokens of the texts of the length sweep; empty leaves it out.
@@ -28,7 +30,8 @@ class Plan:
     runs: int = 1000
     processes: int = 10
     warmup: int = 20
-    block: int = 5
+    block: int = 10
+    settle_ms: float = 10.0
     batches: int = 20
     batch_size: int = 32
     lengths: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256, 512)
@@ -60,7 +63,7 @@ class Plan:
         Raises:
             InputError: If there are no texts, or a number is below what makes sense.
         """
-        least = {"batches": 0, "sweep_runs": 0, "seed": 0}
+        least = {"batches": 0, "sweep_runs": 0, "seed": 0, "settle_ms": 0}
         numbers = {name: number for name, number in asdict(self).items() if name != "lengths"} | {"texts": len(texts)}
         for name, number in numbers.items():
             if number < least.get(name, 1):

@@ -24,7 +24,8 @@ class Settings:
         runs: Counted batch-1 calls a subject, over all its processes.
         processes: Fresh processes a subject; one before them does not count.
         warmup: Calls in each process before the first counted one.
-        block: Counted calls a turn; one before them does not count.
+        block: Counted calls a turn.
+        settle_ms: About how long each turn goes on before calls count.
         batches: Counted full batches a subject, over all its processes; 0 if throughput was not measured.
         batch_size: Texts in such a batch.
         lengths: Tokens of the texts of the length sweep, as the baseline's tokenizer counts them; empty without one.
@@ -41,6 +42,7 @@ class Settings:
     processes: int
     warmup: int
     block: int
+    settle_ms: float
     batches: int
     batch_size: int
     lengths: tuple[int, ...]
@@ -60,7 +62,7 @@ class ProcessRun:
     Attributes:
         start: From nothing to the first vector.
         latency_ms: Times of single texts, tokenizing included.
-        warmup_ms: Times of the calls that do not count: the first ones, and the first of each turn.
+        warmup_ms: Times of the calls that do not count: the first ones, and those that settle each turn.
         cpu_s: Processor time of the counted and uncounted single texts, of all the process's threads.
         parts_ms: Some of the texts again: times of "encode" and of the parts of that done bare: "tokenize", and "run"
             of what that gives; empty for a subject that hides them.

@@ -106,7 +106,13 @@ def measure_round(
             advance(1)
         singles = _Singles(workers)
         latency = interleaved_turns(
-            singles.timers, work.singles, warmup=plan.warmup, block=plan.block, seed=work.seed, advance=advance
+            singles.timers,
+            work.singles,
+            warmup=plan.warmup,
+            block=plan.block,
+            seed=work.seed,
+            settle_ms=plan.settle_ms,
+            advance=advance,
         )
         memory = {name: worker.memory() for name, worker in workers.items()}
         timers = {name: worker.times_ms for name, worker in workers.items()}

@@ -8,7 +8,7 @@ from edgeembed_bench import BenchReport, NullMeter, Plan, Reading, Subject, benc
 from edgeembed_runtime.errors import CheckError, InputError
 
 TEXTS = ["read a file", "sort a list", "open a socket and wait"]
-QUICK = Plan(runs=12, processes=2, warmup=3, block=4, batches=2, sweep_runs=0)
+QUICK = Plan(runs=12, processes=2, warmup=3, block=4, settle_ms=0, batches=2, sweep_runs=0)
 NOTHING = NullMeter("no meter in this test")
 
 Stub = Callable[..., Subject]

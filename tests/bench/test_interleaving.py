@@ -1,7 +1,8 @@
+from functools import partial
 from typing import Any
 
 import pytest
-from edgeembed_bench.interleaving import Samples, interleaved
+from edgeembed_bench.interleaving import Samples, interleaved, interleaved_turns
 
 
 def _logged(names: str, inputs: list[int], **options: Any) -> tuple[list[tuple[str, int]], dict[str, Samples]]:
@@ -50,6 +51,26 @@ def test_a_slow_callable_measures_slower(monkeypatch: pytest.MonkeyPatch) -> Non
     samples = interleaved({"slow": slow, "fast": fast}, ["x"] * 4, warmup=1, block=2, seed=0)
     assert samples["slow"].timed_ms == (3.0,) * 4
     assert samples["fast"].quantile_ms(0.5) == pytest.approx(1.0)
+
+
+def test_a_short_call_settles_for_longer_than_a_long_one() -> None:
+    calls: dict[str, list[list[int]]] = {"short": [], "long": []}
+
+    def timer(name: str, each_ms: float, items: list[int]) -> list[float]:
+        calls[name].append(list(items))
+        return [each_ms] * len(items)
+
+    timers = {name: partial(timer, name, each_ms) for name, each_ms in (("short", 2.5), ("long", 100.0))}
+    samples = interleaved_turns(timers, [1, 2, 3, 4, 5, 6], warmup=2, block=3, seed=0, settle_ms=10)
+    assert calls["short"] == [[1, 2], [3, 4, 5, 6, 1, 2, 3], [6, 1, 2, 3, 4, 5, 6]]
+    assert calls["long"] == [[1, 2], [6, 1, 2, 3], [3, 4, 5, 6]]
+    assert [len(samples[name].timed_ms) for name in timers] == [6, 6]
+    assert [len(samples[name].warmup_ms) for name in timers] == [2 + 2 * 4, 2 + 2]
+
+
+def test_a_call_of_no_time_settles_for_ten() -> None:
+    timers = {"a": lambda items: [1e-6] * len(items)}
+    assert len(interleaved_turns(timers, [1], warmup=1, block=1, seed=0, settle_ms=10)["a"].warmup_ms) == 1 + 10
 
 
 def test_advance_hears_of_all_counted_calls() -> None:
