@@ -94,8 +94,8 @@ def _method(report: BenchReport) -> str:
     threads = "one thread" if settings.threads == 1 else f"{settings.threads} threads"
     return (
         f"{settings.runs:,} texts one by one a subject, tokenizing included, in {settings.processes} fresh processes "
-        f"and in turns of {settings.block}, shuffled (seed {settings.seed}), after {settings.warmup} calls to warm up and "
-        f"about {settings.settle_ms:g} ms of calls to settle each turn; "
+        f"and in turns of {settings.block}, shuffled (seed {settings.seed}), after {settings.warmup} calls to warm up "
+        f"and about {settings.settle_ms:g} ms of calls to settle each turn; "
         f"{threads} and as many cores each"
     )
 
