@@ -79,6 +79,23 @@ def measure_costs(  # noqa: PLR0913  # the bench's and the evaluation's together
     return report
 
 
+def check_form(form: str | None, sts: Sequence[Path], retrieval: Sequence[Path]) -> None:
+    """Refuse a form that lacks its file, before anything is read or measured.
+
+    Args:
+        form: One of `FORMS`; None for no form.
+        sts: Files of sentence pairs.
+        retrieval: Retrieval folders.
+
+    Raises:
+        InputError: If the form needs one file and has none, or several.
+    """
+    if form == "simtde":
+        _the_only(sts, "simtde", "--sts FILE, STS-B's test set in the paper")
+    if form == "hpd":
+        _the_only(retrieval, "hpd", "--retrieval DIR, Quora's duplicate questions in the paper")
+
+
 def fill_form(
     form: str,
     subjects: Sequence[Subject],
@@ -106,13 +123,14 @@ def fill_form(
         InputError: If there is no such form, or it lacks its file, or a subject or number cannot be used.
         CheckError: If a subject fails.
     """
+    check_form(form, sts, retrieval)
     shared = {"threads": plan.threads, "seed": plan.seed}
     if form == "simtde":
-        pairs = read_sts(_the_only(sts, "simtde", "--sts FILE, STS-B's test set in the paper"))
+        pairs = read_sts(sts[0])
         both = list(zip(pairs.first, pairs.second, strict=True))
         return simtde_form(subjects, both, pairs_from=pairs.name, **shared)
     if form == "hpd":
-        found = read_retrieval(_the_only(retrieval, "hpd", "--retrieval DIR, Quora's duplicate questions in the paper"))
+        found = read_retrieval(retrieval[0])
         return hpd_form(subjects, _retrieval_task(found), **shared)
     if form == "xayn":
         return xayn_form(bench(subjects, texts, plan, texts_from=texts_from))
@@ -133,10 +151,9 @@ def _scores(subjects: Sequence[Subject], tasks: Sequence[Task], reporter: Report
     return scores
 
 
-def _the_only(files: Sequence[Path], form: str, expected: str) -> Path:
+def _the_only(files: Sequence[Path], form: str, expected: str) -> None:
     if len(files) != 1:
         raise InputError(f"{len(files)} files for the form {form}; expected one {expected}")
-    return files[0]
 
 
 def _retrieval_task(found: RetrievalSet) -> RetrievalTask:

@@ -1,11 +1,13 @@
 """Limits that a model has to keep: a check for CI."""
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from edgeembed_runtime.errors import InputError
 
 from edgeembed_bench.report import BenchReport
+from edgeembed_bench.subjects import Subject
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,25 @@ class Budget:
     max_latency_ratio: float | None = None
     max_mb: float | None = None
     min_quality: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no limit: whatever is compared with nan passes."""
+        for name, limit in asdict(self).items():
+            if limit is not None and not (math.isfinite(limit) and limit >= 0):
+                raise InputError(f"{name}: {limit} given; expected a number of at least 0")
+
+    def check_sizes(self, subjects: Sequence[Subject]) -> None:
+        """Refuse a limit on the size of what has none, before anything is measured.
+
+        Args:
+            subjects: The subjects that are checked.
+
+        Raises:
+            InputError: If one of them names no files.
+        """
+        unknown = [subject.name for subject in subjects if subject.adapter in {"function", "nothing"}]
+        if self.max_mb is not None and unknown:
+            _measured(None, unknown[0], "--max-mb", "it names no files")
 
     def failures(self, report: BenchReport, names: Sequence[str]) -> list[str]:
         """Give a line for each limit that a subject does not keep.

@@ -20,6 +20,7 @@ class Facts:
         embedding_parameters: Those among them in the table of token vectors; None likewise.
         footprint_bytes: What its packages and all that they need take on disk once installed, by distribution; None if
             unknown, as for a function of no installed distribution.
+        max_tokens: Where it cuts a text; None if it does not tell.
     """
 
     dimension: int
@@ -29,6 +30,7 @@ class Facts:
     parameters: int | None
     embedding_parameters: int | None
     footprint_bytes: dict[str, int] | None
+    max_tokens: int | None = None
 
 
 def facts_of(subject: Subject, worker: Worker) -> Facts:

@@ -62,7 +62,7 @@ class Load:
         """Why the figures may be unsteady, one line each, with what to do."""
         found = []
         if self.load_average is not None and self.load_average > max(_BUSY, self.cores * _BUSY_SHARE):
-            found.append(f"{self.load_average:.1f} other programs wanted to run before it began: close them")
+            found.append(f"the load average was {self.load_average:.1f} before it began: close other programs")
         if self.stolen_share is not None and self.stolen_share > _STOLEN:
             found.append(f"this virtual machine's host took {self.stolen_share:.0%} of its time: choose a quieter one")
         if self.on_battery:

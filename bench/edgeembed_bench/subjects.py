@@ -20,14 +20,13 @@ Adapter = Literal[
 ADAPTERS: tuple[Adapter, ...] = get_args(Adapter)
 
 # What counts as a subject's import, in the cold start: the rest of what it needs is imported as it loads.
-_IMPORTS: dict[Adapter, tuple[str, ...]] = {
+_IMPORTS: dict[str, tuple[str, ...]] = {
     "bundle": ("edgeembed_runtime.encoder", "onnxruntime"),
     "sentence-transformer": ("sentence_transformers",),
     "sentence-transformer-onnx": ("sentence_transformers", "onnxruntime"),
     "onnx": ("numpy", "onnxruntime", "tokenizers"),
     "model2vec": ("model2vec",),
     "fastembed": ("fastembed",),
-    "function": (),
     "nothing": (),
 }
 
@@ -56,7 +55,9 @@ class Subject:
     @property
     def imports(self) -> tuple[str, ...]:
         """What is imported before the subject is loaded."""
-        return _IMPORTS[self.adapter] if self.modules is None else self.modules
+        if self.modules is not None:
+            return self.modules
+        return (self.argument.partition(":")[0],) if self.adapter == "function" else _IMPORTS[self.adapter]
 
 
 def check_names(names: Sequence[str], baseline: str | None) -> None:

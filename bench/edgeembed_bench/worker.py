@@ -40,7 +40,10 @@ def main() -> None:
     del sys.path[0]  # the folder of this file, whose neighbours are no business of the subject
     answers = _own_stdout()
     modules, adapter, argument, threads, text = sys.argv[1:]
+    text = text.encode("ascii").decode("unicode_escape")
     names = modules.split(",") if modules else []
+    if adapter == "function":
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as python -m does; imports add memory
     for name in names:
         importlib.import_module(name)
     imported_ns = time.monotonic_ns()
@@ -64,6 +67,7 @@ class _Loaded:
         vocabulary: The number of tokens known, likewise.
         weights: What counts (all numbers of the model, those of the table of token vectors); None likewise.
         packages: The distributions that it takes to run the subject.
+        max_tokens: Where it cuts a text; None if it does not tell.
 
     All but how to encode, and the packages, are known once it was `seen`.
     """
@@ -72,6 +76,7 @@ class _Loaded:
         self.encode = encode
         self.encode_query = self.encode_document = encode
         self.packages = packages
+        self.max_tokens: Any = None
         self.tokenize: Any = None
         self.run: Any = None
         self.count: Any = None
@@ -121,6 +126,7 @@ def _load_bundle(path: str, threads: int) -> _Loaded:
     # A warning per long text would be timed with it; the other encoders cut long texts silently.
     encode = functools.partial(encoder.encode, on_truncate="ignore")
     loaded = _Loaded(encode, ["edgeembed-runtime"], functools.partial(_look_into_bundle, encoder))
+    loaded.max_tokens = encoder.max_seq_length
     loaded.encode_query = functools.partial(encoder.encode_query, on_truncate="ignore")
     loaded.encode_document = functools.partial(encoder.encode_document, on_truncate="ignore")
     return loaded
@@ -167,6 +173,7 @@ def _load_sentence_transformer(path: str, threads: int, **options: Any) -> _Load
     packages = ["sentence-transformers", *(["edgeembed"] if is_student else [])]
     loaded = _Loaded(_quietly(model.encode), packages, functools.partial(_look_into_transformer, model))
     loaded.encode_query, loaded.encode_document = _quietly(model.encode_query), _quietly(model.encode_document)
+    loaded.max_tokens = model.max_seq_length if isinstance(model.max_seq_length, int) else None
     return loaded
 
 
@@ -295,9 +302,15 @@ def _load_onnx(path: str, threads: int) -> _Loaded:
 def _load_function(path: str, _threads: int) -> _Loaded:
     """Load `module:function`, which takes a list of texts and gives as many vectors."""
     module, _, function = path.partition(":")
-    sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as python -m does; imports add memory
     embed = getattr(importlib.import_module(module), function)
-    return _Loaded(lambda text: embed([text])[0] if isinstance(text, str) else embed(text), [_distribution(module)])
+
+    def encode(text: Any) -> Any:
+        vectors = embed(_as_list(text))
+        if not hasattr(vectors, "__getitem__") or len(vectors) != len(_as_list(text)):
+            raise SystemExit(f"{path} gives {str(vectors)[:60]!r}; expected a vector for each text of a list")
+        return vectors[0] if isinstance(text, str) else vectors
+
+    return _Loaded(encode, [_distribution(module)])
 
 
 _ADAPTERS = {
@@ -435,6 +448,7 @@ def _facts(loaded: _Loaded, names: list[str]) -> dict[str, Any]:
         "python": sys.version.split()[0],
         "versions": _versions(names),
         "vocabulary": loaded.vocabulary,
+        "max_tokens": loaded.max_tokens,
         "parameters": parameters,
         "embedding_parameters": embedding_parameters,
         "footprint_bytes": _footprint(loaded.packages),
@@ -458,9 +472,13 @@ def _dimension(vector: Any) -> int | None:
 
     if vector is None:
         return None
-    if not all(math.isfinite(number) for number in vector):
+    try:
+        numbers = [float(number) for number in vector]
+    except (TypeError, ValueError):
+        raise SystemExit(f"it gives {str(vector)[:60]!r} for a text; expected a vector of numbers") from None
+    if not all(map(math.isfinite, numbers)):
         raise SystemExit("the first vector is not finite")
-    return len(vector)
+    return len(numbers)
 
 
 def _versions(names: list[str]) -> dict[str, str]:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from edgeembed.cli.outputs import Outputs
 
-_DOCSTRING_SENTENCES = 1000
 _LIMIT = click.FloatRange(min=0)
 _FORMS = ("simtde", "hpd", "xayn", "cmow")  # as edgeembed.costs has them, which --help does not import
 
@@ -28,7 +27,7 @@ _FORMS = ("simtde", "hpd", "xayn", "cmow")  # as edgeembed.costs has them, which
 @click.option(
     "--texts",
     metavar="FILE",
-    help="Text to encode, in any form that a corpus takes.  [default: Python's docstrings]",
+    help="Text to encode, in any form that a corpus takes.  [default: sentences of Python's docstrings]",
 )
 @click.option("--runs", default=1000, show_default=True, type=click.IntRange(min=1), help="Timed texts a subject.")
 @click.option(
@@ -100,24 +99,32 @@ def command(  # noqa: PLR0913  # one parameter an option
 
     from edgeembed.cli.outputs import Outputs
 
-    written = Outputs({"json": out, "html": html, "markdown": markdown}, force=force)
-    if form is not None and (html or markdown or max_latency_ratio or max_mb or min_quality):
+    read = [file for file in (texts, *sts, *retrieval) if file is not None]
+    written = Outputs({"json": out, "html": html, "markdown": markdown}, force=force, inputs=read)
+    limits = (max_latency_ratio, max_mb, min_quality)
+    if form is not None and (html or markdown or any(limit is not None for limit in limits)):
         raise InputError("--form gives a paper's table; expected no --html, --markdown or limits beside it")
     if min_quality is not None and not (sts or retrieval):
         raise InputError("--min-quality has nothing to be checked on; expected --sts FILE or --retrieval DIR")
+    if (max_latency_ratio is not None or min_quality is not None) and not against:
+        raise InputError("a limit is on what a SUBJECT costs or is worth beside another; expected --against SUBJECT")
 
     from edgeembed_bench import Budget, Plan
 
     from edgeembed import costs
-    from edgeembed.cli.progress import TerminalReporter
+    from edgeembed.cli.progress import TerminalReporter, note
 
+    budget = Budget(*limits)
     subjects = costs.find_subjects([*models, *against])
     names = [subject.name for subject in subjects]
+    budget.check_sizes(subjects[: len(models)])
+    costs.check_form(form, sts, retrieval)
     sentences = _sentences(texts)
     plan = Plan(runs=runs, processes=processes, threads=threads, seed=seed)
     if not sweep:
         plan = replace(plan, sweep_runs=0)
-    texts_from = texts or "Python's docstrings"
+    texts_from = {None: "Python's docstrings", "-": "stdin"}.get(texts, texts or "")
+    note(f"measuring {', '.join(names)}: {processes} processes each, one after the other")
     if form is not None:
         filled = costs.fill_form(
             form, subjects, sentences, plan, texts_from=texts_from, sts=sts, retrieval=retrieval, batches=form_batches
@@ -138,15 +145,19 @@ def command(  # noqa: PLR0913  # one parameter an option
     )
     _write(report, written)
     _show(report, as_json=as_json)
-    failures = Budget(max_latency_ratio, max_mb, min_quality).failures(report, names[: len(models)])
+    failures = budget.failures(report, names[: len(models)])
     if failures:
         raise CheckError("over budget: " + "; ".join(failures))
 
 
 def _sentences(texts: str | None) -> list[str]:
+    if texts is None:
+        from edgeembed_bench.texts import docstring_sentences
+
+        return docstring_sentences()
     from edgeembed.corpus import read_corpus
 
-    return read_corpus([texts or "pydoc:"], limit=_DOCSTRING_SENTENCES if texts is None else None)
+    return read_corpus([texts])
 
 
 def _write(report: "BenchReport", written: "Outputs") -> None:

@@ -1,9 +1,10 @@
 """Files that a command writes if it is asked to: refused before the work if they exist, whole or not there after it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from edgeembed_runtime.storage.writing import new_file, refuse_existing
+from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.storage.writing import new_file, refuse_existing, refuse_special
 
 
 class Outputs:
@@ -12,16 +13,22 @@ class Outputs:
     Args:
         files: A path by name; None for what was not asked for.
         force: Whether to replace what exists.
+        inputs: What the command reads, which is never replaced.
 
     Raises:
-        InputError: If a file exists and is not to be replaced.
+        InputError: If a file exists and is not to be replaced, is read as well, or is named twice.
     """
 
-    def __init__(self, files: Mapping[str, Path | None], *, force: bool) -> None:
+    def __init__(self, files: Mapping[str, Path | None], *, force: bool, inputs: Sequence[str | Path] = ()) -> None:
         self._files = {name: file for name, file in files.items() if file is not None}
         self._force = force
+        taken = {Path(each).resolve() for each in inputs}
         for file in self._files.values():
             refuse_existing(file, force=force)
+            refuse_special(file)
+            if file.resolve() in taken:
+                raise InputError(f"{file} is read or written by this very command already; choose another path")
+            taken.add(file.resolve())
 
     def write(self, name: str, content: Callable[[], str]) -> None:
         """Write a file if it was asked for.

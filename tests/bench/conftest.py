@@ -48,6 +48,15 @@ def batch_size(texts):
 
 def one_for_all(texts):
     return [[1.0, 2.0, 3.0]]
+
+def two_lines(texts):
+    raise ValueError("first line\\nsecond line")
+
+def words(texts):
+    return ["no", "vector"][: len(texts)]
+
+def one_number(texts):
+    return 1.0
 """
 
 Stub = Callable[..., Subject]
@@ -127,6 +136,7 @@ def _report(
         texts=500,
         texts_sha256="5f" * 32,
         mean_characters=57.3,
+        lengths_by=whole[0].name,
     )
     machine = Machine(
         cpu="AMD EPYC 9654 96-Core Processor",

@@ -143,7 +143,8 @@ def test_a_silent_subject_is_ended(subject: Subject) -> None:
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        ({"modules": ("no_such_module",)}, "ModuleNotFoundError: No module named 'no_such_module'"),
+        ({"modules": ("no_such_module",)}, r"No module named 'no_such_module'; install it in that Python, or name"),
+        ({"python": "/bin/ls"}, r"^stub (answered|ended)"),
         ({"argument": "trivial:nothing"}, "AttributeError"),
         ({"python": "/no/such/python"}, "^stub cannot start: /no/such/python: No such file"),
     ],
@@ -171,4 +172,34 @@ def test_more_threads_than_cores_are_refused() -> None:
         pytest.raises(InputError, match=f"^{allowed + 1} threads asked for.* may use {allowed} cores"),
         held_to_cores(allowed + 1),
     ):
+        pass
+
+
+def test_a_program_that_is_no_python_is_named(subject: Subject, tmp_path: Path) -> None:
+    for said in ("hello", "{}", "[]"):
+        program = tmp_path / "program"
+        program.write_text(f"#!/bin/sh\necho '{said}'\n", encoding="utf-8")
+        program.chmod(0o755)
+        with pytest.raises(CheckError, match=r"^stub answered .*expected a Python interpreter after the @$"):  # noqa: SIM117
+            with started(replace(subject, python=str(program)), "a text"):
+                pass
+
+
+def test_a_text_may_hold_any_sign(subject: Subject) -> None:
+    text = "a\x00b \\n \u00e9\U0001f600"
+    with started(subject, text) as worker:
+        assert worker.encode([text])[0, 0] == len(text)
+
+
+def test_the_whole_of_an_exception_is_told(stub: Callable[..., Subject]) -> None:
+    with (
+        pytest.raises(CheckError, match=r"^stub ended with exit code 1: ValueError: first line second line$"),
+        started(stub(function="two_lines"), "a text"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("function", ["words", "one_number"])
+def test_what_is_no_vector_is_told(stub: Callable[..., Subject], function: str) -> None:
+    with pytest.raises(CheckError, match="expected a vector"), started(stub(function=function), "a text"):
         pass

@@ -44,7 +44,8 @@ def test_what_was_not_measured_is_null_and_never_0(make_report: MakeReport) -> N
     ("change", "message"),
     [
         ({"schema_version": 1}, r"schema version 1; expected 2"),
-        ({"kind": "something"}, "expected 2"),
+        ({"kind": "edgeembed bench form"}, "is of another kind: edgeembed bench form"),
+        ({"baseline": "nobody"}, "its baseline nobody is not among its subjects"),
         ({"subjects": [{}]}, "is damaged"),
         ({"machine": None}, "is damaged"),
     ],
@@ -57,6 +58,15 @@ def test_a_file_that_is_no_report_is_refused_in_a_line(
     with pytest.raises(InputError, match=message) as error:
         read_report(file)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("times", [[], [-1.0] * 120, [0.0] * 120, [1.0]])
+def test_a_report_whose_times_cannot_be_is_refused(make_report: MakeReport, times: list[float], tmp_path: Path) -> None:
+    content = json.loads(report_json(make_report(2)))
+    content["subjects"][1]["processes"][0]["latency_ms"] = times
+    (tmp_path / "a.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(InputError, match="the latencies of student are not as many times above 0"):
+        read_report(tmp_path / "a.json")
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "{", None])

@@ -71,7 +71,7 @@ def test_a_python_within_an_environment_is_not_resolved_to_the_one_it_links_to(t
 def test_names_are_short_and_differ() -> None:
     assert [subject.name for subject in _parse("out/student", "teacher")] == ["student", "teacher"]
     assert [subject.name for subject in _parse("a/bundle", "b/bundle")] == ["a/bundle", "b/bundle"]
-    assert [subject.name for subject in _parse("a/bundle", "a/bundle")] == ["a/bundle (1)", "a/bundle (2)"]
+    assert [subject.name for subject in _parse("a/bundle", "a/bundle")] == ["bundle (1)", "bundle (2)"]
     assert [subject.name for subject in _parse("x=a/bundle", "a/bundle")] == ["x", "bundle"]
 
 
@@ -80,6 +80,9 @@ def test_names_are_short_and_differ() -> None:
     [
         (["a=x", "a=y"], "two subjects are called a"),
         (["name="], "names no model"),
+        ([""], "an empty subject given"),
+        (["a@"], "ends in an @; expected a Python interpreter"),
+        (["a\nb=x"], "cannot be shown; expected a name of printable characters"),
         (["function:not a function"], "is no function; expected module:function"),
         (["model2vec:x@/no/such/python"], "/no/such/python is no file; expected a Python interpreter"),
     ],

@@ -80,6 +80,17 @@ def test_an_existing_file_is_refused_before_anything_is_measured(tmp_path: Path,
     assert "exists" in str(run.exception)
 
 
+def test_a_device_a_folder_and_what_is_read_are_never_replaced(tmp_path: Path) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("read a file\n", encoding="utf-8")
+    for out in (tmp_path, Path("/dev/full"), texts):
+        run = _run("no-such-model", "--texts", texts, "--out", out, "--force")
+        assert isinstance(run.exception, InputError)
+        assert "choose another" in str(run.exception)
+    assert texts.read_text(encoding="utf-8") == "read a file\n"
+    assert not Path("/dev/full").is_file()
+
+
 @pytest.mark.parametrize("option", ["--runs", "--threads", "--processes", "--form-batches"])
 def test_numbers_below_one_are_bad_input(option: str) -> None:
     assert CliRunner().invoke(command, [OURS, option, "0"]).exit_code == 2
@@ -94,7 +105,7 @@ def test_a_budget_that_is_not_kept_leaves_with_the_lines_that_failed_after_the_r
 
 
 def test_a_budget_that_is_kept_leaves_with_0(pairs: Path) -> None:
-    run = _run(OURS, "--max-latency-ratio", "1.5", "--sts", pairs, "--min-quality", "99")
+    run = _run(OURS, "--against", THEIRS, "--max-latency-ratio", "1e6", "--sts", pairs, "--min-quality", "0")
     assert run.exit_code == 0, run.output
 
 
@@ -102,6 +113,9 @@ def test_a_budget_that_is_kept_leaves_with_0(pairs: Path) -> None:
     ("arguments", "message"),
     [
         (["--min-quality", "90"], "expected --sts FILE or --retrieval DIR"),
+        (["--max-latency-ratio", "0.5"], "expected --against SUBJECT"),
+        (["--max-mb", "nan"], "max_mb: nan given; expected a number"),
+        (["--out", "same.json", "--html", "same.json"], "choose another path"),
         (["--max-mb", "1"], "--max-mb cannot be checked for ours: not measured; it names no files"),
         (["--form", "simtde"], "0 files for the form simtde; expected one --sts FILE"),
         (["--form", "hpd"], "0 files for the form hpd; expected one --retrieval DIR"),

@@ -72,7 +72,7 @@ def _missing_rest(report: BenchReport) -> list[str]:
     if not report.tasks:
         found.append("quality: give --sts or --retrieval")
     if not report.settings.lengths:
-        found.append("time by length: the run had no length sweep")
+        found.append("time by length: left out, or no subject tells how many tokens a text has")
     if not report.settings.batches:
         found.append("texts a second: the run had no batches")
     return found

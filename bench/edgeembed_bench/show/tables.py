@@ -63,7 +63,10 @@ def tables(report: BenchReport, beside: Mapping[str, Verdict]) -> list[Table]:
     Returns:
         The tables of which something was measured, without the columns of which nothing was.
     """
-    counted_by = f"median milliseconds of a text of so many tokens, as the tokenizer of {report.baseline} counts them"
+    counted_by = (
+        f"median milliseconds of a text of so many tokens, as the tokenizer of {report.settings.lengths_by} counts "
+        "them; *: longer than the subject reads, and cut by it"
+    )
     columns = {
         "At a glance": _glance(report, beside),
         "Size": _size(),
@@ -88,7 +91,11 @@ def _glance(report: BenchReport, beside: Mapping[str, Verdict]) -> list[_Column]
         _Column("MB", lambda subject: megabytes(subject.size.size_bytes), "10^6 bytes on disk"),
         _Column("ms", lambda subject: digits(subject.latency.median), "median time of one text, tokenizing included"),
         _Column("× base", standing(lambda found: ratio(found.ratio.value)), f"ms as a multiple of {base}'s"),  # noqa: RUF001  # times
-        _Column("95 %", standing(lambda found: interval(found.ratio)), "between what that lies"),
+        _Column(
+            "95 %",
+            standing(lambda found: MISSING if found.differs is None else interval(found.ratio)),
+            "between what that lies",
+        ),
         _Column("verdict", standing(word), f"beside {base}, at the 1 % level over processes"),
         _Column(
             "texts/s",
@@ -139,10 +146,16 @@ def _latency() -> list[_Column]:
 
 
 def _sweep(report: BenchReport) -> list[_Column]:
-    def at(position: int) -> Callable[[SubjectResult], str]:
-        return lambda subject: digits(subject.sweep_at(position).median)
+    def at(position: int, length: int) -> Callable[[SubjectResult], str]:
+        def write(subject: SubjectResult) -> str:
+            is_cut = subject.facts.max_tokens is not None and length > subject.facts.max_tokens
+            return digits(subject.sweep_at(position).median) + ("*" if is_cut else "")
 
-    return [_Column(f"{length} tokens", at(position)) for position, length in enumerate(report.settings.lengths)]
+        return write
+
+    return [
+        _Column(f"{length} tokens", at(position, length)) for position, length in enumerate(report.settings.lengths)
+    ]
 
 
 def _start() -> list[_Column]:

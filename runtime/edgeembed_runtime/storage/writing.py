@@ -40,6 +40,20 @@ def refuse_existing(path: Path, *, force: bool, marker: str | None = None) -> No
         raise InputError(f"{path} holds no {marker}, so it is not replaced; choose another path or remove it")
 
 
+def refuse_special(path: Path) -> None:
+    """Refuse to put a file where a folder, a device or a pipe is: renaming a file there would remove those.
+
+    Args:
+        path: Where a file is to be written.
+
+    Raises:
+        InputError: If something other than a regular file is there.
+    """
+    if _exists(path) and not path.is_file() and not path.is_symlink():
+        kind = "a folder" if path.is_dir() else "no regular file"
+        raise InputError(f"{path} is {kind}, expected a new path or a file to replace; choose another")
+
+
 @contextlib.contextmanager
 def new_folder(path: Path, *, force: bool = False, marker: str | None = None) -> Iterator[Path]:
     """Give a folder to fill, and move it to `path` once the block ends without an error.
@@ -91,6 +105,7 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
         InputError: If `path` exists and `force` is not set, or cannot be written.
     """
     refuse_existing(path, force=force)
+    refuse_special(path)
     beside = _temporary_folder(path)
     try:
         with _body_errors(path):

@@ -17,8 +17,8 @@ def test_nothing_is_to_be_doubted_after_a_quiet_run(report: BenchReport) -> None
 
 def test_what_disturbed_the_run_comes_with_what_to_do(report: BenchReport) -> None:
     (line,) = contents(replace(report, load=Load(3.0, 0.0, None))).notes[CARE]
-    assert "3.0 other programs" in line
-    assert "close them" in line
+    assert "load average was 3.0" in line
+    assert "close other programs" in line
 
 
 def test_too_few_processes_are_said_once(bare_report: BenchReport) -> None:

@@ -100,13 +100,25 @@ def test_energy_that_one_subject_lacks_is_not_measured_and_never_zero(report: Be
     assert "energy of student: the counter stood still" in markdown
 
 
-def test_a_terminal_of_100_columns_cuts_nothing_off(wide_report: BenchReport) -> None:
-    text = in_terminal(wide_report)
-    assert max(len(line) for line in text.splitlines()) <= 100
-    assert "…" not in text
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_no_terminal_cuts_a_figure_or_a_title(wide_report: BenchReport, width: int) -> None:
+    shown = in_terminal(wide_report, width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "…" not in shown
+    words = set(shown.split())
     for table in contents(wide_report).tables:
-        for row in table.rows:
-            assert all(figure in text for figure in row[1:])
+        for column, *figures in list(zip(table.columns, *table.rows, strict=True))[1:]:
+            assert {word for text in (column, *figures) for word in text.split()} <= words, (table.title, column)
+
+
+def test_a_text_longer_than_a_subject_reads_is_marked(report: BenchReport) -> None:
+    teacher, student = report.subjects
+    short = replace(report, subjects=(teacher, replace(student, facts=replace(student.facts, max_tokens=64))))
+    (table,) = (table for table in contents(short).tables if table.title == "Time by length")
+    assert cell(table, "student", "128 tokens").endswith("*")
+    assert not cell(table, "student", "64 tokens").endswith("*")
+    assert not cell(table, "teacher", "128 tokens").endswith("*")
+    assert "cut by it" in table.reading
 
 
 def test_a_name_is_no_markup(make_report: Make) -> None:

@@ -91,7 +91,7 @@ def _sweep(report: BenchReport) -> Plot:
         return Plot(title, "The run had no length sweep.", None)
     caption = (
         "A steeper line pays more for longer texts; the bands are quartiles. "
-        f"Tokens as {report.baseline}'s tokenizer counts them."
+        f"Tokens as {report.settings.lengths_by}'s tokenizer counts them; a line ends where its subject cuts texts."
     )
     return _plot(title, caption, sweep.HEIGHT, partial(paint_sweep, report=report))
 

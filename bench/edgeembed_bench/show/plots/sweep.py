@@ -23,10 +23,11 @@ def paint_sweep(figure: Figure, report: BenchReport) -> None:
     ends: list[float] = []
     for position, subject in enumerate(report):
         chosen = look(position)
-        found = [subject.sweep_at(place) for place in range(len(lengths))]
+        read = [length for length in lengths if length <= (subject.facts.max_tokens or length)]
+        found = [subject.sweep_at(place) for place in range(len(read))]
         low, middle, high = ([getattr(each, name) for each in found] for name in ("q1", "median", "q3"))
-        axes.fill_between(lengths, low, high, color=chosen.colour, alpha=0.25, linewidth=0)
-        axes.plot(lengths, middle, color=chosen.colour, marker=chosen.marker, markersize=6, linewidth=1.8)
+        axes.fill_between(read, low, high, color=chosen.colour, alpha=0.25, linewidth=0)
+        axes.plot(read, middle, color=chosen.colour, marker=chosen.marker, markersize=6, linewidth=1.8)
         ends += [*low, *high]
     axes.set_xscale("log")
     axes.set_yscale("log")
