@@ -310,7 +310,12 @@ def _load_function(path: str, _threads: int) -> _Loaded:
             raise SystemExit(f"{path} gives {str(vectors)[:60]!r}; expected a vector for each text of a list")
         return vectors[0] if isinstance(text, str) else vectors
 
-    return _Loaded(encode, [_distribution(module)])
+    def look(loaded: _Loaded) -> None:
+        file = getattr(sys.modules[module], "__file__", None) or ""
+        # To find the distribution all installed ones are read; a file of one's own is of none.
+        loaded.packages = [_distribution(module) if "-packages" in file else ""]
+
+    return _Loaded(encode, [], look)
 
 
 _ADAPTERS = {

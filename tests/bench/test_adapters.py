@@ -75,6 +75,7 @@ def torch_worker(teacher_folder: Path) -> Iterator[Worker]:
         yield worker
 
 
+@pytest.mark.slow
 def test_a_sentence_transformer_encodes_as_it_does_here(torch_worker: Worker, teacher_folder: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
@@ -83,6 +84,7 @@ def test_a_sentence_transformer_encodes_as_it_does_here(torch_worker: Worker, te
     _parts_agree(torch_worker)
 
 
+@pytest.mark.slow
 def test_a_sentence_transformer_counts_its_parameters(torch_worker: Worker, teacher_folder: Path) -> None:
     from sentence_transformers import SentenceTransformer
 

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -32,16 +32,28 @@ def _report(stub: Stub, *names: str, plan: Plan = QUICK, **options: Any) -> Benc
     return bench([stub(name) for name in names], TEXTS, plan, meter=options.pop("meter", NOTHING), **options)
 
 
-def test_every_raw_sample_is_kept_by_process_and_warmups_are_apart(stub: Stub) -> None:
-    report = _report(stub, "a", "b")
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BenchReport]:
+    """Three subjects that are alike, the last of them the baseline, measured once for many tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("alike")
+        (folder / "alike.py").write_text(
+            "def embed(texts):\n    return [[1.0, 2.0] for _ in texts]\n", encoding="utf-8"
+        )
+        patch.setenv("PYTHONPATH", str(folder))
+        subjects = [Subject(name, "function", "alike:embed") for name in "bac"]
+        yield bench(subjects, TEXTS, QUICK, texts_from="three lines", baseline="c", meter=NOTHING)
+
+
+def test_every_raw_sample_is_kept_by_process_and_warmups_are_apart(report: BenchReport) -> None:
     for name in "ab":
         assert [len(run.latency_ms) for run in report[name].processes] == [6, 6]
         assert [len(run.warmup_ms) for run in report[name].processes] == [3 + 2] * 2  # and the first of each turn
         assert [len(run.batches_ms) for run in report[name].processes] == [1, 1]
 
 
-def test_each_process_is_started_afresh_and_one_start_before_does_not_count(stub: Stub) -> None:
-    result = _report(stub, "a")["a"]
+def test_each_process_is_started_afresh_and_one_start_before_does_not_count(report: BenchReport) -> None:
+    result = report["a"]
     starts = [run.start for run in result.processes]
     assert len({start.total_ms for start in (*starts, result.discarded_start)}) == 3
     assert result.start_ms.median == pytest.approx(np.median([start.total_ms for start in starts]))
@@ -60,18 +72,17 @@ def test_a_slow_subject_is_slower_in_latency_throughput_and_processor_time(stub:
     assert report["slow"].cpu_ms > report["fast"].cpu_ms
 
 
-def test_ratio_is_against_the_named_baseline(stub: Stub) -> None:
-    report = _report(stub, "a", "b", baseline="b")
-    assert report.latency_ratio("b").value == 1.0
-    assert report.latency_ratio("a").value == report["a"].latency.median / report["b"].latency.median
+def test_ratio_is_against_the_named_baseline(report: BenchReport) -> None:
+    assert report.latency_ratio("c").value == 1.0
+    assert report.latency_ratio("a").value == report["a"].latency.median / report["c"].latency.median
 
 
-def test_few_processes_are_not_tested_for_a_difference(stub: Stub) -> None:
-    assert _report(stub, "a", "b").verdict("b").differs is None
+def test_few_processes_are_not_tested_for_a_difference(report: BenchReport) -> None:
+    assert report.verdict("b").differs is None
 
 
-def test_subjects_stay_in_the_order_given(stub: Stub) -> None:
-    assert [result.name for result in _report(stub, "b", "a", "c", baseline="c")] == ["b", "a", "c"]
+def test_subjects_stay_in_the_order_given(report: BenchReport) -> None:
+    assert [result.name for result in report] == ["b", "a", "c"]
 
 
 def test_energy_is_millijoules_an_inference_and_above_idle(stub: Stub) -> None:
@@ -86,8 +97,8 @@ def test_energy_is_millijoules_an_inference_and_above_idle(stub: Stub) -> None:
     assert energy.source == "ten watts"
 
 
-def test_energy_without_a_meter_is_none_with_the_reason_and_processor_time_is_there(stub: Stub) -> None:
-    result = _report(stub, "a")["a"]
+def test_energy_without_a_meter_is_none_with_the_reason_and_processor_time_is_there(report: BenchReport) -> None:
+    result = report["a"]
     assert result.energy.mj_per_inference is None
     assert result.energy.reason == "no meter in this test"
     assert result.cpu_ms > 0
@@ -99,14 +110,13 @@ def test_a_meter_with_long_windows_is_asked_in_few_processes(stub: Stub, monkeyp
     assert len(report["a"].energy.windows) == 3
 
 
-def test_the_bench_tells_what_it_takes_itself(stub: Stub) -> None:
-    result = _report(stub, "a")["a"]
+def test_the_bench_tells_what_it_takes_itself(report: BenchReport) -> None:
+    result = report["a"]
     assert all(run.overhead_ms > 0 for run in result.processes)
     assert result.overhead_share > 0
 
 
-def test_settings_and_machine_are_recorded(stub: Stub) -> None:
-    report = _report(stub, "a", texts_from="three lines")
+def test_settings_and_machine_are_recorded(report: BenchReport) -> None:
     assert report.settings.texts_from == "three lines"
     assert len(report.settings.texts_sha256) == 64
     assert report.settings.threads == 1

@@ -14,6 +14,8 @@ NAMESPACES = (["unshare", "-m"], ["unshare", "-Urm"])
 COVER = ["mount", "-t", "tmpfs", "tmpfs", str(simulated.SYS_CLASS)]
 TOLERANCE = 0.02
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
