@@ -1,8 +1,7 @@
 """The bench itself: subjects and texts in, a report of what they cost out."""
 
-import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -82,7 +81,7 @@ def bench(
         )
         for subject in subjects
     )
-    settings = replace(_settings(plan, tuple(sweep), texts, texts_from), lengths_by=counted_by)
+    settings = Settings.of(plan, texts, texts_from, lengths=tuple(sweep), counted_by=counted_by)
     created_utc = datetime.now(UTC).isoformat(timespec="seconds")
     return BenchReport(created_utc, machine, watch.found(), settings, baseline, results)
 
@@ -127,23 +126,3 @@ def _check_batch(name: str, worker: Worker, texts: Sequence[str]) -> None:
         raise CheckError(f"{name} gives {vectors.shape} for two texts; expected one vector of {worker.dimension} each")
     if not np.isfinite(vectors).all():
         raise CheckError(f"{name} gives vectors that are not finite; what they cost would mean nothing")
-
-
-def _settings(plan: Plan, lengths: tuple[int, ...], texts: Sequence[str], texts_from: str) -> Settings:
-    return Settings(
-        runs=plan.runs_a_process * plan.processes,
-        processes=plan.processes,
-        warmup=plan.warmup,
-        block=plan.block,
-        settle_ms=plan.settle_ms,
-        batches=plan.batches_a_process * plan.processes,
-        batch_size=plan.batch_size,
-        lengths=lengths,
-        sweep_runs=plan.sweep_a_process * plan.processes if lengths else 0,
-        threads=plan.threads,
-        seed=plan.seed,
-        texts_from=texts_from,
-        texts=len(texts),
-        texts_sha256=hashlib.sha256("\n".join(texts).encode()).hexdigest(),
-        mean_characters=float(np.mean([len(text) for text in texts])),
-    )

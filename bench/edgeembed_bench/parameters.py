@@ -1,13 +1,12 @@
 """How many numbers a bundle's model holds, and how many of them are vectors of tokens."""
 
-import json
 import math
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgeembed_runtime import Bundle
+from edgeembed_runtime.matrix.safetensors import unpack_tensors
 from edgeembed_runtime.shipped import shipped_bundle
 
 from edgeembed_bench.subjects import Subject
@@ -59,7 +58,5 @@ def _graph(bundle: Bundle) -> Iterable[tuple[str, tuple[int, ...]]]:
 
 
 def _tensor_file(bundle: Bundle) -> Iterable[tuple[str, tuple[int, ...]]]:
-    content = bundle.read(bundle.model_file)
-    (length,) = struct.unpack_from("<Q", content)
-    header = json.loads(content[8 : 8 + length])
-    return [(name, tuple(tensor["shape"])) for name, tensor in header.items() if name != "__metadata__"]
+    tensors = unpack_tensors(bundle.read(bundle.model_file), bundle.model_file).tensors
+    return [(name, tensor.shape) for name, tensor in tensors.items()]

@@ -15,8 +15,7 @@ class Plan:
         processes: Fresh processes a subject, among which the calls are shared out. Two processes of one program differ
             for good, by where their memory lies, so that one alone says little; below 8 nothing is told apart.
         warmup: Calls in each process before the first counted one; caches settle within 20.
-        block: Calls a turn: short against the drift of a machine, long against the calls that settle it. The same two
-            subjects scattered half as much from process to process in turns of 5 as in turns of 20.
+        block: Calls a turn: short against the drift of a machine, long against the calls that settle it.
         settle_ms: About how long a turn goes on before calls count, for caches are full of another's data: at least one
             call, at most ten.
         batches: Counted batches a subject; 0 leaves throughput out.

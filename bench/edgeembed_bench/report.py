@@ -1,15 +1,18 @@
 """What a run of the bench found: the raw samples, and the figures derived from them."""
 
+import hashlib
 import math
 import statistics
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
+from typing import Self
 
 from edgeembed_bench.energy import Energy
 from edgeembed_bench.estimates import Estimate, Spread, quantile, spread
 from edgeembed_bench.facts import Facts
 from edgeembed_bench.machine import Load, Machine
+from edgeembed_bench.plan import Plan
 from edgeembed_bench.processes import Start
 from edgeembed_bench.sizes import Size
 from edgeembed_bench.subjects import Subject
@@ -17,21 +20,10 @@ from edgeembed_bench.verdicts import Verdict, clustered_ratio, verdict
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How a run was made.
+class Settings(Plan):
+    """A plan as it was carried out, and the texts.
 
     Attributes:
-        runs: Counted batch-1 calls a subject, over all its processes.
-        processes: Fresh processes a subject; one before them does not count.
-        warmup: Calls in each process before the first counted one.
-        block: Counted calls a turn.
-        settle_ms: About how long each turn goes on before calls count.
-        batches: Counted full batches a subject, over all its processes; 0 if throughput was not measured.
-        batch_size: Texts in such a batch.
-        lengths: Tokens of the texts of the length sweep; empty without one.
-        sweep_runs: Counted calls a subject and length, over all its processes.
-        threads: Threads, and cores, that each subject may use.
-        seed: Decides the order of turns.
         texts_from: Where the texts come from.
         texts: Number of different texts.
         texts_sha256: Hash of the texts, a line feed between them.
@@ -39,22 +31,37 @@ class Settings:
         lengths_by: Name of the subject whose tokenizer counted the sweep's tokens; empty without a sweep.
     """
 
-    runs: int
-    processes: int
-    warmup: int
-    block: int
-    settle_ms: float
-    batches: int
-    batch_size: int
-    lengths: tuple[int, ...]
-    sweep_runs: int
-    threads: int
-    seed: int
-    texts_from: str
-    texts: int
-    texts_sha256: str
-    mean_characters: float
+    texts_from: str = ""
+    texts: int = 0
+    texts_sha256: str = ""
+    mean_characters: float = 0.0
     lengths_by: str = ""
+
+    @classmethod
+    def of(cls, plan: Plan, texts: Sequence[str], texts_from: str, *, lengths: Sequence[int], counted_by: str) -> Self:
+        """Give the settings of a run.
+
+        Args:
+            plan: What it was to measure.
+            texts: What was encoded.
+            texts_from: Where that comes from.
+            lengths: The lengths that texts could be made of.
+            counted_by: Who counted their tokens.
+        """
+        shared = {
+            "runs": plan.runs_a_process * plan.processes,
+            "batches": plan.batches_a_process * plan.processes,
+            "sweep_runs": plan.sweep_a_process * plan.processes if lengths else 0,
+            "lengths": tuple(lengths),
+        }
+        return cls(
+            **(asdict(plan) | shared),
+            texts_from=texts_from,
+            texts=len(texts),
+            texts_sha256=hashlib.sha256("\n".join(texts).encode()).hexdigest(),
+            mean_characters=statistics.fmean(map(len, texts)),
+            lengths_by=counted_by,
+        )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edgeembed_bench.estimates import Estimate, Spread, spread
+from edgeembed_bench.formats import MISSING, digits, fixed
 from edgeembed_bench.runtime_report import RuntimeReport, SubjectRun
 
 
@@ -50,7 +51,7 @@ def _starts(report: RuntimeReport) -> Table:
     for run in report.runs:
         stages = [run.median_start(f"{stage}_ms") for stage in ("interpreter", "import", "load", "first_call")]
         whole = spread(run.start_ms)
-        times = (_fixed(time, 1) for time in (whole.median, whole.q1, whole.q3, *stages))
+        times = (fixed(time, 1) for time in (whole.median, whole.q1, whole.q3, *stages))
         table.add_row(run.name, *times, *_estimate(report.start_ratio(run.name), 2))
     return table
 
@@ -68,7 +69,7 @@ def _parts(report: RuntimeReport) -> Table:
     table = _table("overhead", "encode us", "bare us", "tokenize", "run", "added us", "95 %")
     for run in report.runs:
         if run.parts_us is not None:
-            medians = (_digits(float(np.median(run.parts_us[part]))) for part in ("encode", "bare", "tokenize", "run"))
+            medians = (digits(float(np.median(run.parts_us[part]))) for part in ("encode", "bare", "tokenize", "run"))
             table.add_row(run.name, *medians, *_estimate(run.overhead_us, 1))
     return table
 
@@ -126,22 +127,14 @@ def _table(first: str, *titles: str) -> Table:
 
 
 def _spread(found: Spread) -> Sequence[str]:
-    return [_digits(found.median), _digits(found.q1), _digits(found.q3)]
+    return [digits(found.median), digits(found.q1), digits(found.q3)]
 
 
 def _estimate(found: Estimate | None, decimals: int) -> Sequence[str]:
     if found is None:
-        return ["-", "-"]
+        return [MISSING, MISSING]
     return [f"{found.value:.{decimals}f}", f"{found.low:.{decimals}f}-{found.high:.{decimals}f}"]
 
 
 def _megabytes(size: float | None) -> str:
-    return _fixed(None if size is None else size / 1e6, 1)
-
-
-def _fixed(value: float | None, decimals: int) -> str:
-    return "-" if value is None else f"{value:.{decimals}f}"
-
-
-def _digits(value: float) -> str:
-    return np.format_float_positional(value, precision=3, fractional=False, trim="-")
+    return fixed(None if size is None else size / 1e6, 1)

@@ -47,8 +47,8 @@ class Verdict:
 def clustered_ratio(samples: Clusters, baseline: Clusters, seed: int = 0) -> Estimate:
     """Give the median of some samples as a multiple of the baseline's, processes and not calls being resampled.
 
-    Two processes of one program differ by a percent or two for good, by where their memory lies; an interval over calls
-    alone would take that for a difference between programs.
+    Two processes of one program differ a little for good, by where their memory lies; an interval over calls alone
+    would take that for a difference between programs.
 
     Args:
         samples: Times by process.

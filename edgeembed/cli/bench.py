@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edgeembed.cli.options import retrieval_option, sts_option
+
 if TYPE_CHECKING:
     from edgeembed_bench import BenchReport
     from edgeembed_bench.forms import FilledForm
@@ -40,15 +42,8 @@ _FORMS = ("simtde", "hpd", "xayn", "cmow")  # as edgeembed.costs has them, which
 @click.option("--threads", default=1, show_default=True, type=click.IntRange(min=1), help="Threads a subject.")
 @click.option("--sweep/--no-sweep", default=True, show_default=True, help="Time texts of 4 to 512 tokens too.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Decides the order of turns.")
-@click.option(
-    "--sts",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="TSV of scored sentence pairs: quality beside cost. Repeatable.",
-)
-@click.option(
-    "--retrieval", multiple=True, type=click.Path(path_type=Path), help="BEIR folder: quality likewise. Repeatable."
-)
+@sts_option
+@retrieval_option
 @click.option(
     "--unscored", metavar="NAME", multiple=True, help="Leave a SUBJECT out of --sts and --retrieval. Repeatable."
 )
@@ -124,7 +119,6 @@ def command(  # noqa: PLR0913  # one parameter an option
     if not sweep:
         plan = replace(plan, sweep_runs=0)
     texts_from = {None: "Python's docstrings", "-": "stdin"}.get(texts, texts or "")
-    note(f"measuring {', '.join(names)}: {processes} processes each, one after the other")
     if form is not None:
         filled = costs.fill_form(
             form, subjects, sentences, plan, texts_from=texts_from, sts=sts, retrieval=retrieval, batches=form_batches
@@ -132,6 +126,7 @@ def command(  # noqa: PLR0913  # one parameter an option
         written.write("json", filled.to_json)
         _show_form(filled, as_json=as_json)
         return
+    note(f"measuring {', '.join(names)}: {processes} processes each, one after the other")
     report = costs.measure_costs(
         subjects,
         sentences,

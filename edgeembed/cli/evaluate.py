@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edgeembed.cli.options import retrieval_option, sts_option
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -15,18 +17,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model", metavar="MODEL|BUNDLE")
 @click.option("--against", metavar="MODEL|BUNDLE", help="A reference, usually the teacher.")
-@click.option(
-    "--sts",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="TSV of scored sentence pairs: sentence1, sentence2, score. Repeatable.",
-)
-@click.option(
-    "--retrieval",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="BEIR folder: corpus.jsonl, queries.jsonl, qrels/test.tsv. Repeatable.",
-)
+@sts_option
+@retrieval_option
 @click.option("--out", type=click.Path(path_type=Path), help="Write the scores to a JSON file.")
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
@@ -41,21 +33,19 @@ def command(
 ) -> None:
     """Score a model or bundle on similarity and retrieval files."""
     from edgeembed_runtime.errors import InputError
-    from edgeembed_runtime.storage.writing import new_file, refuse_existing
+
+    from edgeembed.cli.outputs import Outputs
 
     if not sts and not retrieval:
         raise InputError("nothing to evaluate on; expected --sts FILE or --retrieval DIR, as often as wanted")
-    if out is not None:
-        refuse_existing(out, force=force)
+    written = Outputs({"json": out}, force=force, inputs=[*sts, *retrieval])
 
     from edgeembed.cli.progress import TerminalReporter
     from edgeembed.evaluation import evaluate
 
     evaluation = evaluate(model, sts=sts, retrieval=retrieval, against=against, reporter=TerminalReporter())
     text = json.dumps(evaluation.as_dict(), indent=2, ensure_ascii=False)
-    if out is not None:
-        with new_file(out, force=force) as file:
-            file.write_text(text + "\n", encoding="utf-8")
+    written.write("json", lambda: text)
     if as_json:
         click.echo(text)
     else:

@@ -68,7 +68,7 @@ def test_cmow_encodes_batches_of_sequences_of_one_length() -> None:
     filled = cmow_form([Subject("ours", "bundle")], texts, batches=3, batch_size=4, tokens=16)
     times = filled.samples["ours"]["batch_ms"]
     assert len(times) == 3
-    assert filled.rows[0][:2] == ("ours", "7.1M")
+    assert filled.rows[0][:2] == ("ours", "7.11M")
     assert filled.rows[0][2] == f"{np.median([4 / time * 1e3 for time in times]):,.0f}"
     assert "3 batches (the paper: 1,024) of 4 random sequences of 16 tokens" in filled.notes[0]
 

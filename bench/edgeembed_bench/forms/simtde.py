@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edgeembed_bench.forms.filled import FilledForm, millions
+from edgeembed_bench.formats import millions
+from edgeembed_bench.forms.filled import FilledForm
 from edgeembed_bench.forms.measuring import opened
 from edgeembed_bench.interleaving import interleaved_turns
 from edgeembed_bench.subjects import Subject

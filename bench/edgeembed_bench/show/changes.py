@@ -4,8 +4,8 @@ from rich.console import Group
 from rich.text import Text
 
 from edgeembed_bench.comparison import Change, Comparison
+from edgeembed_bench.formats import MISSING, digits, megabytes, ratio
 from edgeembed_bench.report import SubjectResult
-from edgeembed_bench.show.formats import MISSING, digits, megabytes, ratio
 from edgeembed_bench.show.markdown import escaped, markdown_table
 from edgeembed_bench.show.tables import Table
 from edgeembed_bench.show.terminal import rich_table

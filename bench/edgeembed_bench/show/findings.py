@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from edgeembed_bench.formats import digits, fixed, megabytes
 from edgeembed_bench.report import BenchReport, SubjectResult
-from edgeembed_bench.show.formats import digits, fixed, megabytes
 from edgeembed_bench.verdicts import Verdict
 
 

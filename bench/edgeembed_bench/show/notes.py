@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from edgeembed_bench.formats import names
 from edgeembed_bench.report import BenchReport, SubjectResult
-from edgeembed_bench.show.formats import names
 from edgeembed_bench.verdicts import FEWEST_PROCESSES, Verdict
 
 CARE = "Read with care"

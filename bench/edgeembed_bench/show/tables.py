@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from edgeembed_bench.estimates import Spread
-from edgeembed_bench.report import BenchReport, SubjectResult
-from edgeembed_bench.show.formats import (
+from edgeembed_bench.formats import (
     MISSING,
     NOT_MEASURED,
     counted,
@@ -17,6 +16,7 @@ from edgeembed_bench.show.formats import (
     quartiles,
     ratio,
 )
+from edgeembed_bench.report import BenchReport, SubjectResult
 from edgeembed_bench.show.standings import word
 from edgeembed_bench.verdicts import Verdict
 

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from edgeembed_bench.estimates import Spread
+from edgeembed_bench.formats import digits
 from edgeembed_bench.report import SubjectResult
-from edgeembed_bench.show.formats import digits
 from edgeembed_bench.show.plots.rows import BAR, row_axes
 from edgeembed_bench.show.plots.series import INK, look
 

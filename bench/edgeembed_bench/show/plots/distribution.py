@@ -2,8 +2,8 @@
 
 from matplotlib.figure import Figure
 
+from edgeembed_bench.formats import digits
 from edgeembed_bench.report import BenchReport
-from edgeembed_bench.show.formats import digits
 from edgeembed_bench.show.plots.axis import label_ticks, log_limits
 from edgeembed_bench.show.plots.rows import BAR, row_axes
 from edgeembed_bench.show.plots.series import INK, look

@@ -6,8 +6,8 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
+from edgeembed_bench.formats import names
 from edgeembed_bench.report import BenchReport
-from edgeembed_bench.show.formats import names
 from edgeembed_bench.show.plots import scatter, sweep
 from edgeembed_bench.show.plots.bars import paint_energy
 from edgeembed_bench.show.plots.canvas import drawn
