@@ -12,7 +12,16 @@ from edgeembed_runtime.errors import InputError
 
 from edgeembed.settings import build, known, require
 
-OBJECTIVE_NAMES = ("cosine", "similarity", "token_embedding")
+OBJECTIVE_NAMES = (
+    "cosine",
+    "hidden_states",
+    "kl",
+    "mae",
+    "mse",
+    "similarity",
+    "similarity_mae",
+    "token_embedding",
+)
 """The objectives that exist; named here so that a recipe is checked before torch is imported."""
 
 

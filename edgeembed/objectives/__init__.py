@@ -1,28 +1,35 @@
 """Distillation objectives, one a file, named after what they do."""
 
-from collections.abc import Callable
-
-import torch
-from torch import nn
-
 from edgeembed.objectives.base import DistillationLoss, Objective, ObjectiveInputs
 from edgeembed.objectives.cosine import cosine
-from edgeembed.objectives.similarity import similarity
+from edgeembed.objectives.hidden_states import HiddenStates
+from edgeembed.objectives.kl_divergence import kl
+from edgeembed.objectives.mean_absolute import mae
+from edgeembed.objectives.mean_squared import mse
+from edgeembed.objectives.similarity import similarity, similarity_mae
 from edgeembed.objectives.token_embedding import TokenEmbedding
 
 __all__ = [
-    "OBJECTIVES",
+    "PLAIN_OBJECTIVES",
     "DistillationLoss",
+    "HiddenStates",
     "Objective",
     "ObjectiveInputs",
     "TokenEmbedding",
     "cosine",
+    "kl",
+    "mae",
+    "mse",
     "similarity",
+    "similarity_mae",
 ]
 
-OBJECTIVES: dict[str, Callable[[nn.Module, torch.Tensor], Objective]] = {
-    "cosine": lambda _embedding, _targets: cosine,
-    "similarity": lambda _embedding, _targets: similarity,
-    "token_embedding": TokenEmbedding,
+PLAIN_OBJECTIVES: dict[str, Objective] = {
+    "cosine": cosine,
+    "kl": kl,
+    "mae": mae,
+    "mse": mse,
+    "similarity": similarity,
+    "similarity_mae": similarity_mae,
 }
-"""Each objective by its name in a recipe: the student's input embedding and the wanted rows in, the objective out."""
+"""The objectives that need a batch and nothing else, by their name in a recipe."""

@@ -22,6 +22,10 @@ class ObjectiveInputs:
         teacher: The teacher's vectors, float32 (batch, teacher_dim), of unit length.
         token_ids: int64 (batch, tokens).
         attention_mask: int64 (batch, tokens), 1 on tokens and 0 on padding.
+        student_raw: The student's vectors as it gives them, float32 (batch, dim); of unit length where it ends so.
+        target_raw: The targets, of whatever length the teacher and the projection give them.
+        hidden_states: The student's token vectors before its first layer and after each, float (batch, tokens, hidden);
+            empty unless an objective asks for them.
     """
 
     student: torch.Tensor
@@ -29,6 +33,9 @@ class ObjectiveInputs:
     teacher: torch.Tensor
     token_ids: torch.Tensor
     attention_mask: torch.Tensor
+    student_raw: torch.Tensor
+    target_raw: torch.Tensor
+    hidden_states: tuple[torch.Tensor, ...] = ()
 
 
 class Objective(Protocol):
@@ -65,6 +72,8 @@ class DistillationLoss(nn.Module):
         self.teacher_vectors = teacher_vectors
         self.projection = projection
         self.objectives = dict(objectives)
+        # An objective with weights of its own is trained with the student.
+        self.trained = nn.ModuleList(each for each in objectives.values() if isinstance(each, nn.Module))
         self.weights = dict(weights)
 
     def forward(
@@ -74,13 +83,17 @@ class DistillationLoss(nn.Module):
         (features,) = sentence_features
         teacher = torch.from_numpy(np.asarray(self.teacher_vectors[labels.cpu().numpy()], dtype=np.float32))
         output: dict[str, Any] = self.model(features)
-        student = nn.functional.normalize(output["sentence_embedding"].float())
+        student = output["sentence_embedding"].float()
+        target = self._project(teacher).to(student.device)
         inputs = ObjectiveInputs(
-            student=student,
-            target=nn.functional.normalize(self._project(teacher)).to(student.device),
+            student=nn.functional.normalize(student),
+            target=nn.functional.normalize(target),
             teacher=nn.functional.normalize(teacher).to(student.device),
             token_ids=features["input_ids"],
             attention_mask=features["attention_mask"],
+            student_raw=student,
+            target_raw=target,
+            hidden_states=tuple(output.get("all_layer_embeddings", ())),
         )
         return {name: self.weights[name] * objective(inputs) for name, objective in self.objectives.items()}
 

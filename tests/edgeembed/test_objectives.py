@@ -3,14 +3,56 @@ import pytest
 import torch
 from torch import nn
 
-from edgeembed.objectives import DistillationLoss, ObjectiveInputs, TokenEmbedding, cosine, similarity
+from edgeembed.objectives import (
+    DistillationLoss,
+    ObjectiveInputs,
+    TokenEmbedding,
+    cosine,
+    kl,
+    mae,
+    mse,
+    similarity,
+    similarity_mae,
+)
 from edgeembed.projection import Projection
 from edgeembed.students.transformer import FactorisedEmbedding
 
 
 def inputs(student: torch.Tensor, target: torch.Tensor, teacher: torch.Tensor | None = None) -> ObjectiveInputs:
     ids = torch.tensor([[2, 5, 3, 0], [2, 6, 5, 3]])
-    return ObjectiveInputs(student, target, target if teacher is None else teacher, ids, (ids > 0).long())
+    teacher = target if teacher is None else teacher
+    return ObjectiveInputs(student, target, teacher, ids, (ids > 0).long(), student_raw=student, target_raw=target)
+
+
+def random_inputs(batch: int = 7, dim: int = 5) -> tuple[ObjectiveInputs, "np.ndarray", "np.ndarray"]:
+    """Vectors of any length, and the same in float64."""
+    draw = np.random.default_rng(4)
+    student, target = (draw.normal(size=(batch, dim)) for _ in range(2))
+    return inputs(torch.tensor(student, dtype=torch.float32), torch.tensor(target, dtype=torch.float32)), student, target
+
+
+def test_mse_is_simtdes_equation_4_and_mae_its_ablation() -> None:
+    given, student, target = random_inputs()
+    assert float(mse(given)) == pytest.approx(np.mean((student - target) ** 2), rel=1e-6)
+    assert float(mae(given)) == pytest.approx(np.mean(np.abs(student - target)), rel=1e-6)
+
+
+def test_mse_times_the_dimensions_is_hpds_equation_2() -> None:
+    given, student, target = random_inputs()
+    equation_2 = np.mean([np.linalg.norm(ours - theirs) ** 2 for ours, theirs in zip(student, target, strict=True)])
+    assert student.shape[1] * float(mse(given)) == pytest.approx(equation_2, rel=1e-6)
+
+
+def test_kl_is_the_divergence_of_softmaxed_vectors() -> None:
+    given, student, target = random_inputs()
+    ours, theirs = (np.exp(each) / np.exp(each).sum(axis=1, keepdims=True) for each in (student, target))
+    assert float(kl(given)) == pytest.approx(np.mean((theirs * np.log(theirs / ours)).sum(axis=1)), rel=1e-5)
+
+
+def test_similarity_mae_is_the_mean_absolute_difference_of_all_pairs() -> None:
+    given, student, target = random_inputs()
+    expected = np.mean(np.abs(student @ student.T - target @ target.T))
+    assert float(similarity_mae(given)) == pytest.approx(expected, rel=1e-5)
 
 
 def test_cosine_is_zero_on_the_target_one_across_it_two_against_it() -> None:
