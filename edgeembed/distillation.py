@@ -11,28 +11,33 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
+from datasets import Dataset
+from edgeembed_exporters import add_head
 from edgeembed_exporters.tailoring.head import dense_of
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.storage.reading import sha256
 from edgeembed_runtime.storage.writing import new_folder, refuse_existing
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from tokenizers import Tokenizer
 from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from edgeembed.corpus import Corpus, gather_corpus
+from edgeembed.corpus.pairs import read_pairs
+from edgeembed.evaluation.sts import SentencePairs, read_sts
 from edgeembed.hardware import default_device
-from edgeembed.models import PROVENANCE_FILE, load_model, load_tokenizer, model_folder
-from edgeembed.objectives import OBJECTIVES, DistillationLoss
+from edgeembed.models import PROVENANCE_FILE, load_model, model_folder, tokenizer_of
+from edgeembed.objectives import Wanted, stage_loss
 from edgeembed.progress import Advance, Reporter, SilentReporter
 from edgeembed.projection import Projection, fit_pca
 from edgeembed.recipe import Recipe
-from edgeembed.students.transformer import CompactTransformer, check_teacher
-from edgeembed.teacher import teacher_fingerprint, teacher_vectors
-from edgeembed.training import seed_everything, train_stage
+from edgeembed.students.building import build_student, check_source, student_tokenizer
+from edgeembed.teacher import TeacherCache, teacher_fingerprint, teacher_vectors, text_key, with_length
+from edgeembed.training import StageResult, corpus_dataset, seed_everything, train_stage
 from edgeembed.vocabulary import source_rows, trim_vocabulary
 
 _COUNTED_SENTENCES = 100_000
@@ -51,6 +56,8 @@ class DistilReport:
         explained_variance: Share of the teacher's variance in the head's dimensions; `None` without a PCA head.
         reused_sentences: Sentences whose teacher vectors were found in the cache.
         losses: Mean loss of each stage.
+        dev_spearman: Spearman's correlation x100 on the development set after each stage; `None` without one.
+        whitening: What whitening kept, as `HeadReport` tells it; `None` without.
         seconds: Wall-clock time of each step.
     """
 
@@ -62,6 +69,8 @@ class DistilReport:
     explained_variance: float | None
     reused_sentences: int
     losses: tuple[float, ...]
+    dev_spearman: tuple[float | None, ...]
+    whitening: dict[str, Any] | None
     seconds: dict[str, float]
 
 
@@ -83,6 +92,8 @@ def distil(  # noqa: PLR0913  # what the command offers
     sentences: Sequence[str],
     out: Path,
     *,
+    pairs: Path | None = None,
+    dev: Path | None = None,
     cache: Path | None = None,
     resume: bool = False,
     seed: int = 0,
@@ -96,6 +107,9 @@ def distil(  # noqa: PLR0913  # what the command offers
         recipe: What the student is to be.
         sentences: Distinct sentences, without those that are held out.
         out: Folder for the student, which loads as a sentence-transformer.
+        pairs: Labelled pairs for contrastive stages, as `read_pairs` takes them.
+        dev: Scored sentence pairs, as `read_sts` takes them; of each stage the checkpoint that does best on them is
+            kept.
         cache: Folder for the teacher's vectors and the checkpoints; beside `out` where not given. It may be shared.
         resume: Whether to go on from the checkpoints of an interrupted run of the same recipe, text and seed.
         seed: Decides every draw; the same seed gives the same weights on the same machine and libraries.
@@ -112,33 +126,26 @@ def distil(  # noqa: PLR0913  # what the command offers
     refuse_existing(out, force=force, marker=PROVENANCE_FILE)
     if not sentences:
         raise InputError("there are no sentences to distil from; expected thousands: give a --corpus with text in it")
+    data = _StageData(_labelled(recipe, pairs), None if dev is None else read_sts(dev))
     clock = _Clock(reporter or SilentReporter())
     cache = cache or out.with_name(f"{out.name}.cache")
     seed_everything(seed)
     ordered = sorted(sentences, key=len)
-    teacher = load_model(recipe.teacher, device=default_device())
-    _check(recipe, teacher)
-    tokenizer = _vocabulary(recipe, ordered, clock)
-    fingerprint = teacher_fingerprint(model_folder(recipe.teacher))
-    with clock.step("teacher", len(ordered)) as advance:
-        cached = teacher_vectors(teacher, fingerprint, ordered, cache / "teacher", progress=advance)
+    teacher = with_length(load_model(recipe.teacher, device=default_device()), unit=recipe.head.normalize)
+    source = load_model(recipe.student.source, device=default_device()) if recipe.student.source else teacher
+    _check(recipe, teacher, source)
+    tokenizer = _vocabulary(recipe, source, ordered, clock)
+    cached = _teacher_cache(recipe, teacher, ordered, cache, clock)
     with clock.step("initialise"):
-        projection = fit_pca(cached.vectors, recipe.head.dim) if recipe.head.kind == "pca" else None
-        targets = _token_targets(teacher, tokenizer, recipe)
-        student = _student(recipe, teacher, tokenizer, targets, projection, ordered)
-    checkpoints = cache / "checkpoints" / _run_key(recipe, cached.folder.name, seed)
-    losses = _train(
-        recipe,
-        student,
-        ordered,
-        cached.vectors,
-        projection,
-        targets,
-        checkpoints,
-        clock,
-        resume=resume,
-        seed=seed,
-    )
+        projection = _projection(recipe, cached)
+        targets = _token_targets(recipe, source, tokenizer)
+        student = _student(recipe, source, tokenizer, targets, projection, ordered)
+    wanted = Wanted(cached.vectors, projection, targets, teacher[0].auto_model) if cached else None
+    checkpoints = cache / "checkpoints" / _run_key(recipe, text_key(ordered), [pairs, dev], seed)
+    if not resume:
+        shutil.rmtree(checkpoints, ignore_errors=True)
+    results = _train(recipe, student, ordered, wanted, data, checkpoints, clock, resume=resume, seed=seed)
+    student, whitening = _whitened(recipe, student, ordered, clock)
     report = DistilReport(
         student=str(out),
         parameters=sum(weight.numel() for weight in student.parameters()),
@@ -146,8 +153,10 @@ def distil(  # noqa: PLR0913  # what the command offers
         vocabulary_size=tokenizer.get_vocab_size(),
         dimension=int(student.get_embedding_dimension()),
         explained_variance=projection.explained_variance if projection else None,
-        reused_sentences=cached.reused_sentences,
-        losses=losses,
+        reused_sentences=cached.reused_sentences if cached else 0,
+        losses=tuple(result.loss for result in results),
+        dev_spearman=tuple(result.dev_spearman for result in results),
+        whitening=whitening,
         seconds=clock.seconds,
     )
     save_student(student, out, recipe, report, seed=seed, force=force, command=command)
@@ -209,68 +218,120 @@ class _Progress(TrainerCallback):  # type: ignore[misc]  # transformers carries 
         self.advance(state.global_step)
 
 
-def _check(recipe: Recipe, teacher: SentenceTransformer) -> None:
-    check_teacher(
-        teacher[0].auto_model,
-        layers=recipe.student.layers,
-        token_dim=recipe.student.token_dim,
-        max_seq_length=recipe.student.max_seq_length,
-    )
-    width = int(teacher.get_embedding_dimension())
-    if recipe.head.kind == "pca" and recipe.head.dim > width:
+@dataclass(frozen=True)
+class _StageData:
+    """What stages read besides the corpus: labelled pairs by column, and the development set."""
+
+    pairs: dict[str, list[str]] | None
+    dev: SentencePairs | None
+
+
+def _labelled(recipe: Recipe, pairs: Path | None) -> dict[str, list[str]] | None:
+    contrastive = any(stage.contrastive for stage in recipe.stages)
+    if contrastive and pairs is None:
+        raise InputError(f"the recipe {recipe.name} learns from labelled pairs; expected --pairs FILE.tsv with them")
+    if pairs is not None and not contrastive:
         raise InputError(
-            f"head.dim is {recipe.head.dim}, but the teacher's vectors have {width} dimensions; choose {width} or less"
+            f"--pairs {pairs} is given, but the recipe {recipe.name} has no contrastive stage; leave it away, or "
+            "choose a recipe that learns from pairs"
+        )
+    return None if pairs is None else read_pairs(pairs)
+
+
+def _needs_teacher(recipe: Recipe) -> bool:
+    return recipe.head.kind == "pca" or not all(stage.contrastive for stage in recipe.stages)
+
+
+def _check(recipe: Recipe, teacher: SentenceTransformer, source: SentenceTransformer) -> None:
+    check_source(source, recipe.student)
+    head, width = recipe.head, int(teacher.get_embedding_dimension())
+    ours = recipe.student.hidden_size or int(source[0].auto_model.config.hidden_size)
+    dimension = ours if head.kind == "none" else head.dim
+    if head.whiten_dim > dimension:
+        raise InputError(
+            f"head.whiten_dim is {head.whiten_dim}, but the student's vectors have {dimension} dimensions; choose "
+            f"{dimension} or less"
+        )
+    if not _needs_teacher(recipe):
+        return
+    if head.kind != "none" and head.dim > width:
+        raise InputError(
+            f"head.dim is {head.dim}, but the teacher's vectors have {width} dimensions; choose {width} or less"
+        )
+    if head.kind != "linear" and ours != width:
+        raise InputError(
+            f"the student is {ours} wide and the teacher's vectors have {width} dimensions; expected head.kind=linear, "
+            "which learns to map one to the other"
         )
 
 
-def _vocabulary(recipe: Recipe, sentences: Sequence[str], clock: _Clock) -> Tokenizer:
+def _vocabulary(recipe: Recipe, source: SentenceTransformer, sentences: Sequence[str], clock: _Clock) -> Tokenizer:
     settings = recipe.vocabulary
     with clock.step("vocabulary"):
         if settings.kind == "tailored":
             from edgeembed.vocabulary import train_vocabulary
 
             return train_vocabulary(sentences, settings.size, lowercase=settings.lowercase)
-        tokenizer = load_tokenizer(recipe.teacher)
+        tokenizer = tokenizer_of(source)
         return trim_vocabulary(tokenizer, sentences, settings.size) if settings.kind == "trimmed" else tokenizer
 
 
-def _token_targets(teacher: SentenceTransformer, tokenizer: Tokenizer, recipe: Recipe) -> torch.Tensor:
-    rows = source_rows(tokenizer, load_tokenizer(recipe.teacher))
-    table = teacher[0].auto_model.get_input_embeddings().weight.detach().float().cpu()
-    return torch.stack([table[ids].mean(dim=0) for ids in rows])
+def _teacher_cache(
+    recipe: Recipe, teacher: SentenceTransformer, sentences: Sequence[str], cache: Path, clock: _Clock
+) -> TeacherCache | None:
+    if not _needs_teacher(recipe):
+        return None
+    fingerprint = teacher_fingerprint(model_folder(recipe.teacher), unit=recipe.head.normalize)
+    with clock.step("teacher", len(sentences)) as advance:
+        return teacher_vectors(teacher, fingerprint, sentences, cache / "teacher", progress=advance)
 
 
-def _token_counts(tokenizer: Tokenizer, sentences: Sequence[str]) -> torch.Tensor:
+def _projection(recipe: Recipe, cached: TeacherCache | None) -> Projection | None:
+    head = recipe.head
+    if cached is None or head.kind == "none" or (head.kind == "linear" and head.dim == cached.vectors.shape[1]):
+        return None
+    return fit_pca(cached.vectors, head.dim)
+
+
+def _token_targets(recipe: Recipe, source: SentenceTransformer, tokenizer: Tokenizer) -> torch.Tensor:
+    table: torch.Tensor = source[0].auto_model.get_input_embeddings().weight.detach().float().cpu()
+    if recipe.vocabulary.kind == "teacher":
+        return table
+    return torch.stack([table[ids].mean(dim=0) for ids in source_rows(tokenizer, tokenizer_of(source))])
+
+
+def _token_counts(tokenizer: Tokenizer, sentences: Sequence[str], size: int) -> torch.Tensor:
     step = max(1, len(sentences) // _COUNTED_SENTENCES)
     counts: Counter[int] = Counter()
     for encoding in tokenizer.encode_batch_fast(list(sentences[::step])):
         counts.update(encoding.ids)
-    return torch.tensor([counts[token] for token in range(tokenizer.get_vocab_size())], dtype=torch.float32)
+    return torch.tensor([counts[token] for token in range(size)], dtype=torch.float32)
 
 
 def _student(  # the parts of a student
     recipe: Recipe,
-    teacher: SentenceTransformer,
+    source: SentenceTransformer,
     tokenizer: Tokenizer,
     targets: torch.Tensor,
     projection: Projection | None,
     sentences: Sequence[str],
 ) -> SentenceTransformer:
-    transformer = CompactTransformer.from_teacher(
-        teacher[0].auto_model.cpu(),
-        tokenizer,
+    settings, head = recipe.student, recipe.head
+    transformer = build_student(
+        source.cpu(),
+        student_tokenizer(tokenizer, source, recipe.vocabulary.kind, settings.max_seq_length),
         targets,
         # The square root keeps a few hundred frequent words from claiming the whole table.
-        token_weights=(_token_counts(tokenizer, sentences) + 1).sqrt(),
-        token_dim=recipe.student.token_dim,
-        layers=recipe.student.layers,
-        max_seq_length=recipe.student.max_seq_length,
-        dropout=recipe.student.dropout,
+        (_token_counts(tokenizer, sentences, len(targets)) + 1).sqrt(),
+        settings,
     )
     width = transformer.get_embedding_dimension()
-    modules: list[nn.Module] = [transformer, Pooling(width, pooling_mode="mean"), Normalize()]
-    if projection is not None:
-        modules += [dense_of(projection), Normalize()]
+    unit = [Normalize] if head.normalize else []
+    modules: list[nn.Module] = [transformer, Pooling(width, pooling_mode="mean"), *(each() for each in unit)]
+    if head.kind == "pca" and projection is not None:
+        modules += [dense_of(projection), *(each() for each in unit)]
+    elif head.kind == "linear":
+        modules += [Dense(width, head.dim, activation_function=nn.Identity()), *(each() for each in unit)]
     return SentenceTransformer(modules=modules, device=default_device())
 
 
@@ -278,40 +339,48 @@ def _train(  # noqa: PLR0913  # one call a stage
     recipe: Recipe,
     student: SentenceTransformer,
     sentences: Sequence[str],
-    vectors: np.ndarray[Any, np.dtype[np.float16]],
-    projection: Projection | None,
-    targets: torch.Tensor,
+    wanted: Wanted | None,
+    data: _StageData,
     checkpoints: Path,
     clock: _Clock,
     *,
     resume: bool,
     seed: int,
-) -> tuple[float, ...]:
-    losses = []
-    if not resume:
-        shutil.rmtree(checkpoints, ignore_errors=True)
+) -> list[StageResult]:
+    results = []
     for number, stage in enumerate(recipe.stages):
-        embedding = student[0].auto_model.get_input_embeddings()
-        objectives = {name: OBJECTIVES[name](embedding, targets) for name in stage.objectives}
-        loss = DistillationLoss(student, vectors, projection, objectives, stage.objectives)
-        steps = int(stage.epochs * -(-len(sentences) // stage.batch_size))
+        dataset = Dataset.from_dict(data.pairs) if stage.contrastive else corpus_dataset(sentences)
+        steps = int(stage.epochs * -(-len(dataset) // stage.batch_size))
         with clock.step(f"stage {number + 1}", steps) as advance:
-            losses.append(
+            results.append(
                 train_stage(
                     student,
-                    sentences,
-                    loss,
+                    dataset,
+                    stage_loss(student, stage, None if stage.contrastive else wanted),
                     stage,
                     checkpoints=checkpoints / str(number),
                     resume=resume,
                     seed=seed,
                     device=default_device(),
+                    dev=data.dev,
                     callbacks=[_Progress(advance)],
                 )
             )
-    return tuple(losses)
+    student[0].gives_hidden_states = False
+    return results
 
 
-def _run_key(recipe: Recipe, text_key: str, seed: int) -> str:
-    content = json.dumps([recipe.to_dict(), text_key, seed], sort_keys=True)
+def _whitened(
+    recipe: Recipe, student: SentenceTransformer, sentences: Sequence[str], clock: _Clock
+) -> tuple[SentenceTransformer, dict[str, Any] | None]:
+    if not recipe.head.whiten_dim:
+        return student, None
+    with clock.step("whiten"):
+        whitened, report = add_head(student, sentences, dim=recipe.head.whiten_dim, whiten=True)
+    return whitened, asdict(report)
+
+
+def _run_key(recipe: Recipe, text: str, files: Sequence[Path | None], seed: int) -> str:
+    read = [None if file is None else sha256(file) for file in files]
+    content = json.dumps([recipe.to_dict(), text, read, seed], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -105,6 +105,26 @@ def load_tokenizer(name: str) -> "Tokenizer":
     return tokenizer
 
 
+def tokenizer_of(model: "SentenceTransformer") -> "Tokenizer":
+    """Give a copy of a loaded model's fast tokenizer, with truncation and padding off.
+
+    Raises:
+        InputError: If the model has none.
+    """
+    from tokenizers import Tokenizer
+
+    backend = getattr(getattr(model[0], "tokenizer", None), "backend_tokenizer", None)
+    if backend is None:
+        raise InputError(
+            f"the model's tokenizer is a {type(getattr(model[0], 'tokenizer', None)).__name__}; expected a fast one, "
+            "saved as tokenizer.json"
+        )
+    tokenizer = Tokenizer.from_str(backend.to_str())
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
 def provenance(folder: Path) -> dict[str, Any]:
     """Tell where a student comes from.
 

@@ -13,6 +13,7 @@ from edgeembed_runtime.errors import InputError
 from edgeembed.settings import build, known, require
 
 OBJECTIVE_NAMES = (
+    "contrastive",
     "cosine",
     "hidden_states",
     "kl",
@@ -80,43 +81,60 @@ class VocabularySettings:
 
 @dataclass(frozen=True)
 class StudentSettings:
-    """The student's shape.
+    """The student's shape, and what it starts from.
 
     Attributes:
-        layers: How many of the teacher's last layers it takes.
-        token_dim: Width of its token table; a third of the teacher's keeps most and costs a third.
+        source: The model that it is made from, by name; empty for the teacher, whose knowledge comes for free then.
+        layers: How many of that model's last layers it takes; `0` for all.
+        layer_init: `last` starts them where those are (SimTDE, section 3), `random` anew.
+        token_dim: Width of its token table, which a projection widens; a third of the teacher's keeps most and costs
+            a third. `0` for a table as wide as the layers, and no projection.
+        table_init: `svd` starts table and projection at the best low-rank factorisation of the teacher's table,
+            weighted by how often the corpus uses a token; `random` as SimTDE does.
+        hidden_size: Width of its layers; `0` for the teacher's. Narrower layers start at random.
         max_seq_length: Longest input in tokens.
         dropout: Dropout while training; none by default, since a small student underfits.
     """
 
+    source: str = ""
     layers: int = 3
+    layer_init: Literal["last", "random"] = "last"
     token_dim: int = 128
+    table_init: Literal["svd", "random"] = "svd"
+    hidden_size: int = 0
     max_seq_length: int = 256
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse impossible sizes."""
-        require(self.layers >= 1, "student.layers", self.layers, "1 or more")
-        require(self.token_dim >= 1, "student.token_dim", self.token_dim, "1 or more")
+        for name in ("layers", "token_dim", "hidden_size"):
+            require(getattr(self, name) >= 0, f"student.{name}", getattr(self, name), "0 or more")
         require(self.max_seq_length >= 3, "student.max_seq_length", self.max_seq_length, "3 tokens or more")
         require(0 <= self.dropout < 1, "student.dropout", self.dropout, "at least 0 and below 1")
 
 
 @dataclass(frozen=True)
 class HeadSettings:
-    """The layer after pooling.
+    """What follows the pooling.
 
     Attributes:
-        kind: `pca` starts from the principal components of the teacher's vectors, `none` keeps the teacher's dimension.
-        dim: Dimensions of the student's vectors with `pca`.
+        kind: `pca` starts from the principal components of the teacher's vectors; `linear` at random, with those
+            components as its target (HPD, section 3); `none` keeps the width of the layers.
+        dim: Dimensions of the student's vectors with `pca` and `linear`.
+        normalize: Whether the vectors of teacher and student have unit length, as rankers compare them. The
+            papers' objectives see them as the pooling gives them.
+        whiten_dim: Dimensions that the trained student's vectors are whitened to (Su et al. 2021); `0` for none.
     """
 
-    kind: Literal["pca", "none"] = "pca"
+    kind: Literal["pca", "linear", "none"] = "pca"
     dim: int = 128
+    normalize: bool = True
+    whiten_dim: int = 0
 
     def __post_init__(self) -> None:
         """Refuse impossible sizes."""
         require(self.dim >= 1, "head.dim", self.dim, "1 or more")
+        require(self.whiten_dim >= 0, "head.whiten_dim", self.whiten_dim, "0 or more")
 
 
 @dataclass(frozen=True)
@@ -132,7 +150,8 @@ class StageSettings:
         warmup_ratio: Share of the steps in which the learning rate rises.
         weight_decay: AdamW's weight decay.
         max_grad_norm: Longest gradient; longer ones are cut.
-        checkpoint_steps: Steps between checkpoints.
+        checkpoint_steps: Steps between checkpoints, and between looks at the development set where there is one.
+        temperature: What cosines are divided by in the contrastive objective.
     """
 
     objectives: Mapping[str, float] = field(default_factory=lambda: {"cosine": 1.0})
@@ -144,6 +163,7 @@ class StageSettings:
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
     checkpoint_steps: int = 500
+    temperature: float = 0.05
 
     def __post_init__(self) -> None:
         """Refuse impossible sizes and objectives that do not exist."""
@@ -154,10 +174,22 @@ class StageSettings:
         require(self.weight_decay >= 0, "stages.weight_decay", self.weight_decay, "0 or more")
         require(self.max_grad_norm > 0, "stages.max_grad_norm", self.max_grad_norm, "more than 0")
         require(self.checkpoint_steps >= 1, "stages.checkpoint_steps", self.checkpoint_steps, "1 or more")
+        require(self.temperature > 0, "stages.temperature", self.temperature, "more than 0")
         require(bool(self.objectives), "stages.objectives", dict(self.objectives), "at least one objective")
         for name, weight in self.objectives.items():
             known(name, OBJECTIVE_NAMES, "stages.objectives")
             require(weight > 0, f"stages.objectives.{name}", weight, "a weight above 0")
+        require(
+            not self.contrastive or len(self.objectives) == 1,
+            "stages.objectives",
+            sorted(self.objectives),
+            "contrastive in a stage of its own, since it reads labelled pairs and not the corpus",
+        )
+
+    @property
+    def contrastive(self) -> bool:
+        """Whether the stage learns from labelled pairs, without a teacher."""
+        return "contrastive" in self.objectives
 
 
 @dataclass(frozen=True)
@@ -183,6 +215,21 @@ class Recipe:
         """Refuse a recipe without a name or a stage."""
         require(bool(self.name), "name", self.name, "a name for the recipe")
         require(bool(self.stages), "stages", [], "at least one stage")
+        used = {name for stage in self.stages for name in stage.objectives}
+        if "token_embedding" in used:
+            require(
+                not self.student.hidden_size,
+                "student.hidden_size",
+                self.student.hidden_size,
+                "0 with the objective token_embedding, which compares tables of one width",
+            )
+        if "hidden_states" in used:
+            require(
+                self.vocabulary.kind == "teacher" and not self.student.source,
+                "vocabulary.kind",
+                self.vocabulary.kind,
+                "teacher, and no student.source, with the objective hidden_states: both read the same tokens",
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Give the resolved recipe as plain data, every default spelled out."""
@@ -209,13 +256,14 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
     Raises:
         InputError: If there is no such recipe, it is not TOML, or a key, type or size in it is wrong.
     """
-    content = _read(name)
+    content = _read(name, ())
     for override in overrides:
         _apply(content, override)
     return build(Recipe, content)
 
 
-def _read(name: str) -> dict[str, Any]:
+def _read(name: str, heirs: tuple[str, ...]) -> dict[str, Any]:
+    """Read a recipe on top of the one that it is `based_on`; `heirs` are those that are based on this one."""
     if name in recipe_names():
         text = (resources.files("edgeembed") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
     elif Path(name).is_file():
@@ -223,9 +271,24 @@ def _read(name: str) -> dict[str, Any]:
     else:
         raise InputError(f"no recipe called {name}; expected a TOML file or one of: {', '.join(recipe_names())}")
     try:
-        return tomllib.loads(text)
+        content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{name} is not TOML: {error}") from error
+    base = content.pop("based_on", None)
+    if base is None:
+        return content
+    require(isinstance(base, str), "based_on", base, "the name of a recipe, or a TOML file")
+    require(base not in (name, *heirs), "based_on", base, f"a recipe that is not based on {name} itself")
+    return _merged(_read(base, (name, *heirs)), content)
+
+
+def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Lay tables over tables; anything else, lists of stages and tables of objectives too, replaces what was there."""
+    merged = dict(base)
+    for key, value in changes.items():
+        both = isinstance(value, dict) and isinstance(base.get(key), dict)
+        merged[key] = _merged(base[key], value) if both else value
+    return merged
 
 
 def _read_text(path: Path) -> str:

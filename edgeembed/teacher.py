@@ -14,6 +14,7 @@ from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.reading import sha256
 from edgeembed_runtime.storage.writing import new_file
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize
 
 from edgeembed.hardware import has_bf16
 
@@ -75,7 +76,7 @@ def teacher_vectors(
         raise InputError("there are no sentences to encode; expected at least one: give a corpus with text in it")
     precision = "bf16" if has_bf16(teacher.device.type) else "fp32"
     width = int(teacher.get_embedding_dimension())
-    folder = cache / f"{fingerprint[:16]}-{_text_key(sentences)}-{precision}"
+    folder = cache / f"{fingerprint[:16]}-{text_key(sentences)}-{precision}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         vectors = _open_vectors(folder / "vectors.f16", (len(sentences), width))
@@ -92,11 +93,12 @@ def teacher_vectors(
     return TeacherCache(folder, readonly, precision, reused)
 
 
-def teacher_fingerprint(folder: Path) -> str:
+def teacher_fingerprint(folder: Path, *, unit: bool = True) -> str:
     """Identify a teacher by the bytes of its files.
 
     Args:
         folder: A sentence-transformers folder.
+        unit: Whether its vectors have unit length.
 
     Returns:
         A SHA-256 in hexadecimal over the names and bytes of all files that bear on its vectors.
@@ -105,14 +107,31 @@ def teacher_fingerprint(folder: Path) -> str:
     for file in sorted(folder.rglob("*")):
         if file.is_file() and file.suffix in {".json", ".safetensors", ".bin", ".txt", ".model"}:
             digest.update(f"{file.relative_to(folder)}:{sha256(file)}\n".encode())
+    if not unit:
+        digest.update(b"of any length")
     return digest.hexdigest()
 
 
-def _text_key(sentences: Sequence[str]) -> str:
+def text_key(sentences: Sequence[str]) -> str:
+    """Identify a corpus by its sentences and their order, in 16 hexadecimal digits."""
     digest = hashlib.sha256()
     for sentence in sentences:
         digest.update(sentence.encode("utf-8") + b"\n")
     return digest.hexdigest()[:16]
+
+
+def with_length(teacher: SentenceTransformer, *, unit: bool) -> SentenceTransformer:
+    """Give a teacher whose vectors have unit length, or whatever length they have before that.
+
+    Args:
+        teacher: A model, which may end in a Normalize module.
+        unit: Whether the vectors are to have unit length.
+    """
+    *before, last = list(teacher)
+    if isinstance(last, Normalize) == unit:
+        return teacher
+    modules = [*before, last, Normalize()] if unit else before
+    return SentenceTransformer(modules=modules, device=str(teacher.device)).eval()
 
 
 def _open_vectors(file: Path, shape: tuple[int, int]) -> npt.NDArray[np.float16]:

@@ -3,6 +3,7 @@
 import shutil
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,13 @@ from sentence_transformers import (
     SentenceTransformerTrainingArguments,
 )
 from sentence_transformers.base.sampler import DefaultBatchSampler
+from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
+from sentence_transformers.sentence_transformer.training_args import BatchSamplers
 from torch import nn
 from transformers import PrinterCallback, TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
 
+from edgeembed.evaluation.sts import SentencePairs
 from edgeembed.hardware import has_bf16
 from edgeembed.recipe import StageSettings
 
@@ -65,9 +69,31 @@ class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-tr
         """Collect no card: the exporter writes one that tells more."""
 
 
+@dataclass(frozen=True)
+class StageResult:
+    """How a stage went.
+
+    Attributes:
+        loss: The mean loss over it.
+        dev_spearman: Spearman's correlation x100 of the weights that were kept, on the development set; None without.
+    """
+
+    loss: float
+    dev_spearman: float | None
+
+
+def corpus_dataset(sentences: Sequence[str]) -> Dataset:
+    """Give a corpus as the trainer takes it, each sentence with its row in the teacher cache.
+
+    Args:
+        sentences: The corpus, shortest first.
+    """
+    return Dataset.from_dict({"sentence": list(sentences), "label": np.arange(len(sentences), dtype=np.int64)})
+
+
 def train_stage(  # noqa: PLR0913  # what a stage is made of
     student: SentenceTransformer,
-    sentences: Sequence[str],
+    dataset: Dataset,
     loss: nn.Module,
     stage: StageSettings,
     *,
@@ -75,48 +101,38 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
     resume: bool,
     seed: int,
     device: str,
+    dev: SentencePairs | None = None,
     callbacks: Sequence[TrainerCallback] = (),
-) -> float:
+) -> StageResult:
     """Train a student for one stage, in place.
 
     Args:
         student: The student.
-        sentences: The corpus, shortest first; a sentence's place is its row in the teacher cache.
-        loss: A loss over one text column whose label is that row.
+        dataset: What the loss reads: the columns of `corpus_dataset`, or those of labelled pairs.
+        loss: The loss.
         stage: The stage's settings.
         checkpoints: Folder for the stage's checkpoints.
         resume: Whether to go on from the last checkpoint there; one that finished gives the same weights as a run that
             was never interrupted.
         seed: Decides the order of the sentences, and dropout.
         device: A torch device.
+        dev: Scored sentence pairs; the checkpoint that does best on them is kept, instead of the last.
         callbacks: Told of the trainer's steps.
 
     Returns:
-        The mean loss over the stage.
+        The mean loss, and the score on `dev`.
+
+    Raises:
+        InputError: If checkpoints cannot be written.
     """
-    dataset = Dataset.from_dict({"sentence": list(sentences), "label": np.arange(len(sentences), dtype=np.int64)})
-    arguments = SentenceTransformerTrainingArguments(
-        output_dir=str(checkpoints),
-        num_train_epochs=stage.epochs,
-        per_device_train_batch_size=stage.batch_size,
-        learning_rate=stage.learning_rate,
-        lr_scheduler_type=stage.schedule,
-        warmup_steps=_warmup_steps(len(sentences), stage),
-        weight_decay=stage.weight_decay,
-        max_grad_norm=stage.max_grad_norm,
-        batch_sampler=LengthGroupedSampler,
-        save_steps=stage.checkpoint_steps,
-        save_total_limit=1,
-        bf16=has_bf16(device),
-        use_cpu=device == "cpu",
-        seed=seed,
-        data_seed=seed,
-        dataloader_pin_memory=device != "cpu",
-        disable_tqdm=True,
-        report_to=[],
-        logging_steps=50,
+    trainer = _Trainer(
+        model=student,
+        args=_arguments(stage, len(dataset), checkpoints, seed=seed, device=device, selects=dev is not None),
+        train_dataset=dataset,
+        loss=loss,
+        evaluator=None if dev is None else _evaluator(dev),
+        callbacks=list(callbacks),
     )
-    trainer = _Trainer(model=student, args=arguments, train_dataset=dataset, loss=loss, callbacks=list(callbacks))
     trainer.remove_callback(PrinterCallback)  # it prints to stdout, which belongs to results
     checkpoint = _last_whole_checkpoint(checkpoints) if resume else None
     try:
@@ -128,8 +144,50 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
         raise InputError(
             f"cannot write checkpoints to {checkpoints}: {error}; make room there or give another --cache"
         ) from error
+    # The trainer leaves its autocast around the student, which would round the vectors of whoever encodes with it next.
+    trainer.accelerator.unwrap_model(student, keep_fp32_wrapper=False)
     student.eval()
-    return float(result.training_loss)
+    best = trainer.state.best_metric
+    return StageResult(float(result.training_loss), None if best is None else 100 * float(best))
+
+
+def _arguments(
+    stage: StageSettings, count: int, checkpoints: Path, *, seed: int, device: str, selects: bool
+) -> SentenceTransformerTrainingArguments:
+    # Pairs that share a text would be each other's false negatives.
+    sampler = BatchSamplers.NO_DUPLICATES if stage.contrastive else LengthGroupedSampler
+    steps = stage.epochs * -(-count // stage.batch_size)
+    return SentenceTransformerTrainingArguments(
+        output_dir=str(checkpoints),
+        num_train_epochs=stage.epochs,
+        per_device_train_batch_size=stage.batch_size,
+        learning_rate=stage.learning_rate,
+        lr_scheduler_type=stage.schedule,
+        warmup_steps=int(steps * stage.warmup_ratio),
+        weight_decay=stage.weight_decay,
+        max_grad_norm=stage.max_grad_norm,
+        batch_sampler=sampler,
+        save_steps=stage.checkpoint_steps,
+        save_total_limit=1,
+        eval_strategy="steps" if selects else "no",
+        eval_steps=stage.checkpoint_steps,
+        load_best_model_at_end=selects,
+        metric_for_best_model="eval_dev_spearman_cosine" if selects else None,
+        bf16=has_bf16(device),
+        use_cpu=device == "cpu",
+        seed=seed,
+        data_seed=seed,
+        dataloader_pin_memory=device != "cpu",
+        disable_tqdm=True,
+        report_to=[],
+        logging_steps=50,
+    )
+
+
+def _evaluator(dev: SentencePairs) -> EmbeddingSimilarityEvaluator:
+    return EmbeddingSimilarityEvaluator(
+        dev.first, dev.second, dev.scores.tolist(), main_similarity="cosine", name="dev", write_csv=False
+    )
 
 
 def _last_whole_checkpoint(folder: Path) -> str | None:
@@ -138,11 +196,6 @@ def _last_whole_checkpoint(folder: Path) -> str | None:
         if not (checkpoint / "trainer_state.json").is_file():
             shutil.rmtree(checkpoint)
     return get_last_checkpoint(str(folder)) if folder.is_dir() else None
-
-
-def _warmup_steps(count: int, stage: StageSettings) -> int:
-    steps = stage.epochs * -(-count // stage.batch_size)
-    return int(steps * stage.warmup_ratio)
 
 
 def seed_everything(seed: int) -> None:

@@ -21,6 +21,16 @@ import click
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the student.")
 @click.option("--teacher", help="The model to distil, in place of the recipe's.")
 @click.option(
+    "--pairs",
+    type=click.Path(path_type=Path),
+    help="TSV of anchor, positive, hard_negative, for recipes that learn from labelled pairs.",
+)
+@click.option(
+    "--dev",
+    type=click.Path(path_type=Path),
+    help="TSV of scored sentence pairs; the checkpoint that does best on them is kept.",
+)
+@click.option(
     "--cache",
     type=click.Path(path_type=Path),
     help="Folder for teacher vectors and checkpoints.  [default: OUT.cache]",
@@ -41,6 +51,8 @@ def command(  # noqa: PLR0913  # one parameter an option
     sources: tuple[str, ...],
     out: Path,
     teacher: str | None,
+    pairs: Path | None,
+    dev: Path | None,
     cache: Path | None,
     resume: bool,
     overrides: tuple[str, ...],
@@ -69,6 +81,8 @@ def command(  # noqa: PLR0913  # one parameter an option
         settings,
         sentences,
         out,
+        pairs=pairs,
+        dev=dev,
         cache=cache,
         resume=resume,
         seed=seed,

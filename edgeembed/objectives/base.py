@@ -22,8 +22,8 @@ class ObjectiveInputs:
         teacher: The teacher's vectors, float32 (batch, teacher_dim), of unit length.
         token_ids: int64 (batch, tokens).
         attention_mask: int64 (batch, tokens), 1 on tokens and 0 on padding.
-        student_raw: The student's vectors as it gives them, float32 (batch, dim); of unit length where it ends so.
-        target_raw: The targets, of whatever length the teacher and the projection give them.
+        student_raw: The student's vectors as it gives them, float32 (batch, dim).
+        target_raw: The targets as the student is to give them: of unit length only if it ends in a Normalize module.
         hidden_states: The student's token vectors before its first layer and after each, float (batch, tokens, hidden);
             empty unless an objective asks for them.
     """
@@ -57,6 +57,7 @@ class DistillationLoss(nn.Module):
         projection: The head's target; `None` where the student keeps the teacher's dimension.
         objectives: Each objective by name.
         weights: Each objective's weight by name.
+        normalized: Whether the student's vectors have unit length, so that its targets must.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ class DistillationLoss(nn.Module):
         projection: Projection | None,
         objectives: Mapping[str, Objective],
         weights: Mapping[str, float],
+        *,
+        normalized: bool = True,
     ) -> None:
         super().__init__()
         self.model = model
@@ -75,6 +78,7 @@ class DistillationLoss(nn.Module):
         # An objective with weights of its own is trained with the student.
         self.trained = nn.ModuleList(each for each in objectives.values() if isinstance(each, nn.Module))
         self.weights = dict(weights)
+        self.normalized = normalized
 
     def forward(
         self, sentence_features: list[dict[str, torch.Tensor]], labels: torch.Tensor
@@ -85,14 +89,15 @@ class DistillationLoss(nn.Module):
         output: dict[str, Any] = self.model(features)
         student = output["sentence_embedding"].float()
         target = self._project(teacher).to(student.device)
+        unit_target = nn.functional.normalize(target)
         inputs = ObjectiveInputs(
             student=nn.functional.normalize(student),
-            target=nn.functional.normalize(target),
+            target=unit_target,
             teacher=nn.functional.normalize(teacher).to(student.device),
             token_ids=features["input_ids"],
             attention_mask=features["attention_mask"],
             student_raw=student,
-            target_raw=target,
+            target_raw=unit_target if self.normalized else target,
             hidden_states=tuple(output.get("all_layer_embeddings", ())),
         )
         return {name: self.weights[name] * objective(inputs) for name, objective in self.objectives.items()}

@@ -15,23 +15,22 @@ class EncoderKind:
 
     Attributes:
         layers: Path of its list of layers within the encoder.
-        depth: The setting of its configuration that tells how many there are.
         dropouts: The settings that say how much is dropped while training.
+        intermediate: The setting that says how wide the feed-forward layers are.
         position_offset: Positions that no token has: RoBERTa's descendants begin after the padding.
     """
 
     layers: str = "encoder.layer"
-    depth: str = "num_hidden_layers"
     dropouts: tuple[str, ...] = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    intermediate: str = "intermediate_size"
     position_offset: int = 0
 
 
-_BERT = EncoderKind()
 _ROBERTA = EncoderKind(position_offset=2)
 _KINDS = {
-    "bert": _BERT,
+    "bert": EncoderKind(),
     "camembert": _ROBERTA,
-    "distilbert": EncoderKind("transformer.layer", "n_layers", ("dropout", "attention_dropout")),
+    "distilbert": EncoderKind("transformer.layer", ("dropout", "attention_dropout"), "hidden_dim"),
     "mpnet": _ROBERTA,
     "roberta": _ROBERTA,
     "roberta-prelayernorm": _ROBERTA,
@@ -67,17 +66,24 @@ def positions_of(encoder: PreTrainedModel) -> int:
     return int(encoder.config.max_position_embeddings) - encoder_kind(encoder).position_offset
 
 
-def reshaped(config: Any, encoder: PreTrainedModel, *, layers: int, dropout: float) -> Any:
-    """Give a copy of an encoder's configuration with another depth and dropout.
+def reshaped(encoder: PreTrainedModel, *, layers: int, hidden_size: int, dropout: float) -> Any:
+    """Give a copy of an encoder's configuration with other sizes.
+
+    Attention heads keep their width, and feed-forward layers their ratio to it.
 
     Args:
-        config: The configuration.
-        encoder: The encoder that it is of.
+        encoder: The encoder.
         layers: How many layers.
+        hidden_size: Width of a token's vector within the encoder.
         dropout: How much is dropped while training.
     """
-    kind = encoder_kind(encoder)
+    kind, config = encoder_kind(encoder), encoder.config
     copied = type(config).from_dict(config.to_dict())
-    for name, value in {kind.depth: layers, **dict.fromkeys(kind.dropouts, dropout)}.items():
-        setattr(copied, name, value)
+    copied.num_hidden_layers = layers
+    if hidden_size != config.hidden_size:
+        copied.hidden_size = hidden_size
+        copied.num_attention_heads = max(1, config.num_attention_heads * hidden_size // config.hidden_size)
+        setattr(copied, kind.intermediate, getattr(config, kind.intermediate) * hidden_size // config.hidden_size)
+    for name in kind.dropouts:
+        setattr(copied, name, dropout)
     return copied

@@ -6,9 +6,7 @@ import os
 from typing import Any
 
 import torch
-from edgeembed_runtime.errors import InputError
 from sentence_transformers.base.modules import InputModule
-from tokenizers import Tokenizer
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -16,10 +14,7 @@ from transformers import (
     AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
 )
-
-from edgeembed.projection import low_rank
 
 
 class FactorisedEmbedding(nn.Module):
@@ -46,9 +41,9 @@ class CompactTransformer(InputModule):  # type: ignore[misc]  # sentence-transfo
     """The first module of a student: text to token embeddings (SimTDE, section 3).
 
     Args:
-        auto_model: A transformers encoder whose input embedding is a `FactorisedEmbedding`.
+        auto_model: A transformers encoder, as `compact_encoder` builds it.
         tokenizer: The student's tokenizer.
-        token_dim: Width of the token table.
+        token_dim: Width of the token table; 0 where it is as wide as the encoder.
         max_seq_length: Longest input in tokens, special ones included.
     """
 
@@ -63,6 +58,7 @@ class CompactTransformer(InputModule):  # type: ignore[misc]  # sentence-transfo
         self.tokenizer = tokenizer
         self.token_dim = token_dim
         self.max_seq_length = max_seq_length
+        self.gives_hidden_states = False
 
     def preprocess(self, inputs: list[str], prompt: str | None = None, **_: Any) -> dict[str, torch.Tensor]:
         """Tokenize texts, padded to the longest: int64 `input_ids` and `attention_mask` (batch, tokens)."""
@@ -78,9 +74,18 @@ class CompactTransformer(InputModule):  # type: ignore[misc]  # sentence-transfo
         return dict(encoded)
 
     def forward(self, features: dict[str, torch.Tensor], **_: Any) -> dict[str, torch.Tensor]:
-        """Add float `token_embeddings` (batch, tokens, hidden_size) to the features."""
-        output = self.auto_model(input_ids=features["input_ids"], attention_mask=features["attention_mask"])
+        """Add float `token_embeddings` (batch, tokens, hidden_size) to the features.
+
+        Where `gives_hidden_states` is set, also `all_layer_embeddings`: those before the first layer and after each.
+        """
+        output = self.auto_model(
+            input_ids=features["input_ids"],
+            attention_mask=features["attention_mask"],
+            output_hidden_states=self.gives_hidden_states,
+        )
         features["token_embeddings"] = output.last_hidden_state
+        if self.gives_hidden_states:
+            features["all_layer_embeddings"] = output.hidden_states
         return features
 
     def get_embedding_dimension(self) -> int:
@@ -110,7 +115,7 @@ class CompactTransformer(InputModule):  # type: ignore[misc]  # sentence-transfo
         config = AutoConfig.for_model(encoder.pop("model_type"), **encoder)
         tokenizer = AutoTokenizer.from_pretrained(folder)
         module = cls(
-            factorised_encoder(config, settings["token_dim"]),
+            compact_encoder(config, settings["token_dim"]),
             tokenizer,
             settings["token_dim"],
             settings["max_seq_length"],
@@ -118,114 +123,17 @@ class CompactTransformer(InputModule):  # type: ignore[misc]  # sentence-transfo
         cls.load_torch_weights(folder, model=module)
         return module
 
-    @classmethod
-    def from_teacher(  # the choices that make a student
-        cls,
-        teacher: PreTrainedModel,
-        tokenizer: Tokenizer,
-        token_targets: torch.Tensor,
-        *,
-        token_weights: torch.Tensor,
-        token_dim: int,
-        layers: int,
-        max_seq_length: int,
-        dropout: float,
-    ) -> CompactTransformer:
-        """Build a student from a teacher's last layers and a low-rank token table.
 
-        The layers are the teacher's last ones (SimTDE, section 3). The table and its projection are the best
-        factorisation of the wanted token embeddings, tokens weighted by how often the corpus uses them.
-
-        Args:
-            teacher: The teacher's transformers encoder, with its layers in `encoder.layer`.
-            tokenizer: The student's tokenizer.
-            token_targets: Wanted token embeddings, float32 (vocabulary, hidden_size).
-            token_weights: How much each token matters, float32 (vocabulary,).
-            token_dim: Width of the token table.
-            layers: How many of the teacher's last layers to take.
-            max_seq_length: Longest input in tokens.
-            dropout: Dropout while training.
-
-        Returns:
-            The student's first module.
-
-        Raises:
-            InputError: If the teacher's architecture is not supported or is smaller than asked for.
-        """
-        check_teacher(teacher, layers=layers, token_dim=token_dim, max_seq_length=max_seq_length)
-        config = type(teacher.config).from_dict(teacher.config.to_dict())
-        config.num_hidden_layers = layers
-        config.vocab_size = tokenizer.get_vocab_size()
-        config.pad_token_id = tokenizer.token_to_id("[PAD]")
-        config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
-        encoder = factorised_encoder(config, token_dim)
-        _copy_layers(teacher, encoder, layers)
-        embedding = encoder.get_input_embeddings()
-        table, projection = low_rank(token_targets, token_weights, token_dim)
-        with torch.no_grad():
-            embedding.table.weight.copy_(table)
-            embedding.projection.weight.copy_(projection)
-        return cls(encoder, _fast_tokenizer(tokenizer, max_seq_length), token_dim, max_seq_length)
-
-
-def check_teacher(teacher: PreTrainedModel, *, layers: int, token_dim: int, max_seq_length: int) -> None:
-    """Refuse a teacher that a student of this shape cannot be made from.
-
-    Raises:
-        InputError: If the architecture is not supported or is smaller than asked for.
-    """
-    depth = len(getattr(getattr(teacher, "encoder", None), "layer", ()))
-    if not depth:
-        raise InputError(
-            f"the teacher is a {type(teacher).__name__}; expected an encoder with layers in encoder.layer, "
-            "such as BERT, RoBERTa, XLM-RoBERTa or MPNet"
-        )
-    config = teacher.config
-    positions = getattr(config, "max_position_embeddings", max_seq_length)
-    for name, given, most in (
-        ("student.layers", layers, depth),
-        ("student.token_dim", token_dim, config.hidden_size),
-        ("student.max_seq_length", max_seq_length, positions),
-    ):
-        if given > most:
-            raise InputError(f"{name} is {given}, but the teacher has only {most}; choose {most} or less")
-
-
-def factorised_encoder(config: Any, token_dim: int) -> PreTrainedModel:
-    """Build an encoder of random weights whose input embedding is factorised.
+def compact_encoder(config: Any, token_dim: int) -> PreTrainedModel:
+    """Build an encoder of random weights, without a pooler.
 
     Args:
         config: A transformers configuration.
-        token_dim: Width of the token table.
-
-    Returns:
-        The encoder, without a pooler.
+        token_dim: Width of the token table, which a projection widens; 0 for a table as wide as the encoder.
     """
     encoder = AutoModel.from_config(config)
-    encoder.set_input_embeddings(FactorisedEmbedding(config.vocab_size, token_dim, config.hidden_size))
+    if token_dim:
+        encoder.set_input_embeddings(FactorisedEmbedding(config.vocab_size, token_dim, config.hidden_size))
+        nn.init.normal_(encoder.get_input_embeddings().table.weight, std=config.initializer_range)
     encoder.pooler = None
     return encoder
-
-
-def _copy_layers(teacher: PreTrainedModel, student: PreTrainedModel, layers: int) -> None:
-    first = len(teacher.encoder.layer) - layers
-    with torch.no_grad():
-        for index, layer in enumerate(student.encoder.layer):
-            layer.load_state_dict(teacher.encoder.layer[first + index].state_dict())
-        wanted = dict(student.named_parameters())
-        for name, weight in teacher.named_parameters():
-            if not name.startswith("encoder.layer.") and name in wanted and "word_embeddings" not in name:
-                wanted[name].copy_(weight)
-
-
-def _fast_tokenizer(tokenizer: Tokenizer, max_seq_length: int) -> PreTrainedTokenizerBase:
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        model_max_length=max_seq_length,
-        unk_token="[UNK]",
-        sep_token="[SEP]",
-        pad_token="[PAD]",
-        cls_token="[CLS]",
-        mask_token="[MASK]",
-        clean_up_tokenization_spaces=False,
-    )

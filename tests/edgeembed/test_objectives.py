@@ -1,10 +1,15 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from edgeembed.objectives import (
     DistillationLoss,
+    HiddenStates,
     ObjectiveInputs,
     TokenEmbedding,
     cosine,
@@ -13,8 +18,10 @@ from edgeembed.objectives import (
     mse,
     similarity,
     similarity_mae,
+    stage_loss,
 )
 from edgeembed.projection import Projection
+from edgeembed.recipe import StageSettings
 from edgeembed.students.transformer import FactorisedEmbedding
 
 
@@ -28,7 +35,11 @@ def random_inputs(batch: int = 7, dim: int = 5) -> tuple[ObjectiveInputs, "np.nd
     """Vectors of any length, and the same in float64."""
     draw = np.random.default_rng(4)
     student, target = (draw.normal(size=(batch, dim)) for _ in range(2))
-    return inputs(torch.tensor(student, dtype=torch.float32), torch.tensor(target, dtype=torch.float32)), student, target
+    return (
+        inputs(torch.tensor(student, dtype=torch.float32), torch.tensor(target, dtype=torch.float32)),
+        student,
+        target,
+    )
 
 
 def test_mse_is_simtdes_equation_4_and_mae_its_ablation() -> None:
@@ -108,3 +119,98 @@ def test_the_loss_reads_the_rows_that_the_labels_name_projects_and_weighs_them()
     assert values["cosine"].item() == pytest.approx(10 * 0.5)
     values["cosine"].backward()
     assert student.vectors.grad is not None
+
+
+def test_the_loss_of_simtde_is_equation_5_on_vectors_of_any_length() -> None:
+    draw = np.random.default_rng(5)
+    student, teacher = draw.normal(size=(2, 4, 3))
+    table, matrix, wanted = draw.normal(size=(8, 2)), draw.normal(size=(3, 2)), draw.normal(size=(8, 3))
+    ids, alpha = np.array([[2, 5, 3], [2, 6, 3], [2, 7, 3], [2, 4, 3]]), 0.5
+    embedding = FactorisedEmbedding(8, 2, 3)
+    with torch.no_grad():
+        embedding.table.weight.copy_(torch.tensor(table))
+        embedding.projection.weight.copy_(torch.tensor(matrix))
+    loss = DistillationLoss(
+        FixedStudent(torch.tensor(student, dtype=torch.float32)),
+        teacher.astype(np.float16),
+        None,
+        {"token_embedding": TokenEmbedding(embedding, torch.tensor(wanted, dtype=torch.float32)), "mse": mse},
+        {"token_embedding": alpha, "mse": 1 - alpha},
+        normalized=False,
+    )
+    features = {"input_ids": torch.tensor(ids), "attention_mask": torch.ones(4, 3, dtype=torch.long)}
+    value = sum(loss([features], torch.arange(4)).values())
+    tokens = np.unique(ids)
+    token_loss = np.mean(((table @ matrix.T)[tokens] - wanted[tokens]) ** 2)
+    sentence_loss = np.mean((student - teacher.astype(np.float16)) ** 2)
+    assert float(value) == pytest.approx(alpha * token_loss + (1 - alpha) * sentence_loss, rel=1e-5)
+
+
+def test_targets_have_unit_length_where_the_student_does() -> None:
+    cache = np.array([[3, 4]], dtype=np.float16)
+    student = FixedStudent(torch.tensor([[0.6, 0.8]]))
+    features = {"input_ids": torch.ones(1, 3, dtype=torch.long), "attention_mask": torch.ones(1, 3, dtype=torch.long)}
+    values = []
+    for unit in (True, False):
+        loss = DistillationLoss(student, cache, None, {"mse": mse}, {"mse": 1.0}, normalized=unit)
+        values.append(loss([features], torch.tensor([0]))["mse"].item())
+    assert values == pytest.approx([0, (2.4**2 + 3.2**2) / 2], abs=1e-5)
+
+
+class LayeredTeacher(nn.Module):
+    """Gives fixed hidden states."""
+
+    def __init__(self, states: tuple[torch.Tensor, ...]) -> None:
+        super().__init__()
+        self.states = states
+
+    def forward(self, **_: object) -> SimpleNamespace:
+        return SimpleNamespace(hidden_states=self.states)
+
+
+@pytest.mark.parametrize("width", [3, 2], ids=["as wide", "through learnable matrices"])
+def test_hidden_states_compares_layers_without_padding(width: int) -> None:
+    draw = np.random.default_rng(6)
+    ours = [draw.normal(size=(2, 4, width)) for _ in range(3)]
+    theirs = [draw.normal(size=(2, 4, 3)) for _ in range(5)]
+    objective = HiddenStates(LayeredTeacher(tuple(torch.tensor(each) for each in theirs)), (3, 4), (width, 3))
+    given = replace(
+        inputs(torch.ones(2, 1), torch.ones(2, 1)),
+        hidden_states=tuple(torch.tensor(each, dtype=torch.float32) for each in ours),
+    )
+    matrices = [np.eye(3)] * 2 if width == 3 else [each.detach().double().numpy() for each in objective.parameters()]
+    mask = given.attention_mask.bool().numpy()
+    expected = np.mean(
+        [
+            np.mean((ours[layer] @ matrix.T - theirs[wanted])[mask] ** 2)
+            for layer, wanted, matrix in zip((1, 2), (3, 4), matrices, strict=True)
+        ]
+    )
+    assert float(objective(given)) == pytest.approx(expected, rel=1e-5)
+    assert len(list(objective.parameters())) == (0 if width == 3 else 2)
+
+
+class Passing(SentenceTransformer):  # type: ignore[misc]  # sentence-transformers carries no types
+    """Gives what it is given."""
+
+    def forward(self, features: dict[str, torch.Tensor], **_: object) -> dict[str, torch.Tensor]:
+        return features
+
+
+def test_contrastive_is_hpds_equation_1() -> None:
+    draw = np.random.default_rng(7)
+    anchors, positives, negatives = draw.normal(size=(3, 6, 4))
+    temperature = 0.05
+
+    def similarity_of(one: "np.ndarray", other: "np.ndarray") -> "np.ndarray":
+        norms = np.linalg.norm(one, axis=1)[:, None] * np.linalg.norm(other, axis=1)
+        return np.asarray(one @ other.T / norms / temperature)
+
+    to_positives, to_negatives = similarity_of(anchors, positives), similarity_of(anchors, negatives)
+    total = np.exp(to_positives).sum(axis=1) + np.exp(to_negatives).sum(axis=1)
+    expected = np.mean(-np.log(np.exp(np.diag(to_positives)) / total))
+    stage = StageSettings(objectives={"contrastive": 1.0}, temperature=temperature)
+    loss = stage_loss(Passing(modules=[nn.Identity()], device="cpu"), stage, None)
+    features = [{"sentence_embedding": torch.tensor(each)} for each in (anchors, positives, negatives)]
+    found = loss(features, torch.zeros(6))
+    assert float(found) == pytest.approx(expected, rel=1e-6)

@@ -25,8 +25,8 @@ T5 = {"vocab_size": ROWS, "d_model": HIDDEN, "d_kv": 16, "d_ff": 64, "num_layers
 
 
 def student() -> Any:
-    factorised_encoder = importlib.import_module("edgeembed.students.transformer").factorised_encoder
-    return factorised_encoder(HF.BertConfig(**SIZES), 8)
+    compact_encoder = importlib.import_module("edgeembed.students.transformer").compact_encoder
+    return compact_encoder(HF.BertConfig(**SIZES), 8)
 
 
 ENCODERS: dict[str, Callable[[], Any]] = {

@@ -1,0 +1,92 @@
+"""A stage's loss, made of the objectives that its recipe names."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers.sentence_transformer.modules import Normalize
+from torch import nn
+from transformers import PreTrainedModel
+
+from edgeembed.objectives.base import DistillationLoss, Objective
+from edgeembed.objectives.cosine import cosine
+from edgeembed.objectives.hidden_states import HiddenStates
+from edgeembed.objectives.kl_divergence import kl
+from edgeembed.objectives.mean_absolute import mae
+from edgeembed.objectives.mean_squared import mse
+from edgeembed.objectives.similarity import similarity, similarity_mae
+from edgeembed.objectives.token_embedding import TokenEmbedding
+from edgeembed.projection import Projection
+from edgeembed.recipe import StageSettings
+from edgeembed.students.encoders import layers_of
+
+_PLAIN: dict[str, Objective] = {
+    "cosine": cosine,
+    "kl": kl,
+    "mae": mae,
+    "mse": mse,
+    "similarity": similarity,
+    "similarity_mae": similarity_mae,
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a teacher wants of a student.
+
+    Attributes:
+        vectors: The teacher's vectors of the corpus, float16 (sentences, teacher_dim).
+        projection: The map of those to the student's dimensions; None where they are as many.
+        token_targets: Wanted token embeddings, float32 (vocabulary, hidden size of the student's source).
+        encoder: The teacher's transformers encoder.
+    """
+
+    vectors: npt.NDArray[np.float16]
+    projection: Projection | None
+    token_targets: torch.Tensor
+    encoder: PreTrainedModel
+
+
+def stage_loss(student: SentenceTransformer, stage: StageSettings, wanted: Wanted | None) -> nn.Module:
+    """Give a stage's loss, as `SentenceTransformerTrainer` takes it.
+
+    Args:
+        student: The student.
+        stage: The stage.
+        wanted: What the teacher wants; None for a stage that learns from labelled pairs.
+
+    Returns:
+        The weighted sum of the stage's objectives; or the cross-entropy of a pair's cosine among those with all others
+        of the batch, hard negatives included (Gao et al. 2021, "SimCSE", section 4; HPD, equation 1).
+    """
+    if wanted is None:
+        loss: nn.Module = MultipleNegativesRankingLoss(student, scale=1 / stage.temperature)
+        return loss
+    student[0].gives_hidden_states = "hidden_states" in stage.objectives
+    objectives = {name: _objective(name, student, wanted) for name in stage.objectives}
+    return DistillationLoss(
+        student,
+        wanted.vectors,
+        wanted.projection,
+        objectives,
+        stage.objectives,
+        normalized=isinstance(student[-1], Normalize),
+    )
+
+
+def _objective(name: str, student: SentenceTransformer, wanted: Wanted) -> Objective:
+    encoder = student[0].auto_model
+    if name == "token_embedding":
+        return TokenEmbedding(encoder.get_input_embeddings(), wanted.token_targets)
+    if name == "hidden_states":
+        ours, theirs = len(layers_of(encoder)), len(layers_of(wanted.encoder))
+        widths = (encoder.config.hidden_size, wanted.encoder.config.hidden_size)
+        # A copy, since the teacher's layers may be cast elsewhere, and the trainer moves what it finds.
+        return HiddenStates(copy.deepcopy(wanted.encoder), range(theirs - ours + 1, theirs + 1), widths)
+    return _PLAIN[name]
