@@ -186,7 +186,7 @@ def test_hidden_states_compares_layers_without_padding(width: int) -> None:
             for layer, wanted, matrix in zip((1, 2), (3, 4), matrices, strict=True)
         ]
     )
-    assert float(objective(given)) == pytest.approx(expected, rel=1e-5)
+    assert objective(given).item() == pytest.approx(expected, rel=1e-5)
     assert len(list(objective.parameters())) == (0 if width == 3 else 2)
 
 
@@ -213,4 +213,4 @@ def test_contrastive_is_hpds_equation_1() -> None:
     loss = stage_loss(Passing(modules=[nn.Identity()], device="cpu"), stage, None)
     features = [{"sentence_embedding": torch.tensor(each)} for each in (anchors, positives, negatives)]
     found = loss(features, torch.zeros(6))
-    assert float(found) == pytest.approx(expected, rel=1e-6)
+    assert found.item() == pytest.approx(expected, rel=1e-6)
