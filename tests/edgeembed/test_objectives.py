@@ -139,11 +139,11 @@ def test_the_loss_of_simtde_is_equation_5_on_vectors_of_any_length() -> None:
         normalized=False,
     )
     features = {"input_ids": torch.tensor(ids), "attention_mask": torch.ones(4, 3, dtype=torch.long)}
-    value = sum(loss([features], torch.arange(4)).values())
+    value = sum(each.item() for each in loss([features], torch.arange(4)).values())
     tokens = np.unique(ids)
     token_loss = np.mean(((table @ matrix.T)[tokens] - wanted[tokens]) ** 2)
     sentence_loss = np.mean((student - teacher.astype(np.float16)) ** 2)
-    assert float(value) == pytest.approx(alpha * token_loss + (1 - alpha) * sentence_loss, rel=1e-5)
+    assert value == pytest.approx(alpha * token_loss + (1 - alpha) * sentence_loss, rel=1e-5)
 
 
 def test_targets_have_unit_length_where_the_student_does() -> None:
