@@ -12,6 +12,7 @@ from edgeembed_runtime.errors import CheckError, EdgeEmbedError
 _COMMANDS = {
     "demo": "Do the whole job on text that every machine has.",
     "distill": "Distil a compact student from a teacher.",
+    "recipes": "List the recipes to distil by, or show one.",
     "vocab": "Train or trim a vocabulary and tell what it covers.",
     "export": "Turn a model into a quantized ONNX bundle, behind a quality gate.",
     "verify": "Check that a bundle is the one that was exported, and gives the same here.",

@@ -165,3 +165,13 @@ def test_an_unknown_command_is_refused_in_one_line(capsys: Captured) -> None:
 def test_the_version_is_told(capsys: Captured) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out.startswith("edgeembed, version")
+
+
+def test_recipes_are_listed_and_shown_with_every_setting(capfd: Captured) -> None:
+    assert run(["recipes"]) == 0
+    assert "simtde-small" in capfd.readouterr().out
+    assert run(["recipes", "--json"]) == 0
+    assert {"compact", "hpd-128-no-augmentation"} <= {each["name"] for each in json.loads(capfd.readouterr().out)}
+    assert run(["recipes", "lrn-kd"]) == 0
+    shown = json.loads(capfd.readouterr().out)
+    assert (shown["student"]["layers"], shown["corpus"]["heldout"]) == (2, 1000)
