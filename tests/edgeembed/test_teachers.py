@@ -101,7 +101,7 @@ def test_a_teacher_is_distilled_and_its_student_exported(
     distil(load_recipe("simtde-small", [f'teacher="{teacher}"', *sizes]), sentences, tmp_path / "student")
     student = load_model(str(tmp_path / "student"))
     export(student, tmp_path / "bundle", precision="fp32", sentences=sentences[:40])
-    texts = [*sentences[:5], "Unseen words & 12 signs"]
+    texts = [*sorted(sentences, key=len)[:5], "Unseen & 12 signs"]
     wanted = student.encode(texts, normalize_embeddings=True)
     np.testing.assert_allclose(Encoder.load(tmp_path / "bundle").encode(texts), wanted, atol=1e-4)
 
