@@ -132,7 +132,7 @@ def test_each_language_has_its_own_catalogue_and_counts_the_same_in_the_average(
     german, french, average = score_entities(ENCODER, read_entities(file))
     assert german.task.endswith("radio de")
     assert (german.value, german.details["entities"]) == (100, 2)
-    assert french.value == pytest.approx(100 / 3)  # c is nearest to a and c, of which it is right for a
+    assert french.value == pytest.approx(100 / 3)  # c is nearest to all three, and a alone means it
     assert french.items == 3
     assert average.value == pytest.approx((100 + 100 / 3) / 2)
     assert average.items == 5
