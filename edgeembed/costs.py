@@ -14,10 +14,10 @@ from edgeembed_bench import (
     started,
     this_machine,
 )
-from edgeembed_bench.forms import FilledForm, RetrievalTask, cmow_form, hpd_form, simtde_form, xayn_form
+from edgeembed_bench.forms import FilledForm, cmow_form, hpd_form, simtde_form, xayn_form
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.evaluation import RetrievalSet, Task, read_retrieval, read_sts, read_tasks, score_tasks
+from edgeembed.evaluation import Task, read_retrieval, read_sts, read_tasks, score_tasks, search_task
 from edgeembed.models import model_folder
 from edgeembed.progress import Reporter, SilentReporter
 
@@ -58,8 +58,8 @@ def measure_costs(  # noqa: PLR0913  # the bench's and the evaluation's together
         plan: How much is measured.
         texts_from: Where the texts come from.
         baseline: Name of the subject that the others are compared with; the first if absent.
-        sts: Files of scored sentence pairs, as `read_sts` takes them.
-        retrieval: Retrieval folders, as `read_retrieval` takes them.
+        sts: Files of scored sentence pairs and folders of them, as `read_tasks` takes them.
+        retrieval: Retrieval sets, as `read_retrieval` takes them.
         unscored: Names of subjects whose cost alone is asked for, such as a model of random weights.
         meter: Energy meter; this machine's if absent.
         reporter: Hears of each task that is scored.
@@ -85,7 +85,7 @@ def check_form(form: str | None, sts: Sequence[Path], retrieval: Sequence[Path])
     Args:
         form: One of `FORMS`; None for no form.
         sts: Files of sentence pairs.
-        retrieval: Retrieval folders.
+        retrieval: Retrieval sets.
 
     Raises:
         InputError: If the form needs one file and has none, or several.
@@ -93,7 +93,7 @@ def check_form(form: str | None, sts: Sequence[Path], retrieval: Sequence[Path])
     if form == "simtde":
         _the_only(sts, "simtde", "--sts FILE, STS-B's test set in the paper")
     if form == "hpd":
-        _the_only(retrieval, "hpd", "--retrieval DIR, Quora's duplicate questions in the paper")
+        _the_only(retrieval, "hpd", "--retrieval DIR or FILE, Quora's duplicate questions in the paper")
 
 
 def fill_form(
@@ -116,7 +116,7 @@ def fill_form(
         plan: How much is measured; "simtde", "hpd" and "cmow" take threads and seed alone from it.
         texts_from: Where the texts come from.
         sts: For "simtde" one file of sentence pairs, STS-B's test set in the paper.
-        retrieval: For "hpd" one retrieval folder, of Quora's duplicate questions in the paper.
+        retrieval: For "hpd" one retrieval set, Quora's duplicate questions in the paper.
         batches: For "cmow" how many batches; the paper's 1,024 if absent.
 
     Raises:
@@ -130,8 +130,7 @@ def fill_form(
         both = list(zip(pairs.first, pairs.second, strict=True))
         return simtde_form(subjects, both, pairs_from=pairs.name, **shared)
     if form == "hpd":
-        found = read_retrieval(retrieval[0])
-        return hpd_form(subjects, _retrieval_task(found), **shared)
+        return hpd_form(subjects, search_task(read_retrieval(retrieval[0])), **shared)
     if form == "xayn":
         return xayn_form(bench(subjects, texts, plan, texts_from=texts_from))
     if form == "cmow":
@@ -154,13 +153,3 @@ def _scores(subjects: Sequence[Subject], tasks: Sequence[Task], reporter: Report
 def _the_only(files: Sequence[Path], form: str, expected: str) -> None:
     if len(files) != 1:
         raise InputError(f"{len(files)} files for the form {form}; expected one {expected}")
-
-
-def _retrieval_task(found: RetrievalSet) -> RetrievalTask:
-    places = {key: place for place, key in enumerate(found.documents)}
-    return RetrievalTask(
-        found.name,
-        tuple(found.queries.values()),
-        tuple(found.documents.values()),
-        tuple(frozenset(places[key] for key in found.relevant[query]) for query in found.queries),
-    )

@@ -17,7 +17,7 @@ class Facts:
         versions: Of its packages.
         vocabulary: Tokens that its tokenizer knows; None if it does not tell.
         parameters: Numbers that the model holds; None if nobody counted.
-        embedding_parameters: Those among them in the table of token vectors; None likewise.
+        embedding_parameters: Those among them in tables of token, position and token type vectors; None likewise.
         footprint_bytes: What its packages and all that they need take on disk once installed, by distribution; None if
             unknown, as for a function of no installed distribution.
         max_tokens: Where it cuts a text; None if it does not tell.

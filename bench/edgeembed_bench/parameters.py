@@ -1,4 +1,4 @@
-"""How many numbers a bundle's model holds, and how many of them are vectors of tokens."""
+"""How many numbers a bundle's model holds, and how many of them are in its embedding tables."""
 
 import math
 from collections.abc import Iterable
@@ -12,6 +12,7 @@ from edgeembed_runtime.shipped import shipped_bundle
 from edgeembed_bench.subjects import Subject
 
 _PACKED = 2  # onnx.TensorProto.UINT8: two numbers of 4 bits
+_LOOK_UPS = ("Gather", "GatherBlockQuantized")
 
 
 @dataclass(frozen=True)
@@ -20,26 +21,42 @@ class Parameters:
 
     Attributes:
         parameters: All of them.
-        embedding_parameters: Those in the table of token vectors, a projection after it not counted.
+        embedding_parameters: Those in the tables that rows are looked up in: vectors of tokens, of positions and of
+            token types. A projection that widens a narrow token table is a matrix product, and is not among them.
     """
 
     parameters: int
     embedding_parameters: int
+
+    @property
+    def inner_parameters(self) -> int:
+        """Those in no embedding table."""
+        return self.parameters - self.embedding_parameters
 
 
 def count_parameters(subject: Subject) -> Parameters | None:
     """Count what a bundle holds; None for other subjects, which tell themselves where they can."""
     if subject.adapter != "bundle":
         return None
-    bundle = Bundle.open(Path(subject.argument) if subject.argument else shipped_bundle())
+    return count_bundle(Bundle.open(Path(subject.argument) if subject.argument else shipped_bundle()))
+
+
+def count_bundle(bundle: Bundle) -> Parameters:
+    """Count what a bundle holds.
+
+    Args:
+        bundle: An open bundle. A token type that its graph adds to every token is a row, no table, and not counted
+            among the embeddings.
+    """
+    shapes = _tensor_tables(bundle) if bundle.backend == "numpy" else _graph_tables(bundle)
+    return Parameters(bundle.parameters, sum(map(math.prod, shapes)))
+
+
+def _tensor_tables(bundle: Bundle) -> Iterable[tuple[int, ...]]:
+    tensors = unpack_tensors(bundle.read(bundle.model_file), bundle.model_file).tensors
     vocabulary = _vocabulary(bundle)
-    shapes = _tensor_file(bundle) if bundle.backend == "numpy" else _graph(bundle)
-    tables = (math.prod(shape) for name, shape in shapes if _is_table(name, shape, vocabulary))
-    return Parameters(bundle.parameters, sum(tables))
-
-
-def _is_table(name: str, shape: tuple[int, ...], vocabulary: int) -> bool:
-    return len(shape) == 2 and shape[0] == vocabulary and not name.endswith((".scales", ".scale"))
+    shapes = {name: tensor.shape for name, tensor in tensors.items() if not name.endswith(".scale")}
+    return [shape for shape in shapes.values() if len(shape) == 2 and shape[0] == vocabulary]
 
 
 def _vocabulary(bundle: Bundle) -> int:
@@ -48,15 +65,12 @@ def _vocabulary(bundle: Bundle) -> int:
     return int(Tokenizer.from_buffer(bundle.read("tokenizer.json")).get_vocab_size())
 
 
-def _graph(bundle: Bundle) -> Iterable[tuple[str, tuple[int, ...]]]:
+def _graph_tables(bundle: Bundle) -> Iterable[tuple[int, ...]]:
     import onnx
 
     graph = onnx.load_from_string(bundle.read(bundle.model_file)).graph
+    looked_up = {node.input[0] for node in graph.node if node.op_type in _LOOK_UPS}
     for tensor in graph.initializer:
-        *rest, last = tensor.dims or [1]
-        yield tensor.name, (*rest, last * 2 if tensor.data_type == _PACKED and bundle.precision == "int4" else last)
-
-
-def _tensor_file(bundle: Bundle) -> Iterable[tuple[str, tuple[int, ...]]]:
-    tensors = unpack_tensors(bundle.read(bundle.model_file), bundle.model_file).tensors
-    return [(name, tensor.shape) for name, tensor in tensors.items()]
+        if tensor.name in looked_up and len(tensor.dims) == 2 and not tensor.name.endswith(".scales"):
+            rows, width = tensor.dims
+            yield rows, width * 2 if tensor.data_type == _PACKED and bundle.precision == "int4" else width

@@ -44,7 +44,7 @@ def parse_subjects(specs: Sequence[str], find_model: Callable[[str], Path]) -> l
     """
     read = [_read(spec) for spec in specs]
     subjects = [_subject(spec, find_model) for spec in read]
-    names = _names([spec.name or _short(spec) for spec in read], specs)
+    names = told_apart([spec.name or _short(spec) for spec in read], specs)
     given = Counter(spec.name for spec in read if spec.name)
     twice = [name for name, count in given.items() if count > 1]
     if twice:
@@ -118,7 +118,13 @@ def _short(spec: _Spec) -> str:
     return spec.what if _FUNCTION.fullmatch(spec.what) else Path(spec.what).resolve().name
 
 
-def _names(short: Sequence[str], whole: Sequence[str]) -> list[str]:
+def told_apart(short: Sequence[str], whole: Sequence[str]) -> list[str]:
+    """Give names that are short and differ: the whole name where two short ones are alike, and a number if need be.
+
+    Args:
+        short: A short name each.
+        whole: The name that it is short for.
+    """
     longer = [name if short.count(name) == 1 else long for name, long in zip(short, whole, strict=True)]
     # What is given twice is told apart by its number alone.
     names = [name if longer.count(long) > 1 else long for name, long in zip(short, longer, strict=True)]

@@ -65,7 +65,7 @@ class _Loaded:
         run: What makes vectors of that.
         count: The number of a text's tokens, uncut; None if the subject does not tell.
         vocabulary: The number of tokens known, likewise.
-        weights: What counts (all numbers of the model, those of the table of token vectors); None likewise.
+        weights: What counts (all numbers of the model, those of its embedding tables); None likewise.
         packages: The distributions that it takes to run the subject.
         max_tokens: Where it cuts a text; None if it does not tell.
 
@@ -193,11 +193,11 @@ def _look_into_transformer(model: Any, loaded: _Loaded) -> None:
     else:
         loaded.count = lambda text: len(tokenizer(text, truncation=False, verbose=False)["input_ids"])
         loaded.vocabulary = len(tokenizer)
-    sizes = [(weight.numel(), tuple(weight.shape)) for weight in model.parameters()]
+    sizes = [weight.numel() for weight in model.parameters()]
     if sizes:  # the ONNX backend has none
-        rows = range(loaded.vocabulary, loaded.vocabulary + 128)  # a table may have a few more than there are tokens
-        tables = [size for size, shape in sizes if len(shape) == 2 and shape[0] in rows]
-        loaded.weights = sum(size for size, _ in sizes), sum(tables)
+        kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+        tables = {each.weight: None for each in model.modules() if isinstance(each, kinds)}
+        loaded.weights = sum(sizes), sum(table.numel() for table in tables)
 
 
 def _load_sentence_transformer_onnx(path: str, threads: int) -> _Loaded:

@@ -1,72 +1,102 @@
-"""`edgeembed evaluate`: a model or bundle and labelled files in, scores out."""
+"""`edgeembed evaluate`: models or bundles and labelled files in, scores out."""
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from edgeembed.cli.options import retrieval_option, sts_option
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from edgeembed.evaluation import Evaluation
 
 
 @click.command()
-@click.argument("model", metavar="MODEL|BUNDLE")
+@click.argument("models", metavar="MODEL|BUNDLE...", nargs=-1, required=True)
 @click.option("--against", metavar="MODEL|BUNDLE", help="A reference, usually the teacher.")
 @sts_option
 @retrieval_option
+@click.option(
+    "--semantic-retrieval",
+    multiple=True,
+    metavar="DIR|FILE",
+    type=click.Path(path_type=Path),
+    help="What --retrieval takes, searched by a faiss IVF index: MRR@10, time of 1,000 queries, memory. Repeatable.",
+)
+@click.option("--nlist", default=1024, show_default=True, type=click.IntRange(min=1), help="Lists of that index.")
+@click.option("--nprobe", default=5, show_default=True, type=click.IntRange(min=1), help="Lists searched for a query.")
+@click.option(
+    "--entities",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="TSV of queries and the entities they mean: query, entity, and label (0 or 1) and language if wanted. "
+    "Repeatable.",
+)
+@click.option(
+    "--catalogue",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="All entities, one a line, or a .tsv with a column entity.  [default: those in --entities]",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the scores to a JSON file.")
-@click.option("--force", is_flag=True, help="Replace an existing OUT.")
+@click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables as Markdown.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
-def command(
-    model: str,
+def command(  # noqa: PLR0913  # one parameter an option
+    models: tuple[str, ...],
     against: str | None,
     sts: tuple[Path, ...],
     retrieval: tuple[Path, ...],
+    semantic_retrieval: tuple[Path, ...],
+    nlist: int,
+    nprobe: int,
+    entities: tuple[Path, ...],
+    catalogue: Path | None,
     out: Path | None,
+    markdown: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Score a model or bundle on similarity and retrieval files."""
+    """Score models or bundles, side by side.
+
+    With --sts and a folder the table is the papers': seven similarity sets, their average, parameters; with
+    --semantic-retrieval it is HPD's, with --entities SimTDE's. JSON holds an object for one MODEL, a list for several.
+    """
     from edgeembed_runtime.errors import InputError
 
     from edgeembed.cli.outputs import Outputs
 
-    if not sts and not retrieval:
-        raise InputError("nothing to evaluate on; expected --sts FILE or --retrieval DIR, as often as wanted")
-    written = Outputs({"json": out}, force=force, inputs=[*sts, *retrieval])
+    if not (sts or retrieval or semantic_retrieval or entities):
+        raise InputError(
+            "nothing to evaluate on; expected --sts FILE, --retrieval DIR, --semantic-retrieval DIR or "
+            "--entities FILE, as often as wanted"
+        )
+    if catalogue is not None and not entities:
+        raise InputError("--catalogue has no queries; expected --entities FILE beside it")
+    read = [*sts, *retrieval, *semantic_retrieval, *entities, *([] if catalogue is None else [catalogue])]
+    written = Outputs({"json": out, "markdown": markdown}, force=force, inputs=read)
 
     from edgeembed.cli.progress import TerminalReporter
-    from edgeembed.evaluation import evaluate
+    from edgeembed.evaluation import ListSettings, TaskPaths, evaluate_models, evaluation_markdown
 
-    evaluation = evaluate(model, sts=sts, retrieval=retrieval, against=against, reporter=TerminalReporter())
-    text = json.dumps(evaluation.as_dict(), indent=2, ensure_ascii=False)
+    paths = TaskPaths(sts, retrieval, semantic_retrieval, entities, catalogue, ListSettings(nlist, nprobe))
+    evaluations = evaluate_models(models, paths, against=against, reporter=TerminalReporter())
+    found: list[dict[str, Any]] = [each.as_dict() for each in evaluations]
+    text = json.dumps(found[0] if len(found) == 1 else found, indent=2, ensure_ascii=False)
     written.write("json", lambda: text)
-    if as_json:
+    written.write("markdown", lambda: evaluation_markdown(evaluations))
+    _show(evaluations, text if as_json else None)
+
+
+def _show(evaluations: "tuple[Evaluation, ...]", text: str | None) -> None:
+    if text is not None:
         click.echo(text)
-    else:
-        from rich.console import Console
+        return
+    from edgeembed_bench.show import tables_below_each_other
+    from rich.console import Console
 
-        Console().print(_table(evaluation))
+    from edgeembed.evaluation import evaluation_tables
 
-
-def _table(evaluation: "Evaluation") -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("task", overflow="fold")
-    table.add_column("metric", overflow="fold")
-    for title in ("items", "score", *(["reference", "percent"] if evaluation.reference else [])):
-        table.add_column(title, justify="right")
-    rows = [[score.task, score.metric, f"{score.items:,}", f"{score.value:.1f}"] for score in evaluation.scores]
-    for row, comparison in zip(rows, evaluation.comparisons, strict=False):
-        percent = "-" if comparison.percent is None else f"{comparison.percent:.1f}"
-        row += [f"{comparison.reference.value:.1f}", percent]
-    for row in rows:
-        table.add_row(*row)
-    return table
+    Console().print(tables_below_each_other(evaluation_tables(evaluations)))

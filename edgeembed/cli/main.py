@@ -16,7 +16,7 @@ _COMMANDS = {
     "vocab": "Train or trim a vocabulary and tell what it covers.",
     "export": "Turn a model into a quantized ONNX bundle, behind a quality gate.",
     "verify": "Check that a bundle is the one that was exported, and gives the same here.",
-    "evaluate": "Score a model or bundle on similarity and retrieval files.",
+    "evaluate": "Score models or bundles on similarity, retrieval and entity files.",
     "bench": "Measure what models cost, side by side.",
     "compare": "Tell what changed between two reports of the bench.",
 }

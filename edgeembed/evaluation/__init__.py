@@ -2,29 +2,51 @@
 
 from edgeembed.evaluation.agreement import Agreement, ranking_agreement
 from edgeembed.evaluation.encoders import SentenceEncoder, is_bundle, open_encoder
-from edgeembed.evaluation.results import Comparison, Evaluation, Score, compare
+from edgeembed.evaluation.entity_resolution import EntitySet, read_entities, score_entities
+from edgeembed.evaluation.parameters import count_parameters
+from edgeembed.evaluation.results import Evaluation
 from edgeembed.evaluation.retrieval import RetrievalSet, read_retrieval, score_retrieval
+from edgeembed.evaluation.scores import Comparison, Score, compare
+from edgeembed.evaluation.semantic_retrieval import ListSettings, Savings, index_documents, score_searches, search_task
+from edgeembed.evaluation.seven_sets import SevenSets, read_seven_sets, seven_sets
 from edgeembed.evaluation.sts import SentencePairs, read_sts, score_sts
-from edgeembed.evaluation.suite import Task, evaluate, read_tasks, score_tasks
+from edgeembed.evaluation.suite import Task, TaskPaths, evaluate, evaluate_models, read_tasks, score_tasks
+from edgeembed.evaluation.tables import evaluation_markdown, evaluation_tables
 
 __all__ = [
     "Agreement",
     "Comparison",
+    "EntitySet",
     "Evaluation",
+    "ListSettings",
     "RetrievalSet",
+    "Savings",
     "Score",
     "SentenceEncoder",
     "SentencePairs",
+    "SevenSets",
     "Task",
+    "TaskPaths",
     "compare",
+    "count_parameters",
     "evaluate",
+    "evaluate_models",
+    "evaluation_markdown",
+    "evaluation_tables",
+    "index_documents",
     "is_bundle",
     "open_encoder",
     "ranking_agreement",
+    "read_entities",
     "read_retrieval",
+    "read_seven_sets",
     "read_sts",
     "read_tasks",
+    "score_entities",
     "score_retrieval",
+    "score_searches",
     "score_sts",
     "score_tasks",
+    "search_task",
+    "seven_sets",
 ]

@@ -1,45 +1,13 @@
-"""What an evaluation found, and how it stands beside a reference."""
+"""All that an evaluation found of one model, beside its reference."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from edgeembed_bench.parameters import Parameters
 
-@dataclass(frozen=True)
-class Score:
-    """One task's main figure.
-
-    Attributes:
-        task: What was scored, such as "stsb/test".
-        metric: What the figure is, such as "Spearman x100".
-        value: The figure, 0 to 100 (Spearman: -100 to 100).
-        items: Pairs or queries behind it.
-        details: Further figures of the same run, by metric.
-    """
-
-    task: str
-    metric: str
-    value: float
-    items: int
-    details: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A score beside the reference's score on the same task.
-
-    Attributes:
-        score: The score.
-        reference: The reference's.
-    """
-
-    score: Score
-    reference: Score
-
-    @property
-    def percent(self) -> float | None:
-        """The score as a percentage of the reference's; None where the reference scores nothing."""
-        return 100 * self.score.value / self.reference.value if self.reference.value > 0 else None
+from edgeembed.evaluation.scores import Comparison, Score, compare
+from edgeembed.evaluation.semantic_retrieval import Savings, savings
+from edgeembed.evaluation.seven_sets import SevenSets, seven_sets
 
 
 @dataclass(frozen=True)
@@ -51,37 +19,46 @@ class Evaluation:
         scores: One a task, in the order asked for.
         reference: What it is compared with; None if nothing.
         reference_scores: The reference's scores, task by task; empty without a reference.
+        parameters: Numbers that the model holds; None if nobody counted.
+        reference_parameters: Those of the reference, likewise.
     """
 
     model: str
     scores: tuple[Score, ...]
     reference: str | None = None
     reference_scores: tuple[Score, ...] = ()
+    parameters: Parameters | None = None
+    reference_parameters: Parameters | None = None
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """Each score beside the reference's; empty without a reference."""
         return compare(self.scores, self.reference_scores) if self.reference is not None else ()
 
+    @property
+    def sts(self) -> SevenSets | None:
+        """The model's row in the papers' table of similarity sets; None if none of the seven was asked for."""
+        return seven_sets(self.scores)
+
+    @property
+    def sts_percent(self) -> float | None:
+        """The average of that row as a percentage of the reference's, over the same sets; None without either."""
+        ours, theirs = self.sts, seven_sets(self.reference_scores)
+        return 100 * ours.average / theirs.average if ours and theirs and theirs.average > 0 else None
+
+    @property
+    def savings(self) -> tuple[Savings, ...]:
+        """What the model saves in semantic retrieval beside the reference; empty without either."""
+        return savings(self.comparisons)
+
     def as_dict(self) -> dict[str, Any]:
         """Give everything, percentages included, ready for JSON."""
-        percent = {comparison.score.task: comparison.percent for comparison in self.comparisons}
-        return asdict(self) | {"percent_of_reference": percent}
-
-
-def compare(scores: Sequence[Score], references: Sequence[Score]) -> tuple[Comparison, ...]:
-    """Put scores beside a reference's.
-
-    Args:
-        scores: Scores.
-        references: The reference's, on the same tasks in the same order.
-
-    Returns:
-        One comparison a task.
-
-    Raises:
-        ValueError: If the tasks differ.
-    """
-    if [score.task for score in scores] != [score.task for score in references]:
-        raise ValueError("the two were not scored on the same tasks")
-    return tuple(map(Comparison, scores, references))
+        found = asdict(self)
+        for name, counted in (("parameters", self.parameters), ("reference_parameters", self.reference_parameters)):
+            if counted is not None:
+                found[name]["inner_parameters"] = counted.inner_parameters
+        return found | {
+            "percent_of_reference": {each.score.task: each.percent for each in self.comparisons},
+            "sts": self.sts and self.sts.as_dict() | {"percent_of_reference": self.sts_percent},
+            "savings": [asdict(each) for each in self.savings],
+        }

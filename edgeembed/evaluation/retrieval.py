@@ -9,8 +9,9 @@ from typing import Any
 
 from edgeembed_runtime.errors import InputError
 
+from edgeembed.evaluation.duplicates import read_duplicates
 from edgeembed.evaluation.encoders import SentenceEncoder, vectors
-from edgeembed.evaluation.results import Score
+from edgeembed.evaluation.scores import Score
 
 METRIC = "nDCG@10 x100"
 _LAYOUT = "expected a BEIR folder: corpus.jsonl, queries.jsonl, qrels/test.tsv"
@@ -21,7 +22,7 @@ class RetrievalSet:
     """Queries, documents, and which documents answer which query.
 
     Attributes:
-        name: The folder's name.
+        name: The folder's name; for a file its own, with its folder.
         queries: Judged queries by id.
         documents: Title and text of each document, by id.
         relevant: Ids of the documents that answer a query, by query id. Grades above 0 all count as relevant.
@@ -33,12 +34,12 @@ class RetrievalSet:
     relevant: dict[str, set[str]]
 
 
-def read_retrieval(folder: Path) -> RetrievalSet:
-    """Read a retrieval set in the BEIR layout.
+def read_retrieval(path: Path) -> RetrievalSet:
+    """Read a retrieval set in the BEIR layout, or a file of duplicate questions.
 
     Args:
-        folder: Holds `corpus.jsonl` (_id, title, text), `queries.jsonl` (_id, text) and `qrels/test.tsv`
-            (query-id, corpus-id, score; with a header).
+        path: A folder that holds `corpus.jsonl` (_id, title, text), `queries.jsonl` (_id, text) and `qrels/test.tsv`
+            (query-id, corpus-id, score; with a header); or a file as `read_duplicates` takes it.
 
     Returns:
         The set, with the judged queries alone.
@@ -46,6 +47,12 @@ def read_retrieval(folder: Path) -> RetrievalSet:
     Raises:
         InputError: If a file is absent or malformed, or a judgement names a text that is not there.
     """
+    if path.is_file():
+        return RetrievalSet(f"{path.resolve().parent.name}/{path.stem}", *read_duplicates(path))
+    return _read_beir(path)
+
+
+def _read_beir(folder: Path) -> RetrievalSet:
     documents = {key: _document(row) for key, row in _lines(folder / "corpus.jsonl")}
     queries = {key: row["text"] for key, row in _lines(folder / "queries.jsonl")}
     relevant = _judgements(folder / "qrels" / "test.tsv")
@@ -68,6 +75,28 @@ def score_retrieval(encoder: SentenceEncoder, task: RetrievalSet) -> Score:
     Raises:
         CheckError: If the encoder gives vectors that are not finite.
     """
+    found = retrieval_metrics(encoder, task)
+    details = {
+        "MRR@10 x100": 100 * float(found["mrr@k"][10]),
+        "recall@10 x100": 100 * float(found["recall@k"][10]),
+        "recall@100 x100": 100 * float(found["recall@k"][100]),
+    }
+    return Score(task.name, METRIC, 100 * float(found["ndcg@k"][10]), len(task.queries), details)
+
+
+def retrieval_metrics(encoder: SentenceEncoder, task: RetrievalSet) -> dict[str, dict[int, Any]]:
+    """Give all that sentence-transformers' evaluator tells of an exact search by cosine, each figure from 0 to 1.
+
+    Args:
+        encoder: What to score.
+        task: A retrieval set.
+
+    Returns:
+        "accuracy@k", "recall@k", "mrr@k", "ndcg@k" and others, each by k.
+
+    Raises:
+        CheckError: If the encoder gives vectors that are not finite.
+    """
     from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
     from sentence_transformers.util import cos_sim
 
@@ -79,13 +108,8 @@ def score_retrieval(encoder: SentenceEncoder, task: RetrievalSet) -> Score:
         write_csv=False,
         score_functions={"cosine": cos_sim},
     )
-    found: Any = evaluator.compute_all_metrics(_Adapter(encoder))["cosine"]
-    details = {
-        "MRR@10 x100": 100 * float(found["mrr@k"][10]),
-        "recall@10 x100": 100 * float(found["recall@k"][10]),
-        "recall@100 x100": 100 * float(found["recall@k"][100]),
-    }
-    return Score(task.name, METRIC, 100 * float(found["ndcg@k"][10]), len(task.queries), details)
+    found: dict[str, dict[int, Any]] = evaluator.compute_all_metrics(_Adapter(encoder))["cosine"]
+    return found
 
 
 class _Adapter:

@@ -11,7 +11,7 @@ from edgeembed_runtime.errors import CheckError, InputError
 from scipy.stats import spearmanr
 
 from edgeembed.evaluation.encoders import SentenceEncoder, vectors
-from edgeembed.evaluation.results import Score
+from edgeembed.evaluation.scores import Score
 
 _COLUMNS = ("sentence1", "sentence2", "score")
 METRIC = "Spearman x100"

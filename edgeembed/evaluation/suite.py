@@ -1,15 +1,54 @@
-"""Several tasks in one go, for one encoder or for two side by side."""
+"""Several tasks in one go, for one encoder or for several side by side."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from edgeembed_bench.inverted_lists import ListIndex, RetrievalTask, import_faiss
+from edgeembed_bench.parameters import Parameters
+
 from edgeembed.evaluation.encoders import SentenceEncoder, open_encoder
-from edgeembed.evaluation.results import Evaluation, Score
+from edgeembed.evaluation.entity_resolution import EntitySet, read_entities, score_entities
+from edgeembed.evaluation.parameters import count_parameters
+from edgeembed.evaluation.results import Evaluation
 from edgeembed.evaluation.retrieval import RetrievalSet, read_retrieval, score_retrieval
+from edgeembed.evaluation.scores import Score
+from edgeembed.evaluation.semantic_retrieval import ListSettings, index_documents, score_searches, search_task
+from edgeembed.evaluation.seven_sets import read_seven_sets
 from edgeembed.evaluation.sts import SentencePairs, read_sts, score_sts
 from edgeembed.progress import Reporter, SilentReporter
 
-Task = SentencePairs | RetrievalSet
+Task = SentencePairs | RetrievalSet | EntitySet
+
+
+@dataclass(frozen=True)
+class TaskPaths:
+    """What models are scored on.
+
+    Attributes:
+        sts: Files of scored sentence pairs, as `read_sts` takes them, and folders, as `read_seven_sets` does.
+        retrieval: Retrieval sets to be searched exactly, as `read_retrieval` takes them.
+        semantic_retrieval: Retrieval sets to be searched by inverted lists, likewise.
+        entities: Files of queries and entities, as `read_entities` takes them.
+        catalogue: The catalogue of all those files, likewise; None where each brings its own.
+        lists: The settings of the inverted lists.
+    """
+
+    sts: Sequence[Path] = ()
+    retrieval: Sequence[Path] = ()
+    semantic_retrieval: Sequence[Path] = ()
+    entities: Sequence[Path] = ()
+    catalogue: Path | None = None
+    lists: ListSettings = field(default_factory=ListSettings)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What an encoder gave before searches are timed, for which all encoders have to be ready."""
+
+    parameters: Parameters | None
+    scores: tuple[Score, ...]
+    indexes: tuple[ListIndex, ...]
 
 
 def evaluate(
@@ -24,8 +63,8 @@ def evaluate(
 
     Args:
         model: A bundle's folder, or a model by any name that `load_model` takes.
-        sts: Files of scored sentence pairs, as `read_sts` takes them.
-        retrieval: Retrieval folders, as `read_retrieval` takes them.
+        sts: As for `TaskPaths`.
+        retrieval: As for `TaskPaths`.
         against: The reference, named like `model`.
         reporter: Hears of each task.
 
@@ -36,25 +75,63 @@ def evaluate(
         InputError: If a file or a model cannot be used; files are read before a model is loaded.
         CheckError: If an encoder's vectors cannot be scored.
     """
-    tasks = read_tasks(sts, retrieval)
+    return evaluate_models([model], TaskPaths(sts, retrieval), against=against, reporter=reporter)[0]
+
+
+def evaluate_models(
+    models: Sequence[str], paths: TaskPaths, *, against: str | None = None, reporter: Reporter | None = None
+) -> tuple[Evaluation, ...]:
+    """Score models side by side, and a reference beside them.
+
+    Args:
+        models: Bundles' folders, or models by any name that `load_model` takes.
+        paths: What they are scored on.
+        against: The reference, named like the models.
+        reporter: Hears of each task.
+
+    Returns:
+        One evaluation a model, in float32 arithmetic. What was named twice was scored once.
+
+    Raises:
+        InputError: If a file or a model cannot be used; files are read before a model is loaded.
+        CheckError: If an encoder's vectors cannot be scored.
+        MissingExtraError: If semantic retrieval was asked for and faiss is not installed.
+    """
     reporter = reporter or SilentReporter()
-    scores = score_tasks(model, open_encoder(model), tasks, reporter)
-    if against is None:
-        return Evaluation(model, scores)
-    return Evaluation(model, scores, against, score_tasks(against, open_encoder(against), tasks, reporter))
+    tasks = [
+        *read_tasks(paths.sts, paths.retrieval),
+        *(read_entities(each, paths.catalogue) for each in paths.entities),
+    ]
+    searches = [search_task(read_retrieval(path)) for path in paths.semantic_retrieval]
+    if searches:
+        import_faiss()
+    names = dict.fromkeys([*([against] if against is not None else []), *models])
+    seen = {name: _see(name, tasks, searches, paths.lists, reporter) for name in names}
+    scores = {name: [*each.scores] for name, each in seen.items()}
+    for number, task in enumerate(searches):
+        with reporter.step(f"searching {task.name}"):
+            indexes = {name: each.indexes[number] for name, each in seen.items()}
+            for name, score in score_searches(indexes, task, paths.lists).items():
+                scores[name].append(score)
+    beside = () if against is None else tuple(scores[against])
+    theirs = None if against is None else seen[against].parameters
+    return tuple(
+        Evaluation(model, tuple(scores[model]), against, beside, seen[model].parameters, theirs) for model in models
+    )
 
 
 def read_tasks(sts: Sequence[Path], retrieval: Sequence[Path]) -> list[Task]:
     """Read all that is to be scored.
 
     Args:
-        sts: Files of scored sentence pairs, as `read_sts` takes them.
-        retrieval: Retrieval folders, as `read_retrieval` takes them.
+        sts: As for `TaskPaths`.
+        retrieval: As for `TaskPaths`.
 
     Raises:
         InputError: If one cannot be used.
     """
-    return [*map(read_sts, sts), *map(read_retrieval, retrieval)]
+    pairs = [found for path in sts for found in (read_seven_sets(path) if path.is_dir() else [read_sts(path)])]
+    return [*pairs, *map(read_retrieval, retrieval)]
 
 
 def score_tasks(name: str, encoder: SentenceEncoder, tasks: Sequence[Task], reporter: Reporter) -> tuple[Score, ...]:
@@ -74,6 +151,20 @@ def score_tasks(name: str, encoder: SentenceEncoder, tasks: Sequence[Task], repo
         with reporter.step(f"{name} on {task.name}"):
             if isinstance(task, SentencePairs):
                 scores.extend(score_sts(encoder, task))
+            elif isinstance(task, EntitySet):
+                scores.extend(score_entities(encoder, task))
             else:
                 scores.append(score_retrieval(encoder, task))
     return tuple(scores)
+
+
+def _see(
+    name: str, tasks: Sequence[Task], searches: Sequence[RetrievalTask], lists: ListSettings, reporter: Reporter
+) -> _Seen:
+    encoder = open_encoder(name)
+    scores = score_tasks(name, encoder, tasks, reporter)
+    indexes = []
+    for task in searches:
+        with reporter.step(f"{name} on {task.name}, inverted lists"):
+            indexes.append(index_documents(encoder, task, lists))
+    return _Seen(count_parameters(encoder), scores, tuple(indexes))

@@ -38,7 +38,7 @@ def test_a_bundle_encodes_as_the_runtime_does_and_tells_its_parts() -> None:
         facts = facts_of(Subject("a", "bundle"), worker)
     assert facts.dimension == encoder.dimension
     assert facts.parameters == encoder.bundle.parameters
-    assert facts.embedding_parameters == 12_000 * 128
+    assert facts.embedding_parameters == 12_000 * 128 + 256 * 384
     assert facts.vocabulary == 12_000
 
 
@@ -91,7 +91,7 @@ def test_a_sentence_transformer_counts_its_parameters(torch_worker: Worker, teac
     model = SentenceTransformer(str(teacher_folder), device="cpu")
     facts = facts_of(Subject("a", "sentence-transformer"), torch_worker)
     assert facts.parameters == sum(weight.numel() for weight in model.parameters())
-    assert facts.embedding_parameters == len(model.tokenizer) * 32
+    assert facts.embedding_parameters == (len(model.tokenizer) + 64 + 2) * 32
     assert facts.footprint_bytes is not None
     assert "torch" in facts.footprint_bytes
 

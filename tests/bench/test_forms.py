@@ -3,7 +3,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from edgeembed_bench import BenchReport, Subject
-from edgeembed_bench.forms import RetrievalTask, cmow_form, hpd, hpd_form, simtde_form, xayn_form
+from edgeembed_bench.forms import RetrievalTask, cmow_form, hpd_form, simtde_form, xayn_form
 from edgeembed_runtime.errors import InputError
 
 Stub = Callable[..., Subject]
@@ -37,12 +37,6 @@ def test_hpd_finds_with_an_index_of_lists_and_tells_time_and_memory() -> None:
     assert filled.rows[0][:3] == ("ours", "256", f"{ours['mrr_at_10']:.3f}")
     assert "40 queries in 160 documents of lengths" in filled.notes[0]
     assert "nlist 4 (the paper: 1024" in filled.notes[0]
-
-
-def test_mean_reciprocal_rank_by_hand() -> None:
-    found = np.array([[3, 1, 2], [0, 1, 2], [5, 6, 7]])
-    relevant = [frozenset({2, 1}), frozenset({0}), frozenset({1})]
-    assert hpd._mean_reciprocal_rank(found, relevant) == pytest.approx((1 / 2 + 1 + 0) / 3)
 
 
 def test_xayn_shows_medians_with_quartiles_in_millijoule(make_report: Callable[..., BenchReport]) -> None:

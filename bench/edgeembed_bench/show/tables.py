@@ -116,9 +116,9 @@ def _size() -> list[_Column]:
         _Column("download MB", lambda subject: megabytes(subject.size.download_bytes), "the same compressed"),
         _Column("params", lambda subject: millions(subject.facts.parameters), "numbers that the model holds"),
         _Column(
-            "w/o table",
+            "w/o tables",
             lambda subject: millions(_inner_parameters(subject)),
-            "those not in its table of token vectors",
+            "those in no table of token, position or token type vectors",
         ),
         _Column("tokens", lambda subject: counted(subject.facts.vocabulary), "those in its vocabulary"),
         _Column("dims", lambda subject: str(subject.facts.dimension), "numbers a vector"),

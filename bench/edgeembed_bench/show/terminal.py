@@ -1,7 +1,7 @@
 """A report for a terminal."""
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich import box
@@ -28,10 +28,19 @@ def report_table(report: BenchReport) -> Group:
         All of it, for a rich console.
     """
     shown = contents(report)
+    return Group(tables_below_each_other(shown.tables), *_notes(shown.notes))
+
+
+def tables_below_each_other(tables: Iterable[Table]) -> Group:
+    """Lay tables out, with how to read each below it.
+
+    Args:
+        tables: The tables.
+    """
     parts: list[RenderableType] = []
-    for table in shown.tables:
+    for table in tables:
         parts += [rich_table(table), Text(table.reading, style="dim"), Text()]
-    return Group(*parts, *_notes(shown.notes))
+    return Group(*parts)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,179 @@
+"""What evaluations found as tables in the papers' forms, for a terminal and for Markdown."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from edgeembed_bench.formats import MISSING, fixed, millions
+from edgeembed_bench.show import Table, tables_markdown
+from edgeembed_bench.specs import told_apart
+
+from edgeembed.evaluation import entity_resolution, semantic_retrieval
+from edgeembed.evaluation.results import Evaluation
+from edgeembed.evaluation.scores import Comparison, Score
+from edgeembed.evaluation.seven_sets import SETS, SevenSets
+
+Rows = Mapping[str, Evaluation]
+Columns = dict[str, Callable[[Evaluation], str]]
+
+_PARAMETERS: Columns = {
+    "params": lambda each: millions(each.parameters.parameters if each.parameters else None),
+    "w/o tables": lambda each: millions(each.parameters.inner_parameters if each.parameters else None),
+}
+_PARAMETERS_ARE = (
+    "params: all numbers of the model; w/o tables: those in no table of token, position or token type vectors"
+)
+
+
+def evaluation_tables(evaluations: Sequence[Evaluation]) -> list[Table]:
+    """Lay evaluations out: a table for each kind of task that was scored, a row for each model.
+
+    Args:
+        evaluations: Models scored on the same tasks beside the same reference, which has the first row if there is one.
+
+    Returns:
+        The tables.
+    """
+    rows = _rows(evaluations)
+    first = next(iter(rows.values()))
+    tables = [_sts(rows, first.sts)] if first.sts else []
+    for place, score in enumerate(first.scores):
+        if score.metric == semantic_retrieval.METRIC:
+            tables.append(_search(rows, place))
+    entities = [place for place, score in enumerate(first.scores) if score.metric == entity_resolution.METRIC]
+    others = [place for place, score in enumerate(first.scores) if _is_other(score)]
+    return [*tables, *([_entities(rows, entities)] if entities else []), *([_others(rows, others)] if others else [])]
+
+
+def evaluation_markdown(evaluations: Sequence[Evaluation]) -> str:
+    """Write evaluations as Markdown: what `evaluation_tables` gives, each with how to read it.
+
+    Args:
+        evaluations: As for `evaluation_tables`.
+    """
+    return tables_markdown(evaluation_tables(evaluations)) + "\n"
+
+
+def _rows(evaluations: Sequence[Evaluation]) -> Rows:
+    """Give the evaluations by names that differ, the reference's own first if there is one."""
+    first = evaluations[0]
+    found = {each.model: each for each in evaluations}
+    if first.reference is not None:
+        scores, counted = first.reference_scores, first.reference_parameters
+        found = {first.reference: Evaluation(first.reference, scores, first.reference, scores, counted, counted)} | {
+            name: each for name, each in found.items() if name != first.reference
+        }
+    names = told_apart([Path(name).name or name for name in found], list(found))
+    return dict(zip(names, found.values(), strict=True))
+
+
+def _is_other(score: Score) -> bool:
+    return score.task not in SETS and score.metric not in (semantic_retrieval.METRIC, entity_resolution.METRIC)
+
+
+def _reference(rows: Rows) -> str | None:
+    """Give the reference's name, which is that of the first row; None without a reference."""
+    name, first = next(iter(rows.items()))
+    return None if first.reference is None else name
+
+
+def _sts(rows: Rows, sets: SevenSets) -> Table:
+    """Give table 1 of both papers."""
+    reference = _reference(rows)
+    of_seven = "" if len(sets.present) == len(SETS) else f" ({len(sets.present)} of {len(SETS)})"
+    columns: Columns = {name: _value_of_set(name) for name in SETS}
+    columns[f"Avg.{of_seven}"] = lambda each: fixed(each.sts.average if each.sts else None, 2)
+    readings = ["Spearman's correlation x100 over all pairs of a set"]
+    if of_seven:
+        readings.append(f"{sets.average_of} is over these sets alone, the papers' average over all seven")
+    if reference is not None:
+        columns[f"%{of_seven}"] = lambda each: _percent(each.sts_percent)
+        readings.append(f"%{of_seven}: that average as a share of {reference}'s")
+    return _table("STS", rows, columns | _PARAMETERS, [*readings, _PARAMETERS_ARE])
+
+
+def _value_of_set(name: str) -> Callable[[Evaluation], str]:
+    return lambda each: fixed(each.sts.values[name] if each.sts else None, 2)
+
+
+def _search(rows: Rows, place: int) -> Table:
+    """Give table 3 of HPD."""
+    reference, score = _reference(rows), next(iter(rows.values())).scores[place]
+    details, time, memory = score.details, semantic_retrieval.TIME, semantic_retrieval.MEMORY
+    columns: Columns = {
+        "dim": lambda each: f"{each.scores[place].details['dimension']:.0f}",
+        "MRR@10": lambda each: fixed(each.scores[place].value / 100, 3),
+    }
+    if reference is not None:
+        columns["%"] = lambda each: _percent(each.comparisons[place].percent)
+    columns["time ms"] = lambda each: fixed(each.scores[place].details[time], 1)
+    if reference is not None:
+        columns["time"] = lambda each: _times(each.comparisons[place], time)
+    columns["mem MB"] = lambda each: fixed(each.scores[place].details[memory], 2)
+    if reference is not None:
+        columns["mem"] = lambda each: _times(each.comparisons[place], memory)
+    readings = [
+        (
+            f"{score.items:,} queries in {details['documents']:,} documents; faiss IVF on the CPU, "
+            f"nlist {details['nlist']}, nprobe {details['nprobe']}"
+        ),
+        "time ms: 1,000 queries at once on one thread, encoding not included, the median of ten",
+        "mem MB: the index, 10^6 bytes",
+        *([] if reference is None else [f"%: of {reference}'s; x: times less than {reference}"]),
+    ]
+    return _table(f"Semantic retrieval, {score.task.removesuffix(', IVF')}", rows, columns, readings)
+
+
+def _entities(rows: Rows, places: Sequence[int]) -> Table:
+    """Give table 3 of SimTDE."""
+    scores, reference = next(iter(rows.values())).scores, _reference(rows)
+    columns: Columns = {}
+    for place in places:
+        columns[scores[place].task] = _value_at(place)
+        if reference is not None:
+            columns[f"{scores[place].task}, change"] = _change_at(place)
+    readings = ["R@1 x100: queries whose nearest entity is one that they mean"]
+    if reference is not None:
+        readings.append(f"change: in percent of {reference}'s")
+    return _table("Entity resolution", rows, columns | _PARAMETERS, [*readings, _PARAMETERS_ARE])
+
+
+def _others(rows: Rows, places: Sequence[int]) -> Table:
+    scores, reference = next(iter(rows.values())).scores, _reference(rows)
+    columns: Columns = {}
+    for place in places:
+        columns[scores[place].task] = _value_at(place, 1)
+        if reference is not None:
+            columns[f"{scores[place].task}, %"] = _percent_at(place)
+    readings = [f"{each.task}: {each.metric}, {each.items:,} items" for each in (scores[place] for place in places)]
+    if reference is not None:
+        readings.append(f"%: percent of {reference}'s")
+    return _table("Scores", rows, columns, readings)
+
+
+def _value_at(place: int, decimals: int = 2) -> Callable[[Evaluation], str]:
+    return lambda each: fixed(each.scores[place].value, decimals)
+
+
+def _percent_at(place: int) -> Callable[[Evaluation], str]:
+    return lambda each: _percent(each.comparisons[place].percent)
+
+
+def _change_at(place: int) -> Callable[[Evaluation], str]:
+    def write(each: Evaluation) -> str:
+        percent = each.comparisons[place].percent
+        return MISSING if percent is None else f"{percent - 100:+.2f}%"
+
+    return write
+
+
+def _percent(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.2f}"
+
+
+def _times(comparison: Comparison, figure: str) -> str:
+    return f"{semantic_retrieval.times_less(comparison, figure):.1f}x"
+
+
+def _table(title: str, rows: Rows, columns: Columns, readings: Iterable[str]) -> Table:
+    cells = [(name, *(write(each) for write in columns.values())) for name, each in rows.items()]
+    return Table(title, ("model", *columns), tuple(cells), "; ".join(readings))
