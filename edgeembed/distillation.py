@@ -23,6 +23,7 @@ from tokenizers import Tokenizer
 from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from edgeembed.augmentation import AugmentationReport, augment
 from edgeembed.corpus import Corpus, gather_corpus
 from edgeembed.hardware import default_device
 from edgeembed.models import PROVENANCE_FILE, load_model, load_tokenizer, model_folder
@@ -50,6 +51,7 @@ class DistilReport:
         dimension: Dimensions of its vectors.
         explained_variance: Share of the teacher's variance in the head's dimensions; `None` without a PCA head.
         reused_sentences: Sentences whose teacher vectors were found in the cache.
+        augmentation: What was made of the sentences before; `None` where the recipe asks for nothing.
         losses: Mean loss of each stage.
         seconds: Wall-clock time of each step.
     """
@@ -61,6 +63,7 @@ class DistilReport:
     dimension: int
     explained_variance: float | None
     reused_sentences: int
+    augmentation: AugmentationReport | None
     losses: tuple[float, ...]
     seconds: dict[str, float]
 
@@ -114,8 +117,9 @@ def distil(  # noqa: PLR0913  # what the command offers
         raise InputError("there are no sentences to distil from; expected thousands: give a --corpus with text in it")
     clock = _Clock(reporter or SilentReporter())
     cache = cache or out.with_name(f"{out.name}.cache")
+    augmented = augment(sentences, recipe.augmentation, cache / "augmentation", seed=seed, reporter=clock.reporter)
     seed_everything(seed)
-    ordered = sorted(sentences, key=len)
+    ordered = sorted(augmented.sentences, key=len)
     teacher = load_model(recipe.teacher, device=default_device())
     _check(recipe, teacher)
     tokenizer = _vocabulary(recipe, ordered, clock)
@@ -147,6 +151,7 @@ def distil(  # noqa: PLR0913  # what the command offers
         dimension=int(student.get_embedding_dimension()),
         explained_variance=projection.explained_variance if projection else None,
         reused_sentences=cached.reused_sentences,
+        augmentation=augmented.report if recipe.augmentation.is_wanted else None,
         losses=losses,
         seconds=clock.seconds,
     )

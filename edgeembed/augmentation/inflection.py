@@ -37,7 +37,7 @@ _UNSURE_VERBS = frozenset(
     """
     abide bid bust burn dream dwell fit forecast hew kneel knit lean leap learn light mow plead prove saw sew shave
     shear slay slit smell sow spell spill spit spoil stride thrive tread wed wet
-    """.split()
+    """.split()  # noqa: SIM905
 )
 
 _IRREGULAR_NOUNS = {
@@ -61,7 +61,9 @@ _IRREGULAR_NOUNS = {
     "woman": "women",
 }
 # Their plurals are Latin, Greek, unchanged, or all there is.
-_UNSURE_NOUN = re.compile(r"(?:man|woman|[^s]s|[^aeiou]is|us|um|on(?<![aeiou]on)(?<!tion)(?<!sion)|f|fe|a|[^aeiou]o|eau|ix|ex|fish|sheep|deer|craft)$")
+_UNSURE_NOUN = re.compile(
+    r"(?:man|[^s]s|[^aeiou]on(?<!tion)(?<!sion)|um|f|fe|a|[^aeiou]o|eau|ix|ex|fish|sheep|deer|craft)$"
+)
 _LEAST_LETTERS = 2
 
 SUFFIXES = {"s": "plural", "ed": "past", "ing": "ing", "er": "comparative", "est": "superlative"}

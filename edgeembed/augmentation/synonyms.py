@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from edgeembed.augmentation.english import DETERMINERS, FUNCTION_WORDS, PREPOSITIONS, SINGULAR_DETERMINERS, SUBJECTS_AND_MODALS
+from edgeembed.augmentation.english import (
+    DETERMINERS,
+    FORMS_OF_BE,
+    FUNCTION_WORDS,
+    PREPOSITIONS,
+    SINGULAR_DETERMINERS,
+    SUBJECTS_AND_MODALS,
+)
 from edgeembed.augmentation.inflection import form_names, forms, may_be_form, possible_lemmas
 from edgeembed.augmentation.wordnet import PARTS_OF_SPEECH, PartOfSpeech, WordNet
 
@@ -121,8 +128,9 @@ class SynonymSubstitution:
         """Give the one reading that form and context leave, if its senses are few enough to trust the first."""
         readings = [reading for reading in self._all_readings(word) if _is_possible(reading, token)]
         parts = {reading.part for reading in readings}
-        # After "to" stand the base of a verb and a noun alike: "to use", "to school".
-        if not readings or (token.previous == "to" and parts >= {"n", "v"}):
+        is_undecided = token.previous == "to" or (word.endswith("ing") and token.previous not in FORMS_OF_BE)
+        # "To use" or "to school", "start building" or "ugly building": nothing near tells the verb from the noun.
+        if not readings or (parts >= {"n", "v"} and is_undecided):
             return None
         counts = [self.wordnet.count(reading.lemma, reading.part) for reading in readings]
         most = max(counts)
@@ -150,20 +158,23 @@ class SynonymSubstitution:
         return tuple(inflected)
 
     def _is_plain(self, synonym: str, reading: _Reading) -> bool:
-        """Tell whether a synonym is one word, common enough, and seldom anything else."""
+        """Tell whether a synonym is one word, common enough, and mostly of the part of speech that is asked for."""
         uses = self.wordnet.uses.get
         senses = self.wordnet.count(synonym, reading.part)
+        others = sum(self.wordnet.count(each.lemma, each.part) for each in self._all_readings(synonym)) - senses
         return (
             bool(_PLAIN_WORD.fullmatch(synonym))
             and synonym not in FUNCTION_WORDS
             and uses(synonym, 0) >= max(_LEAST_USES, _LEAST_SHARE_OF_USES * uses(reading.lemma, 0))
             and senses <= _MOST_SENSES
-            and 2 * senses >= sum(self.wordnet.count(each.lemma, each.part) for each in self._all_readings(synonym))
+            # What is as much a noun reads as one: "essay" is no good verb, but "automobile" is a good noun.
+            and (senses > others or (senses == others and reading.part == "n"))
         )
 
     def _is_part_of_a_longer_lemma(self, lemma: str, word: str, token: _Token) -> bool:
         return any(
-            f"{token.previous} {each}" in self.wordnet or f"{each} {token.next}" in self.wordnet for each in (lemma, word)
+            f"{token.previous} {each}" in self.wordnet or f"{each} {token.next}" in self.wordnet
+            for each in (lemma, word)
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import warnings
 from pathlib import Path
@@ -12,7 +13,7 @@ from edgeembed_runtime.errors import InputError, MissingExtraError
 from edgeembed.augmentation.wordnet import PARTS_OF_SPEECH, Senses, WordNet, count_uses, files_fingerprint
 
 _STEMS = ("adj", "adv", "noun", "verb")
-_FILES = ("lexnames", *(f"{kind}.{stem}" for kind in ("index", "data") for stem in _STEMS), *(f"{s}.exc" for s in _STEMS))
+_FILES = ("lexnames", *(name for stem in _STEMS for name in (f"index.{stem}", f"data.{stem}", f"{stem}.exc")))
 
 
 def read_classic(folder: Path) -> WordNet:
@@ -27,7 +28,7 @@ def read_classic(folder: Path) -> WordNet:
     """
     missing = [name for name in _FILES if not (folder / name).is_file()]
     if missing:
-        raise InputError(f"{folder} holds no {missing[0]}; expected the files of nltk's corpora/wordnet: unpack them all")
+        raise InputError(f"{folder} holds no {missing[0]}; expected all files of nltk's corpora/wordnet")
     try:
         data, module = importlib.import_module("nltk.data"), importlib.import_module("nltk.corpus.reader.wordnet")
     except ImportError as error:
@@ -35,12 +36,14 @@ def read_classic(folder: Path) -> WordNet:
     # nltk reads below its data path alone, and asks whoever trusts a folder to add it there: the user named this one.
     data.path.append(str(folder.resolve()))
     try:
-        reader = _reader(module, folder)
-        synsets = {_identity(synset): synset for synset in reader.all_synsets()}
-        senses = _senses(reader)
+        with contextlib.closing(_reader(module, folder)) as reader:
+            synsets = {_identity(synset): synset for synset in reader.all_synsets()}
+            senses = _senses(reader)
     except Exception as error:  # nltk lets through whatever its parsing meets
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{folder} cannot be read as WordNet ({reason}); expected its files whole: unpack them again") from error
+        raise InputError(
+            f"{folder} cannot be read as WordNet ({reason}); expected its files whole: unpack them again"
+        ) from error
     finally:
         data.path.remove(str(folder.resolve()))
     members = {identity: _names(synset) for identity, synset in synsets.items()}
@@ -70,9 +73,21 @@ def _names(synset: Any) -> tuple[str, ...]:
 
 def _reader(module: Any, folder: Path) -> Any:
     class English(module.WordNetCorpusReader):  # type: ignore[misc]  # nltk carries no types
-        def map_wn(self, version: str = "wordnet") -> None:  # noqa: ARG002
+        def __init__(self) -> None:
+            try:
+                super().__init__(str(folder), None)
+            except BaseException:
+                self.close()
+                raise
+
+        def map_wn(self, version: str = "wordnet") -> None:
             """Map nothing: that is for other languages, and looks for a WordNet outside the folder."""
+
+        def close(self) -> None:
+            """Close the files that it keeps open."""
+            for file in getattr(self, "_data_file_map", {}).values():
+                file.close()
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there are no other languages
-        return English(str(folder), None)
+        return English()

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
 
 from edgeembed_runtime.errors import InputError
 
@@ -48,7 +47,7 @@ def read_tables(synsets: Path, lemmas: Path) -> WordNet:
         if part not in PARTS_OF_SPEECH or unknown:
             given = f"synset {unknown[0]!r}, which {synsets.name} lacks" if unknown else f"part of speech {marked!r}"
             raise InputError(f"{lemmas} line {number} names {given}; expected both files of one edition: fetch them")
-        key = lemma, cast("PartOfSpeech", part)
+        key = lemma, part
         senses[key] = senses.get(key, ()) + ids
     return WordNet(senses, members, count_uses(texts), files_fingerprint((synsets, lemmas)))
 
@@ -58,7 +57,9 @@ def _rows(file: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]
     header = next(lines, (0, ""))[1].split("\t")
     missing = [name for name in columns if name not in header]
     if missing:
-        raise InputError(f"{file} has no column {', '.join(missing)}; its columns are {', '.join(header)}: fetch it again")
+        raise InputError(
+            f"{file} has no column {', '.join(missing)}; its columns are {', '.join(header)}: fetch it again"
+        )
     chosen = [header.index(name) for name in columns]
     for number, line in lines:
         fields = line.split("\t")
