@@ -102,6 +102,12 @@ def _load(name: str, device: str) -> _Translator:
         raise InputError(
             f"{name} translates between many languages; expected a model of one pair, such as Marian: choose another"
         )
+    tokens, rows = len(tokenizer), int(model.get_input_embeddings().num_embeddings)
+    if tokens > rows:
+        raise InputError(
+            f"{name} has a tokenizer of {tokens:,} tokens and a table of {rows:,}; expected the model's own tokenizer: "
+            "save both from one source"
+        )
     model = (model.bfloat16() if has_bf16(device) else model.float()).to(device).eval()
     return _Translator(model, tokenizer, _limit(model, tokenizer))
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from edgeembed_runtime.errors import InputError
+from tokenizers import Tokenizer
 
 from edgeembed.augmentation import back_translation
 from edgeembed.augmentation.back_translation import BackTranslation
@@ -56,8 +57,17 @@ def test_a_model_of_many_languages_is_refused(translators: tuple[str, str], tmp_
     folder = Path(shutil.copytree(translators[0], tmp_path / "copy"))
     file = folder / "tokenizer_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"tokenizer_class": "NllbTokenizerFast"}))
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="translates between many languages"):
         BackTranslation(str(folder), translators[1]).vary(["the small cat"])
+
+
+def test_a_tokenizer_of_another_model_is_refused(translators: tuple[str, str], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(translators[0], tmp_path / "copy"))
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.add_tokens(["elephant"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    with pytest.raises(InputError, match="expected the model's own tokenizer"):
+        BackTranslation(str(folder), translators[1]).vary(["the small elephant"])
 
 
 def test_a_model_that_does_not_exist_is_refused(translators: tuple[str, str]) -> None:
