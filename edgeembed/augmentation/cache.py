@@ -10,7 +10,7 @@ from edgeembed_runtime.storage.writing import new_file
 
 from edgeembed.augmentation.synonyms import Variant
 
-_CHUNK = 1024
+_CHUNK = 512
 
 
 class Method(Protocol):

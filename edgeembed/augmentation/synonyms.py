@@ -24,7 +24,7 @@ RULES = 1
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _PLAIN_WORD = re.compile(r"[a-z]{3,}")
 _JOINED = re.compile(r"[\w@/\\#$%&=+~^|<>{}'\u2019-]|\.\w")
-_SOUNDS_LIKE_VOWEL = re.compile(r"[aeiou](?<!eu)|hou?r|honou?r|honest|heir")
+_SOUNDS_LIKE_VOWEL = re.compile(r"[aeiou]|hour|honou?r|honest|heir")
 _SOUNDS_LIKE_CONSONANT = re.compile(r"eu|one|once|uni(?!n|m)|us[aeu]|ut[ei]|ub|ur[aei]")
 _MOST_SENSES = 14
 _LEAST_USES = 5
