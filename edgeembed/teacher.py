@@ -105,7 +105,7 @@ def teacher_fingerprint(folder: Path, *, unit: bool = True) -> str:
     """
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
-        if file.is_file() and file.suffix in {".json", ".safetensors", ".bin", ".txt", ".model"}:
+        if file.is_file() and file.suffix in {".json", ".safetensors", ".bin", ".txt", ".model", ".spm"}:
             digest.update(f"{file.relative_to(folder)}:{sha256(file)}\n".encode())
     if not unit:
         digest.update(b"of any length")

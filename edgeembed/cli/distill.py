@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from edgeembed.cli.options import augmentation_overrides, back_translation_option, wordnet_option
+
 
 @click.command()
 @click.option("--recipe", default="compact", show_default=True, help="A recipe of ours by name, or a TOML file.")
@@ -20,6 +22,8 @@ import click
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the student.")
 @click.option("--teacher", help="The model to distil, in place of the recipe's.")
+@wordnet_option
+@back_translation_option
 @click.option(
     "--pairs",
     type=click.Path(path_type=Path),
@@ -53,6 +57,8 @@ def command(  # noqa: PLR0913  # one parameter an option
     teacher: str | None,
     pairs: Path | None,
     dev: Path | None,
+    wordnet: str | None,
+    back_translation: tuple[str, str] | None,
     cache: Path | None,
     resume: bool,
     overrides: tuple[str, ...],
@@ -66,7 +72,8 @@ def command(  # noqa: PLR0913  # one parameter an option
     from edgeembed.models import PROVENANCE_FILE, model_folder
     from edgeembed.recipe import load_recipe
 
-    settings = load_recipe(recipe, [*overrides, *([f"teacher={json.dumps(teacher)}"] if teacher else [])])
+    named = [f"teacher={json.dumps(teacher)}"] if teacher else []
+    settings = load_recipe(recipe, [*overrides, *named, *augmentation_overrides(wordnet, back_translation)])
     refuse_existing(out, force=force, marker=PROVENANCE_FILE)
     model_folder(settings.teacher)  # reading a corpus can take minutes; a wrong name shows now
 
@@ -97,3 +104,5 @@ def command(  # noqa: PLR0913  # one parameter an option
             f"{report.student}: {report.parameters:,} parameters, {report.dimension} dimensions, "
             f"{report.vocabulary_size:,} tokens, distilled from {report.sentences:,} sentences"
         )
+        if report.augmentation:
+            click.echo(f"augmentation: {report.augmentation}")

@@ -11,6 +11,7 @@ from edgeembed_runtime.errors import CheckError, EdgeEmbedError
 
 _COMMANDS = {
     "demo": "Do the whole job on text that every machine has.",
+    "augment": "Make more sentences of those that there are.",
     "distill": "Distil a compact student from a teacher.",
     "recipes": "List the recipes to distil by, or show one.",
     "vocab": "Train or trim a vocabulary and tell what it covers.",

@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import json
 from pathlib import Path
 
 import click
@@ -20,3 +21,19 @@ retrieval_option = click.option(
     help="BEIR folder: corpus.jsonl, queries.jsonl, qrels/test.tsv. Or a TSV of duplicate questions: question1, "
     "question2, is_duplicate. Repeatable.",
 )
+wordnet_option = click.option(
+    "--wordnet", metavar="FOLDER", help="Add sentences in which words are synonyms, from this WordNet."
+)
+back_translation_option = click.option(
+    "--back-translation",
+    nargs=2,
+    metavar="THERE BACK",
+    help="Add sentences that one model translated into another language, and the other back.",
+)
+
+
+def augmentation_overrides(wordnet: str | None, back_translation: tuple[str, str] | None) -> list[str]:
+    """Give what the two options set in a recipe."""
+    there, back = back_translation or (None, None)
+    values = {"wordnet": wordnet, "there": there, "back": back}
+    return [f"augmentation.{name}={json.dumps(value)}" for name, value in values.items() if value is not None]

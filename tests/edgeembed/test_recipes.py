@@ -48,7 +48,12 @@ def dev(tmp_path: Path, sentences: list[str]) -> Path:
 def tiny(name: str, teacher_folder: Path, *changes: str) -> Recipe:
     """A recipe with its sizes shrunk to fit the tiny teacher."""
     whole = load_recipe(name)
-    sizes = [f'teacher="{teacher_folder}"', "student.max_seq_length=32", "vocabulary.size=100"]
+    sizes = [
+        f'teacher="{teacher_folder}"',
+        "augmentation.required=false",
+        "student.max_seq_length=32",
+        "vocabulary.size=100",
+    ]
     for key, size in {
         "student.token_dim": 8 if whole.student.token_dim else 0,
         "student.hidden_size": 16 if whole.student.hidden_size else 0,
@@ -141,6 +146,11 @@ def test_pairs_that_no_stage_reads_are_refused(
 ) -> None:
     with pytest.raises(InputError, match="simtde-small has no contrastive stage"):
         distil(tiny("simtde-small", teacher_folder), sentences, tmp_path / "student", pairs=pairs)
+
+
+def test_a_recipe_for_augmented_text_asks_for_it(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"learns from augmented text; expected --wordnet FOLDER"):
+        distil(tiny("hpd-128", teacher_folder, "augmentation.required=true"), sentences, tmp_path / "student")
 
 
 @pytest.mark.parametrize(

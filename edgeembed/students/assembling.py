@@ -1,0 +1,131 @@
+"""A student assembled from a recipe: vocabulary, first module, pooling, head."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+from edgeembed_exporters.tailoring.head import dense_of
+from edgeembed_runtime.errors import InputError
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
+from tokenizers import Tokenizer
+from torch import nn
+
+from edgeembed.models import tokenizer_of
+from edgeembed.projection import Projection
+from edgeembed.recipe import Recipe
+from edgeembed.students.building import build_student, check_source, student_tokenizer
+from edgeembed.vocabulary import source_rows, train_vocabulary, trim_vocabulary
+
+_COUNTED_SENTENCES = 100_000
+
+
+def check_student(recipe: Recipe, teacher: SentenceTransformer, source: SentenceTransformer) -> None:
+    """Refuse a student that cannot be made, or cannot learn from its teacher, before any work is done.
+
+    Args:
+        recipe: What the student is to be.
+        teacher: Its teacher.
+        source: The model that it starts from.
+
+    Raises:
+        InputError: If it is larger than its source, or its vectors' dimensions do not fit the teacher's.
+    """
+    check_source(source, recipe.student)
+    head, width = recipe.head, int(teacher.get_embedding_dimension())
+    ours = recipe.student.hidden_size or int(source[0].auto_model.config.hidden_size)
+    dimension = ours if head.kind == "none" else head.dim
+    if head.whiten_dim > dimension:
+        raise InputError(
+            f"head.whiten_dim is {head.whiten_dim}, but the student's vectors have {dimension} dimensions; choose "
+            f"{dimension} or less"
+        )
+    if not recipe.needs_teacher:
+        return
+    if head.kind != "none" and head.dim > width:
+        raise InputError(
+            f"head.dim is {head.dim}, but the teacher's vectors have {width} dimensions; choose {width} or less"
+        )
+    if head.kind != "linear" and ours != width:
+        raise InputError(
+            f"the student is {ours} wide and the teacher's vectors have {width} dimensions; expected head.kind=linear, "
+            "which learns to map one to the other"
+        )
+
+
+def student_vocabulary(recipe: Recipe, source: SentenceTransformer, sentences: Sequence[str]) -> Tokenizer:
+    """Give the vocabulary that a recipe asks for.
+
+    Args:
+        recipe: What the student is to be.
+        source: The model that it starts from.
+        sentences: The corpus.
+
+    Raises:
+        InputError: If a vocabulary cannot be trimmed from the source's tokenizer, or trained on so little text.
+    """
+    settings = recipe.vocabulary
+    if settings.kind == "tailored":
+        return train_vocabulary(sentences, settings.size, lowercase=settings.lowercase)
+    tokenizer = tokenizer_of(source)
+    return trim_vocabulary(tokenizer, sentences, settings.size) if settings.kind == "trimmed" else tokenizer
+
+
+def token_targets(recipe: Recipe, source: SentenceTransformer, tokenizer: Tokenizer) -> torch.Tensor:
+    """Give the wanted embedding of each of a student's tokens, float32 (vocabulary, hidden size of the source).
+
+    Args:
+        recipe: What the student is to be.
+        source: The model that it starts from.
+        tokenizer: The student's vocabulary.
+    """
+    table: torch.Tensor = source[0].auto_model.get_input_embeddings().weight.detach().float().cpu()
+    if recipe.vocabulary.kind == "teacher":
+        return table
+    return torch.stack([table[ids].mean(dim=0) for ids in source_rows(tokenizer, tokenizer_of(source))])
+
+
+def assemble_student(  # the parts of a student
+    recipe: Recipe,
+    source: SentenceTransformer,
+    tokenizer: Tokenizer,
+    targets: torch.Tensor,
+    projection: Projection | None,
+    sentences: Sequence[str],
+) -> SentenceTransformer:
+    """Put a student together, on the CPU.
+
+    Args:
+        recipe: What it is to be.
+        source: The model that it starts from.
+        tokenizer: Its vocabulary.
+        targets: What `token_targets` gave.
+        projection: The teacher's principal components, where the recipe has a head of them.
+        sentences: The corpus, for how often a token is used.
+    """
+    settings, head = recipe.student, recipe.head
+    transformer = build_student(
+        source.cpu(),
+        student_tokenizer(tokenizer, source, recipe.vocabulary.kind, settings.max_seq_length),
+        targets,
+        # The square root keeps a few hundred frequent words from claiming the whole table.
+        (_token_counts(tokenizer, sentences, len(targets)) + 1).sqrt(),
+        settings,
+    )
+    width = transformer.get_embedding_dimension()
+    unit = [Normalize] if head.normalize else []
+    modules: list[nn.Module] = [transformer, Pooling(width, pooling_mode="mean"), *(each() for each in unit)]
+    if head.kind == "pca" and projection is not None:
+        modules += [dense_of(projection), *(each() for each in unit)]
+    elif head.kind == "linear":
+        modules += [Dense(width, head.dim, activation_function=nn.Identity()), *(each() for each in unit)]
+    return SentenceTransformer(modules=modules, device="cpu")
+
+
+def _token_counts(tokenizer: Tokenizer, sentences: Sequence[str], size: int) -> torch.Tensor:
+    step = max(1, len(sentences) // _COUNTED_SENTENCES)
+    counts: Counter[int] = Counter()
+    for encoding in tokenizer.encode_batch_fast(list(sentences[::step])):
+        counts.update(encoding.ids)
+    return torch.tensor([counts[token] for token in range(size)], dtype=torch.float32)
