@@ -162,7 +162,8 @@ class HeadSettings:
 
     Attributes:
         kind: `pca` starts from the principal components of the teacher's vectors; `linear` at random, with those
-            components as its target (HPD, section 3); `none` keeps the width of the layers.
+            components as its target (HPD, section 3), or the vectors themselves where `dim` is the teacher's own;
+            `none` keeps the width of the layers.
         dim: Dimensions of the student's vectors with `pca` and `linear`.
         normalize: Whether the vectors of teacher and student have unit length, as rankers compare them. The
             papers' objectives see them as the pooling gives them.
