@@ -17,6 +17,7 @@ from edgeembed_runtime.storage.reading import sha256
 from edgeembed_runtime.storage.writing import new_folder, refuse_existing
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from edgeembed.augmentation import AugmentationReport, augment
@@ -124,39 +125,13 @@ def distil(  # noqa: PLR0913  # what the command offers
     data = _StageData(_labelled(recipe, pairs), None if dev is None else read_sts(dev))
     clock = _Clock(reporter or SilentReporter())
     cache = cache or out.with_name(f"{out.name}.cache")
-    teacher = with_length(load_model(recipe.teacher, device=default_device()), unit=recipe.head.normalize)
-    source = load_model(recipe.student.source, device=default_device()) if recipe.student.source else teacher
-    check_student(recipe, teacher, source)
-    augmented = augment(sentences, recipe.augmentation, cache / "augmentation", seed=seed, reporter=clock.reporter)
-    ordered = sorted(augmented.sentences, key=len)
-    seed_everything(seed)  # here, since loading models may draw too
-    with clock.step("vocabulary"):
-        tokenizer = student_vocabulary(recipe, source, ordered)
-    cached = _teacher_cache(recipe, teacher, ordered, cache, clock)
-    with clock.step("initialise"):
-        projection = _projection(recipe, cached)
-        targets = token_targets(recipe, source, tokenizer)
-        student = assemble_student(recipe, source, tokenizer, targets, projection, ordered)
-    wanted = Wanted(cached.vectors, projection, targets, teacher[0].auto_model) if cached else None
-    checkpoints = cache / "checkpoints" / _run_key(recipe, text_key(ordered), [pairs, dev], seed)
+    prepared = _prepare(recipe, sentences, cache, clock, seed=seed)
+    checkpoints = cache / "checkpoints" / _run_key(recipe, text_key(prepared.sentences), [pairs, dev], seed)
     if not resume:
         shutil.rmtree(checkpoints, ignore_errors=True)
-    results = _train(recipe, student, ordered, wanted, data, checkpoints, clock, resume=resume, seed=seed)
-    student, whitening = _whitened(recipe, student, ordered, clock)
-    report = DistilReport(
-        student=str(out),
-        parameters=sum(weight.numel() for weight in student.parameters()),
-        sentences=len(ordered),
-        vocabulary_size=tokenizer.get_vocab_size(),
-        dimension=int(student.get_embedding_dimension()),
-        explained_variance=projection.explained_variance if projection else None,
-        reused_sentences=cached.reused_sentences if cached else 0,
-        augmentation=augmented.report if recipe.augmentation.is_wanted else None,
-        losses=tuple(result.loss for result in results),
-        dev_spearman=tuple(result.dev_spearman for result in results),
-        whitening=whitening,
-        seconds=clock.seconds,
-    )
+    results = _train(recipe, prepared, data, checkpoints, clock, resume=resume, seed=seed)
+    student, whitening = _whitened(recipe, prepared, clock)
+    report = _report(out, student, prepared, results, whitening, clock)
     save_student(student, out, recipe, report, seed=seed, force=force, command=command)
     shutil.rmtree(checkpoints, ignore_errors=True)
     return report
@@ -217,6 +192,62 @@ class _Progress(TrainerCallback):  # type: ignore[misc]  # transformers carries 
 
 
 @dataclass(frozen=True)
+class _Prepared:
+    """A student before its first stage, and all that it is to learn from; the sentences shortest first."""
+
+    student: SentenceTransformer
+    tokenizer: Tokenizer
+    sentences: list[str]
+    augmentation: AugmentationReport | None
+    cached: TeacherCache | None
+    projection: Projection | None
+    wanted: Wanted | None
+
+
+def _prepare(recipe: Recipe, sentences: Sequence[str], cache: Path, clock: _Clock, *, seed: int) -> _Prepared:
+    teacher = with_length(load_model(recipe.teacher, device=default_device()), unit=recipe.head.normalize)
+    source = load_model(recipe.student.source, device=default_device()) if recipe.student.source else teacher
+    check_student(recipe, teacher, source)
+    augmented = augment(sentences, recipe.augmentation, cache / "augmentation", seed=seed, reporter=clock.reporter)
+    ordered = sorted(augmented.sentences, key=len)
+    seed_everything(seed)  # here, since loading models may draw too
+    with clock.step("vocabulary"):
+        tokenizer = student_vocabulary(recipe, source, ordered)
+    cached = _teacher_cache(recipe, teacher, ordered, cache, clock)
+    with clock.step("initialise"):
+        projection = _projection(recipe, cached)
+        targets = token_targets(recipe, source, tokenizer)
+        student = assemble_student(recipe, source, tokenizer, targets, projection, ordered)
+    wanted = Wanted(cached.vectors, projection, targets, teacher[0].auto_model) if cached else None
+    made = augmented.report if recipe.augmentation.is_wanted else None
+    return _Prepared(student, tokenizer, ordered, made, cached, projection, wanted)
+
+
+def _report(
+    out: Path,
+    student: SentenceTransformer,
+    prepared: _Prepared,
+    results: Sequence[StageResult],
+    whitening: dict[str, Any] | None,
+    clock: _Clock,
+) -> DistilReport:
+    return DistilReport(
+        student=str(out),
+        parameters=sum(weight.numel() for weight in student.parameters()),
+        sentences=len(prepared.sentences),
+        vocabulary_size=prepared.tokenizer.get_vocab_size(),
+        dimension=int(student.get_embedding_dimension()),
+        explained_variance=prepared.projection.explained_variance if prepared.projection else None,
+        reused_sentences=prepared.cached.reused_sentences if prepared.cached else 0,
+        augmentation=prepared.augmentation,
+        losses=tuple(result.loss for result in results),
+        dev_spearman=tuple(result.dev_spearman for result in results),
+        whitening=whitening,
+        seconds=clock.seconds,
+    )
+
+
+@dataclass(frozen=True)
 class _StageData:
     """What stages read besides the corpus: labelled pairs by column, and the development set."""
 
@@ -253,11 +284,9 @@ def _projection(recipe: Recipe, cached: TeacherCache | None) -> Projection | Non
     return fit_pca(cached.vectors, head.dim)
 
 
-def _train(  # noqa: PLR0913  # one call a stage
+def _train(  # one call a stage
     recipe: Recipe,
-    student: SentenceTransformer,
-    sentences: Sequence[str],
-    wanted: Wanted | None,
+    prepared: _Prepared,
     data: _StageData,
     checkpoints: Path,
     clock: _Clock,
@@ -265,16 +294,16 @@ def _train(  # noqa: PLR0913  # one call a stage
     resume: bool,
     seed: int,
 ) -> list[StageResult]:
-    results = []
+    student, results = prepared.student, []
     for number, stage in enumerate(recipe.stages):
-        dataset = Dataset.from_dict(data.pairs) if stage.contrastive else corpus_dataset(sentences)
+        dataset = Dataset.from_dict(data.pairs) if stage.contrastive else corpus_dataset(prepared.sentences)
         steps = int(stage.epochs * -(-len(dataset) // stage.batch_size))
         with clock.step(f"stage {number + 1}", steps) as advance:
             results.append(
                 train_stage(
                     student,
                     dataset,
-                    stage_loss(student, stage, None if stage.contrastive else wanted),
+                    stage_loss(student, stage, None if stage.contrastive else prepared.wanted),
                     stage,
                     checkpoints=checkpoints / str(number),
                     resume=resume,
@@ -288,13 +317,11 @@ def _train(  # noqa: PLR0913  # one call a stage
     return results
 
 
-def _whitened(
-    recipe: Recipe, student: SentenceTransformer, sentences: Sequence[str], clock: _Clock
-) -> tuple[SentenceTransformer, dict[str, Any] | None]:
+def _whitened(recipe: Recipe, prepared: _Prepared, clock: _Clock) -> tuple[SentenceTransformer, dict[str, Any] | None]:
     if not recipe.head.whiten_dim:
-        return student, None
+        return prepared.student, None
     with clock.step("whiten"):
-        whitened, report = add_head(student, sentences, dim=recipe.head.whiten_dim, whiten=True)
+        whitened, report = add_head(prepared.student, prepared.sentences, dim=recipe.head.whiten_dim, whiten=True)
     return whitened, asdict(report)
 
 
