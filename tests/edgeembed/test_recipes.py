@@ -5,14 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from edgeembed_runtime.errors import InputError
 from sklearn.decomposition import PCA
+from transformers import AutoConfig, AutoModel
 
 from edgeembed import distillation
 from edgeembed.distillation import distil
 from edgeembed.models import load_model
 from edgeembed.recipe import Recipe, load_recipe, recipe_names
-from edgeembed.students.encoders import layers_of
+from edgeembed.students.encoders import layers_of, reshaped
+from edgeembed.students.transformer import compact_encoder
 from edgeembed.teacher import with_length
 
 TEACHER_WIDTH = 32
@@ -174,3 +177,23 @@ def test_a_student_can_start_from_a_model_other_than_its_teacher(
     recipe = tiny("hpd-128-no-augmentation", teacher_folder, f'student.source="{teacher_folder}"', "student.layers=2")
     report = distil(recipe, sentences, tmp_path / "student")
     assert report.dimension == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "depth", "papers"),
+    [
+        ("simtde-base", 768, 12, 34.1e6),
+        ("simtde-small", 384, 6, 9.5e6),
+        ("simtde-64-L2(128)", 128, 2, 2.4e6),
+        ("simtde-32-L2(128)", 128, 2, 1.4e6),
+    ],
+)
+def test_students_are_of_the_papers_size(name: str, width: int, depth: int, papers: float) -> None:
+    shape = load_recipe(name).student
+    sizes = {"hidden_size": width, "num_hidden_layers": depth, "num_attention_heads": 2, "intermediate_size": 4 * width}
+    with torch.device("meta"):  # shapes without weights
+        teacher = AutoModel.from_config(AutoConfig.for_model("bert", **sizes))
+        config = reshaped(teacher, layers=shape.layers or depth, hidden_size=width, dropout=0.0)
+        student = compact_encoder(config, shape.token_dim)
+    # The paper's figures have two digits, and may count a pooler, which no student needs.
+    assert sum(weight.numel() for weight in student.parameters()) == pytest.approx(papers, rel=0.04)
