@@ -174,7 +174,10 @@ def _encode_missing(  # one chunk's life from text to disk
     # A copy, because a student may be made of the teacher's own weights, unrounded.
     encoder = copy.deepcopy(teacher).bfloat16() if precision == "bf16" else teacher
     count = sum(chunk.last - chunk.first for chunk in done.values())
+    whole = not file.is_file() or file.read_bytes()[-1:] in {b"", b"\n"}
     with file.open("a", encoding="utf-8") as log:
+        if not whole:
+            log.write("\n")  # ends the line that a kill cut short, so that the next one can be read
         for first in range(0, len(sentences), _CHUNK):
             if first in done:
                 continue

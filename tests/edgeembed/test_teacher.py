@@ -156,3 +156,16 @@ def test_the_fingerprint_changes_with_the_weights(teacher_folder: Path, tmp_path
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps({**config, "hidden_act": "relu"}))
     assert teacher_fingerprint(copy) != teacher_fingerprint(teacher_folder)
+
+
+def test_a_line_that_was_cut_short_costs_its_own_chunk_and_no_other(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgeembed.teacher._CHUNK", 64)
+    teacher = load_model(str(teacher_folder))
+    cached = teacher_vectors(teacher, "print", sentences, tmp_path)
+    log = cached.folder / "chunks.jsonl"
+    log.write_bytes(log.read_bytes()[:-10])
+    lost = len(sentences) % 64
+    assert teacher_vectors(teacher, "print", sentences, tmp_path).reused_sentences == len(sentences) - lost
+    assert teacher_vectors(teacher, "print", sentences, tmp_path).reused_sentences == len(sentences)
