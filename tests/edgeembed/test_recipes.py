@@ -101,6 +101,7 @@ def test_lmx_is_narrow_and_learns_the_teachers_width(
     assert not any("matrices" in name for name in student.state_dict())
 
 
+@pytest.mark.slow
 def test_hpd_learns_the_teachers_principal_components(
     teacher_folder: Path, sentences: list[str], tmp_path: Path
 ) -> None:

@@ -83,14 +83,10 @@ def teacher_at(folder: Path, architecture: str, tokenizer: Tokenizer) -> Path:
     return folder / "teacher"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "kind"),
-    [
-        ("roberta", "bpe"),
-        pytest.param("roberta-prelayernorm", "bpe", marks=pytest.mark.slow),
-        pytest.param("xlm-roberta", "unigram", marks=pytest.mark.slow),
-        pytest.param("mpnet", "unigram", marks=pytest.mark.slow),
-    ],
+    [("roberta", "bpe"), ("roberta-prelayernorm", "bpe"), ("xlm-roberta", "unigram"), ("mpnet", "unigram")],
 )
 def test_a_teacher_is_distilled_and_its_student_exported(
     architecture: str, kind: str, sentences: list[str], tmp_path: Path
