@@ -12,6 +12,7 @@ import torch
 from datasets import Dataset
 from edgeembed_runtime.errors import InputError
 from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -29,6 +30,7 @@ from edgeembed.hardware import has_bf16
 from edgeembed.recipe import StageSettings
 
 _SHUFFLED_TOGETHER = 50
+_OBJECTIVES_FILE = "objectives.safetensors"
 
 
 class LengthGroupedSampler(DefaultBatchSampler):  # type: ignore[misc]  # sentence-transformers carries no types
@@ -65,6 +67,29 @@ class LengthGroupedSampler(DefaultBatchSampler):  # type: ignore[misc]  # senten
 
 
 class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-transformers carries no types
+    """The trainer, for objectives that learn too: of itself it saves the student alone, and clears its gradients alone."""
+
+    def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
+        self._objectives().zero_grad()
+        loss: torch.Tensor = super().training_step(*arguments, **options)
+        return loss
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        super()._save(output_dir, state_dict)
+        state = self._objectives().state_dict()
+        if state and output_dir is not None:
+            save_file(state, Path(output_dir) / _OBJECTIVES_FILE)
+
+    def _load_from_checkpoint(self, checkpoint_path: str) -> None:
+        super()._load_from_checkpoint(checkpoint_path)
+        file = Path(checkpoint_path) / _OBJECTIVES_FILE
+        if file.is_file():
+            self._objectives().load_state_dict(load_file(file))
+
+    def _objectives(self) -> nn.Module:
+        objectives: nn.Module = getattr(self.loss, "trained", nn.ModuleList())
+        return objectives
+
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """Collect no card: the exporter writes one that tells more."""
 

@@ -120,7 +120,8 @@ def assemble_student(  # the parts of a student
         modules += [dense_of(projection), *(each() for each in unit)]
     elif head.kind == "linear":
         modules += [Dense(width, head.dim, activation_function=nn.Identity()), *(each() for each in unit)]
-    return SentenceTransformer(modules=modules, device="cpu")
+    # Trusted, so that the trainer of sentence-transformers 6 may load the checkpoints that it wrote of our modules.
+    return SentenceTransformer(modules=modules, device="cpu", trust_remote_code=True)
 
 
 def _token_counts(tokenizer: Tokenizer, sentences: Sequence[str], size: int) -> torch.Tensor:

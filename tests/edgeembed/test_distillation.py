@@ -96,10 +96,20 @@ def stopping_at(step: int) -> type:
     return _Stops
 
 
+@pytest.fixture
+def narrow(recipe: Recipe) -> Recipe:
+    """A recipe with an objective that learns too: matrices between hidden states of unlike widths."""
+    stage = replace(recipe.stages[0], objectives={"mse": 0.5, "hidden_states": 0.5})
+    student = replace(recipe.student, hidden_size=16, token_dim=0)
+    return replace(recipe, student=student, head=replace(recipe.head, kind="linear"), stages=(stage,))
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["recipe", "narrow"])
 def test_a_resumed_run_gives_the_weights_of_one_that_was_never_interrupted(
-    recipe: Recipe, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, request: pytest.FixtureRequest, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    recipe: Recipe = request.getfixturevalue(name)
     with_dropout = replace(recipe, student=replace(recipe.student, dropout=0.1))
     cache = tmp_path / "cache"
     distil(with_dropout, sentences, tmp_path / "whole", cache=cache)
