@@ -67,7 +67,7 @@ class LengthGroupedSampler(DefaultBatchSampler):  # type: ignore[misc]  # senten
 
 
 class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-transformers carries no types
-    """The trainer, for objectives that learn too: of itself it saves the student alone, and clears its gradients alone."""
+    """The trainer, for objectives that learn too: of itself it saves the student, and clears its gradients, alone."""
 
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
         self._objectives().zero_grad()
