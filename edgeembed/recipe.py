@@ -14,6 +14,7 @@ from edgeembed.settings import build, known, require
 
 OBJECTIVE_NAMES = (
     "contrastive",
+    "contrastive_distillation",
     "cosine",
     "hidden_states",
     "kl",
@@ -195,7 +196,11 @@ class StageSettings:
         weight_decay: AdamW's weight decay.
         max_grad_norm: Longest gradient; longer ones are cut.
         checkpoint_steps: Steps between checkpoints, and between looks at the development set where there is one.
-        temperature: What cosines are divided by in the contrastive objective.
+        patience: Looks at the development set without a better score before the stage ends; `0` for all of its epochs.
+        temperature: What cosines are divided by in the contrastive objectives.
+        bank_size: Teacher vectors of earlier batches that are negatives in contrastive distillation; `0` for none.
+        learned_matrix: Whether a matrix that is learned in this stage, and left behind, maps the student's vectors to
+            the teacher's dimensions (DistilCSE, equation 3), for a student that is narrower and has no head.
     """
 
     objectives: Mapping[str, float] = field(default_factory=lambda: {"cosine": 1.0})
@@ -207,7 +212,10 @@ class StageSettings:
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
     checkpoint_steps: int = 500
+    patience: int = 0
     temperature: float = 0.05
+    bank_size: int = 0
+    learned_matrix: bool = False
 
     def __post_init__(self) -> None:
         """Refuse impossible sizes and objectives that do not exist."""
@@ -218,6 +226,8 @@ class StageSettings:
         require(self.weight_decay >= 0, "stages.weight_decay", self.weight_decay, "0 or more")
         require(self.max_grad_norm > 0, "stages.max_grad_norm", self.max_grad_norm, "more than 0")
         require(self.checkpoint_steps >= 1, "stages.checkpoint_steps", self.checkpoint_steps, "1 or more")
+        for name in ("patience", "bank_size"):
+            require(getattr(self, name) >= 0, f"stages.{name}", getattr(self, name), "0 or more")
         require(self.temperature > 0, "stages.temperature", self.temperature, "more than 0")
         require(bool(self.objectives), "stages.objectives", dict(self.objectives), "at least one objective")
         for name, weight in self.objectives.items():

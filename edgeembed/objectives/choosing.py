@@ -15,6 +15,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from edgeembed.objectives.base import DistillationLoss, Objective
+from edgeembed.objectives.contrastive_distillation import ContrastiveDistillation
 from edgeembed.objectives.cosine import cosine
 from edgeembed.objectives.hidden_states import HiddenStates
 from edgeembed.objectives.kl_divergence import kl
@@ -52,6 +53,11 @@ class Wanted:
     token_targets: torch.Tensor
     encoder: PreTrainedModel
 
+    @property
+    def dimension(self) -> int:
+        """Dimensions of the targets."""
+        return int(self.vectors.shape[1] if self.projection is None else self.projection.matrix.shape[1])
+
 
 def stage_loss(student: SentenceTransformer, stage: StageSettings, wanted: Wanted | None) -> nn.Module:
     """Give a stage's loss, as `SentenceTransformerTrainer` takes it.
@@ -69,7 +75,7 @@ def stage_loss(student: SentenceTransformer, stage: StageSettings, wanted: Wante
         loss: nn.Module = MultipleNegativesRankingLoss(student, scale=1 / stage.temperature)
         return loss
     student[0].gives_hidden_states = "hidden_states" in stage.objectives
-    objectives = {name: _objective(name, student, wanted) for name in stage.objectives}
+    objectives = {name: _objective(name, stage, student, wanted) for name in stage.objectives}
     return DistillationLoss(
         student,
         wanted.vectors,
@@ -77,11 +83,18 @@ def stage_loss(student: SentenceTransformer, stage: StageSettings, wanted: Wante
         objectives,
         stage.objectives,
         normalized=isinstance(student[-1], Normalize),
+        matrix=_matrix(student, wanted) if stage.learned_matrix else None,
     )
 
 
-def _objective(name: str, student: SentenceTransformer, wanted: Wanted) -> Objective:
+def _matrix(student: SentenceTransformer, wanted: Wanted) -> nn.Linear:
+    return nn.Linear(int(student.get_embedding_dimension()), wanted.dimension, bias=False)
+
+
+def _objective(name: str, stage: StageSettings, student: SentenceTransformer, wanted: Wanted) -> Objective:
     encoder = student[0].auto_model
+    if name == "contrastive_distillation":
+        return ContrastiveDistillation(stage.bank_size, wanted.dimension, stage.temperature)
     if name == "token_embedding":
         return TokenEmbedding(encoder.get_input_embeddings(), wanted.token_targets)
     if name == "hidden_states":

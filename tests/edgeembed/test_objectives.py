@@ -28,7 +28,10 @@ from edgeembed.students.transformer import FactorisedEmbedding
 def inputs(student: torch.Tensor, target: torch.Tensor, teacher: torch.Tensor | None = None) -> ObjectiveInputs:
     ids = torch.tensor([[2, 5, 3, 0], [2, 6, 5, 3]])
     teacher = target if teacher is None else teacher
-    return ObjectiveInputs(student, target, teacher, ids, (ids > 0).long(), student_raw=student, target_raw=target)
+    rows = torch.arange(len(student))
+    return ObjectiveInputs(
+        student, target, teacher, rows, ids, (ids > 0).long(), student_raw=student, target_raw=target
+    )
 
 
 def random_inputs(batch: int = 7, dim: int = 5) -> tuple[ObjectiveInputs, "np.ndarray", "np.ndarray"]:
