@@ -288,7 +288,7 @@ class Recipe:
             pairs: Labelled pairs; None where none are given.
 
         Raises:
-            InputError: If they are missing or of no use, or no more text is to be made where the recipe is meant for it.
+            InputError: If they are missing or of no use, or augmented text is missing that the recipe is meant for.
         """
         contrastive = any(stage.contrastive for stage in self.stages)
         if contrastive and pairs is None:
