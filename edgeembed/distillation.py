@@ -117,12 +117,14 @@ def distil(  # noqa: PLR0913  # what the command offers
         What was done, and how long each step took.
 
     Raises:
-        InputError: If `out` exists, the recipe asks for more than the teacher has, or there is too little text.
+        InputError: If `out` exists, the recipe asks for more than it is given or the teacher has, or there is too
+            little text.
     """
     refuse_existing(out, force=force, marker=PROVENANCE_FILE)
     if not sentences:
         raise InputError("there are no sentences to distil from; expected thousands: give a --corpus with text in it")
-    data = _StageData(_labelled(recipe, pairs), None if dev is None else read_sts(dev))
+    recipe.check_given(pairs)
+    data = _StageData(None if pairs is None else read_pairs(pairs), None if dev is None else read_sts(dev))
     clock = _Clock(reporter or SilentReporter())
     cache = cache or out.with_name(f"{out.name}.cache")
     prepared = _prepare(recipe, sentences, cache, clock, seed=seed)
@@ -253,18 +255,6 @@ class _StageData:
 
     pairs: dict[str, list[str]] | None
     dev: SentencePairs | None
-
-
-def _labelled(recipe: Recipe, pairs: Path | None) -> dict[str, list[str]] | None:
-    contrastive = any(stage.contrastive for stage in recipe.stages)
-    if contrastive and pairs is None:
-        raise InputError(f"the recipe {recipe.name} learns from labelled pairs; expected --pairs FILE.tsv with them")
-    if pairs is not None and not contrastive:
-        raise InputError(
-            f"--pairs {pairs} is given, but the recipe {recipe.name} has no contrastive stage; leave it away, or "
-            "choose a recipe that learns from pairs"
-        )
-    return None if pairs is None else read_pairs(pairs)
 
 
 def _teacher_cache(

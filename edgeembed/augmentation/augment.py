@@ -7,8 +7,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from edgeembed_runtime.errors import InputError
-
 from edgeembed.augmentation.cache import Method, cached_variants
 from edgeembed.augmentation.synonyms import SynonymSubstitution, Variant
 from edgeembed.augmentation.wordnet import read_wordnet
@@ -111,15 +109,9 @@ def augment(
         The sentences, the new ones among them, and a report.
 
     Raises:
-        InputError: If WordNet or a model cannot be read, the cache cannot be written, or a method is required and none
-            given.
+        InputError: If WordNet or a model cannot be read, or the cache cannot be written.
         MissingExtraError: If WordNet's files need nltk, and that is not installed.
     """
-    if settings.required and not settings.is_wanted:
-        raise InputError(
-            "the recipe learns from augmented text; expected --wordnet FOLDER or --back-translation THERE BACK, or a "
-            "recipe without, such as hpd-128-no-augmentation"
-        )
     originals = list(dict.fromkeys(sentences))
     everything = dict.fromkeys(originals)
     reports = []

@@ -26,12 +26,12 @@ from edgeembed.cli.options import augmentation_overrides, back_translation_optio
 @back_translation_option
 @click.option(
     "--pairs",
-    type=click.Path(path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="TSV of anchor, positive, hard_negative, for recipes that learn from labelled pairs.",
 )
 @click.option(
     "--dev",
-    type=click.Path(path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="TSV of scored sentence pairs; the checkpoint that does best on them is kept.",
 )
 @click.option(
@@ -75,7 +75,9 @@ def command(  # noqa: PLR0913  # one parameter an option
     named = [f"teacher={json.dumps(teacher)}"] if teacher else []
     settings = load_recipe(recipe, [*overrides, *named, *augmentation_overrides(wordnet, back_translation)])
     refuse_existing(out, force=force, marker=PROVENANCE_FILE)
-    model_folder(settings.teacher)  # reading a corpus can take minutes; a wrong name shows now
+    # Reading a corpus can take minutes; what is wrong before shows now.
+    settings.check_given(pairs)
+    model_folder(settings.teacher)
 
     from edgeembed.cli.progress import TerminalReporter, note
     from edgeembed.corpus import split_holdout
