@@ -20,6 +20,7 @@ OBJECTIVE_NAMES = (
     "kl",
     "mae",
     "mse",
+    "patient",
     "similarity",
     "similarity_mae",
     "token_embedding",
@@ -196,6 +197,8 @@ class StageSettings:
         weight_decay: AdamW's weight decay.
         max_grad_norm: Longest gradient; longer ones are cut.
         checkpoint_steps: Steps between checkpoints, and between looks at the development set where there is one.
+        followed_layers: Which of the teacher's layers hidden_states and patient compare the student's with: its `last`
+            ones, or `spread` evenly over its depth.
         patience: Looks at the development set without a better score before the stage ends; `0` for all of its epochs.
         temperature: What cosines are divided by in the contrastive objectives.
         bank_size: Teacher vectors of earlier batches that are negatives in contrastive distillation; `0` for none.
@@ -212,6 +215,7 @@ class StageSettings:
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
     checkpoint_steps: int = 500
+    followed_layers: Literal["last", "spread"] = "last"
     patience: int = 0
     temperature: float = 0.05
     bank_size: int = 0
@@ -278,12 +282,12 @@ class Recipe:
                 self.student.hidden_size,
                 "0 with the objective token_embedding, which compares tables of one width",
             )
-        if "hidden_states" in used:
+        if used & {"hidden_states", "patient"}:
             require(
                 self.vocabulary.kind == "teacher" and not self.student.source,
                 "vocabulary.kind",
                 self.vocabulary.kind,
-                "teacher, and no student.source, with the objective hidden_states: both read the same tokens",
+                "teacher, and no student.source, with objectives on layers: both read the same tokens",
             )
 
     @property
