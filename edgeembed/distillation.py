@@ -4,12 +4,13 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from datasets import Dataset
 from edgeembed_exporters import add_head
 from edgeembed_runtime.errors import InputError
@@ -90,6 +91,7 @@ def distil(  # noqa: PLR0913  # what the command offers
     *,
     pairs: Path | None = None,
     dev: Path | None = None,
+    domains: Mapping[str, int] | None = None,
     cache: Path | None = None,
     resume: bool = False,
     seed: int = 0,
@@ -106,6 +108,7 @@ def distil(  # noqa: PLR0913  # what the command offers
         pairs: Labelled pairs for contrastive stages, as `read_pairs` takes them.
         dev: Scored sentence pairs, as `read_sts` takes them; of each stage the checkpoint that does best on them is
             kept.
+        domains: The domain of each sentence, for the objective meta; `None` where all are of one.
         cache: Folder for the teacher's vectors and the checkpoints; beside `out` where not given. It may be shared.
         resume: Whether to go on from the checkpoints of an interrupted run of the same recipe, text and seed.
         seed: Decides every draw; the same seed gives the same weights on the same machine and libraries.
@@ -127,7 +130,7 @@ def distil(  # noqa: PLR0913  # what the command offers
     data = _StageData(None if pairs is None else read_pairs(pairs), None if dev is None else read_sts(dev))
     clock = _Clock(reporter or SilentReporter())
     cache = cache or out.with_name(f"{out.name}.cache")
-    prepared = _prepare(recipe, sentences, cache, clock, seed=seed)
+    prepared = _prepare(recipe, sentences, domains or {}, cache, clock, seed=seed)
     checkpoints = cache / "checkpoints" / _run_key(recipe, text_key(prepared.sentences), [pairs, dev], seed)
     if not resume:
         shutil.rmtree(checkpoints, ignore_errors=True)
@@ -206,7 +209,9 @@ class _Prepared:
     wanted: Wanted | None
 
 
-def _prepare(recipe: Recipe, sentences: Sequence[str], cache: Path, clock: _Clock, *, seed: int) -> _Prepared:
+def _prepare(
+    recipe: Recipe, sentences: Sequence[str], domains: Mapping[str, int], cache: Path, clock: _Clock, *, seed: int
+) -> _Prepared:
     teacher = with_length(load_model(recipe.teacher, device=default_device()), unit=recipe.head.normalize)
     source = load_model(recipe.student.source, device=default_device()) if recipe.student.source else teacher
     check_student(recipe, teacher, source)
@@ -220,7 +225,9 @@ def _prepare(recipe: Recipe, sentences: Sequence[str], cache: Path, clock: _Cloc
         projection = _projection(recipe, cached)
         targets = token_targets(recipe, source, tokenizer)
         student = assemble_student(recipe, source, tokenizer, targets, projection, ordered)
-    wanted = Wanted(cached.vectors, projection, targets, teacher[0].auto_model) if cached else None
+    # What augmentation made is a domain of its own.
+    made_of = np.array([domains.get(sentence, -1) for sentence in ordered], dtype=np.int64)
+    wanted = Wanted(cached.vectors, projection, targets, teacher[0].auto_model, made_of) if cached else None
     made = augmented.report if recipe.augmentation.is_wanted else None
     return _Prepared(student, tokenizer, ordered, made, cached, projection, wanted)
 

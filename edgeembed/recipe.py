@@ -19,6 +19,7 @@ OBJECTIVE_NAMES = (
     "hidden_states",
     "kl",
     "mae",
+    "meta",
     "mse",
     "patient",
     "similarity",

@@ -92,6 +92,7 @@ def command(  # noqa: PLR0913  # one parameter an option
         out,
         pairs=pairs,
         dev=dev,
+        domains=corpus.domains,
         cache=cache,
         resume=resume,
         seed=seed,

@@ -23,6 +23,7 @@ from edgeembed.objectives.hidden_states import HiddenStates, Patient
 from edgeembed.objectives.kl_divergence import kl
 from edgeembed.objectives.mean_absolute import mae
 from edgeembed.objectives.mean_squared import mse
+from edgeembed.objectives.meta_distillation import MetaDistillation, prototype_scores
 from edgeembed.objectives.similarity import similarity, similarity_mae
 from edgeembed.objectives.token_embedding import TokenEmbedding
 from edgeembed.projection import Projection
@@ -48,12 +49,14 @@ class Wanted:
         projection: The map of those to the student's dimensions; None where they are as many.
         token_targets: Wanted token embeddings, float32 (vocabulary, hidden size of the student's source).
         encoder: The teacher's transformers encoder.
+        domains: The domain of each sentence, int64 (sentences,).
     """
 
     vectors: npt.NDArray[np.float16]
     projection: Projection | None
     token_targets: torch.Tensor
     encoder: PreTrainedModel
+    domains: npt.NDArray[np.int64]
 
     @property
     def dimension(self) -> int:
@@ -116,6 +119,8 @@ def _objective(name: str, stage: StageSettings, student: SentenceTransformer, wa
         return ContrastiveDistillation(stage.bank_size, wanted.dimension, stage.temperature)
     if name == "token_embedding":
         return TokenEmbedding(encoder.get_input_embeddings(), wanted.token_targets)
+    if name == "meta":
+        return MetaDistillation(prototype_scores(wanted.vectors, wanted.domains))
     if name in _BY_LAYERS:
         depths = len(layers_of(encoder)), len(layers_of(wanted.encoder))
         widths = (encoder.config.hidden_size, wanted.encoder.config.hidden_size)
