@@ -109,9 +109,16 @@ def command(  # noqa: PLR0913  # one parameter an option
     from edgeembed.cli.progress import TerminalReporter
     from edgeembed.evaluation import ListSettings, TaskPaths, evaluate_models, evaluation_markdown
 
-    lists = ListSettings(nlist, nprobe)
     paths = TaskPaths(
-        sts, retrieval, semantic_retrieval, entities, catalogue, lists, geometry, positives_above, transfer
+        sts,
+        retrieval,
+        semantic_retrieval,
+        entities,
+        catalogue,
+        ListSettings(nlist, nprobe),
+        geometry=geometry,
+        positives_above=positives_above,
+        transfer=transfer,
     )
     evaluations = evaluate_models(models, paths, against=against, reporter=TerminalReporter())
     found: list[dict[str, Any]] = [each.as_dict() for each in evaluations]

@@ -81,7 +81,7 @@ def _outcome(train: Labelled, dev: Labelled | None, test: Labelled, grid: tuple[
         search = _searched(train, dev, grid)
         classifier = _classifier().set_params(**search.best_params_).fit(train.features, train.labels)
     found = classifier.predict(test.features)
-    f1 = f1_score(test.labels, found, pos_label="1") if set(train.labels) == {"0", "1"} else None
+    f1 = f1_score(test.labels, found, pos_label="1", zero_division=0.0) if set(train.labels) == {"0", "1"} else None
     return Outcome(accuracy_score(test.labels, found), f1, search.best_score_, search.best_params_["C"])
 
 

@@ -118,12 +118,11 @@ def score_transfer(encoder: SentenceEncoder, task: TransferSet) -> Score:
     """
     from edgeembed.evaluation.classification import cross_validated, tested
 
-    labelled = _labelled(encoder, task)
-    train = next(labelled)
-    if task.test is None:
-        outcomes = cross_validated(train)
+    train, *others = _labelled(encoder, task)
+    if others:
+        outcomes = [tested(train, others[0] if task.dev is not None else None, others[-1])]
     else:
-        outcomes = [tested(train, next(labelled) if task.dev is not None else None, next(labelled))]
+        outcomes = cross_validated(train)
     return _score(task, outcomes)
 
 
