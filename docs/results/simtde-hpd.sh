@@ -48,8 +48,8 @@ hpd() {
 }
 
 small() {
-    distil simtde-small-more simtde-small "${corpus[@]}" --set corpus.limit=241000 --set corpus.limit_per_source=30000 \
-        --set corpus.max_characters=250 --set stages.checkpoint_steps=200
+    distil simtde-small-more simtde-small "${corpus[@]}" --set corpus.limit=161000 --set corpus.limit_per_source=20000 \
+        --set corpus.max_characters=250 --set stages.checkpoint_steps=100
 }
 
 tables() {
