@@ -111,7 +111,7 @@ def tokenizer_of(model: "SentenceTransformer") -> "Tokenizer":
     Raises:
         InputError: If the model has none.
     """
-    from tokenizers import Tokenizer
+    from edgeembed_exporters.tailoring.encodings import untruncated
 
     backend = getattr(getattr(model[0], "tokenizer", None), "backend_tokenizer", None)
     if backend is None:
@@ -119,10 +119,7 @@ def tokenizer_of(model: "SentenceTransformer") -> "Tokenizer":
             f"the model's tokenizer is a {type(getattr(model[0], 'tokenizer', None)).__name__}; expected a fast one, "
             "saved as tokenizer.json"
         )
-    tokenizer = Tokenizer.from_str(backend.to_str())
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
+    return untruncated(backend)
 
 
 def provenance(folder: Path) -> dict[str, Any]:

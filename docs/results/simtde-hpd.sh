@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes what docs/results/simtde-hpd.md tells, from the root of the repository, into build/simtde-hpd.
+# Distils and scores SimTDE's and HPD's recipes, from the root of the repository, into build/simtde-hpd.
 #     docs/results/simtde-hpd.sh [STEP...]
 #   simtde   SimTDE-128-L3(384), its baselines and ablations: the same 60,000 sentences, one epoch
-#   hpd      HPD-128 with and without augmentation, projection-128, whitening-128: the same sentence pairs and as many steps
+#   hpd      HPD-128, projection-128, whitening-128: two passes over the same text; with augmentation, as many steps as without
 #   small    SimTDE-128-L3(384) on more text
 #   tables   scores all of them
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
@@ -48,8 +48,8 @@ hpd() {
 }
 
 small() {
-    distil simtde-small-more simtde-small "${corpus[@]}" --set corpus.limit=241000 --set corpus.limit_per_source=30000 \
-        --set corpus.max_characters=250 --set stages.checkpoint_steps=200
+    distil simtde-small-more simtde-small "${corpus[@]}" --set corpus.limit=161000 --set corpus.limit_per_source=20000 \
+        --set corpus.max_characters=250 --set stages.checkpoint_steps=100
 }
 
 tables() {
@@ -60,11 +60,10 @@ tables() {
         --out "$OUT/retrieval.json" --markdown "$OUT/retrieval.md" --force
 }
 
-for step in "${@:-simtde hpd small tables}"; do
-    for each in $step; do
-        case $each in
-            simtde | hpd | small | tables) $each ;;
-            *) echo "$0: no step $each; expected simtde, hpd, small or tables" >&2 && exit 2 ;;
-        esac
-    done
+[ $# -gt 0 ] || set -- simtde hpd small tables
+for step in "$@"; do
+    case $step in
+        simtde | hpd | small | tables) $step ;;
+        *) echo "$0: no step $step; expected simtde, hpd, small or tables" >&2 && exit 2 ;;
+    esac
 done

@@ -6,20 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edgeembed.cli.options import back_translation_option, wordnet_option
+from edgeembed.cli.options import back_translation_option, corpus_option, wordnet_option
 
 if TYPE_CHECKING:
     from edgeembed.augmentation import AugmentationReport
 
 
 @click.command()
-@click.option(
-    "--corpus",
-    "sources",
-    multiple=True,
-    required=True,
-    help="English text: a file, a folder, - for stdin, or pydoc: for Python's documentation. Repeatable.",
-)
+@corpus_option
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Text file to write, one sentence a line.")
 @wordnet_option
 @back_translation_option
@@ -43,7 +37,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     force: bool,
     as_json: bool,
 ) -> None:
-    """Make more sentences of those that there are: with synonyms, by translating them there and back, or both.
+    """Make more English sentences of those that there are: with synonyms, by translating them there and back, or both.
 
     An interrupted run goes on where it stopped when it is started again.
     """

@@ -8,18 +8,12 @@ from pathlib import Path
 
 import click
 
-from edgeembed.cli.options import augmentation_overrides, back_translation_option, wordnet_option
+from edgeembed.cli.options import augmentation_overrides, back_translation_option, corpus_option, wordnet_option
 
 
 @click.command()
 @click.option("--recipe", default="compact", show_default=True, help="A recipe of ours by name, or a TOML file.")
-@click.option(
-    "--corpus",
-    "sources",
-    multiple=True,
-    required=True,
-    help="Text: a file, a folder, - for stdin, or pydoc: for Python's documentation. Repeatable.",
-)
+@corpus_option
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the student.")
 @click.option("--teacher", help="The model to distil, in place of the recipe's.")
 @wordnet_option

@@ -5,6 +5,13 @@ from pathlib import Path
 
 import click
 
+corpus_option = click.option(
+    "--corpus",
+    "sources",
+    multiple=True,
+    required=True,
+    help="Text: a file, a folder, - for stdin, or pydoc: for Python's documentation. Repeatable.",
+)
 sts_option = click.option(
     "--sts",
     multiple=True,

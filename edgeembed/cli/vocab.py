@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edgeembed.cli.options import corpus_option
+
 if TYPE_CHECKING:
     from rich.table import Table
     from tokenizers import Tokenizer
@@ -18,13 +20,7 @@ _LEAST_SHARE_TO_TRAIN_ON = 10  # tenths: one sentence in ten is held out at the 
 
 
 @click.command()
-@click.option(
-    "--corpus",
-    "sources",
-    multiple=True,
-    required=True,
-    help="Text: a file, a folder, - for stdin, or pydoc: for Python's documentation. Repeatable.",
-)
+@corpus_option
 @click.option("--size", type=int, required=True, help="Tokens in the vocabulary, special ones included.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The tokenizer.json to write.")
 @click.option("--trim", metavar="MODEL", help="Cut the vocabulary from this model's, in place of training one.")

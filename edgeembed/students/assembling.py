@@ -115,12 +115,14 @@ def assemble_student(  # the parts of a student
         settings,
     )
     width = transformer.get_embedding_dimension()
-    unit = [Normalize] if head.normalize else []
-    modules: list[nn.Module] = [transformer, Pooling(width, pooling_mode="mean"), *(each() for each in unit)]
+    parts: list[nn.Module] = [Pooling(width, pooling_mode="mean")]
     if head.kind == "pca" and projection is not None:
-        modules += [dense_of(projection), *(each() for each in unit)]
+        parts.append(dense_of(projection))
     elif head.kind == "linear":
-        modules += [Dense(width, head.dim, activation_function=nn.Identity()), *(each() for each in unit)]
+        parts.append(Dense(width, head.dim, activation_function=nn.Identity()))
+    modules: list[nn.Module] = [transformer]
+    for part in parts:
+        modules += [part, Normalize()] if head.normalize else [part]
     # Trusted, so that the trainer of sentence-transformers 6 may load the checkpoints that it wrote of our modules.
     return SentenceTransformer(modules=modules, device="cpu", trust_remote_code=True)
 
