@@ -296,21 +296,21 @@ class Recipe:
         """Whether any of it is made of a teacher's vectors."""
         return self.head.kind == "pca" or not all(stage.contrastive for stage in self.stages)
 
-    def check_given(self, pairs: Path | None) -> None:
+    def check_given(self, pairs: Sequence[str | Path]) -> None:
         """Refuse to distil without what the recipe learns from, before any of it is read.
 
         Args:
-            pairs: Labelled pairs; None where none are given.
+            pairs: The files of labelled pairs that are given.
 
         Raises:
             InputError: If they are missing or of no use, or augmented text is missing that the recipe is meant for.
         """
         contrastive = any(stage.contrastive for stage in self.stages)
-        if contrastive and pairs is None:
+        if contrastive and not pairs:
             raise InputError(f"the recipe {self.name} learns from labelled pairs; expected --pairs FILE.tsv with them")
-        if pairs is not None and not contrastive:
+        if pairs and not contrastive:
             raise InputError(
-                f"--pairs {pairs} is given, but the recipe {self.name} has no contrastive stage; leave it away, or "
+                f"--pairs {pairs[0]} is given, but the recipe {self.name} has no contrastive stage; leave it away, or "
                 "choose a recipe that learns from pairs"
             )
         if self.augmentation.required and not self.augmentation.is_wanted:

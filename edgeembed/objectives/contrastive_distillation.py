@@ -42,8 +42,10 @@ class ContrastiveDistillation(nn.Module):
         right = torch.arange(first, first + len(inputs.target), device=targets.device)
         candidates = torch.cat([targets, self.bank[:filled]])
         logits = inputs.student @ candidates.T / self.temperature
-        own = self.rows[:filled] == inputs.rows[:, None]
-        logits[:, len(targets) :].masked_fill_(own, float("-inf"))
+        # Few places of the bank hold sentences of this batch; comparing all with all would cost as much as the loss.
+        again = torch.isin(self.rows[:filled], inputs.rows).nonzero()[:, 0]
+        row, place = (inputs.rows[:, None] == self.rows[again]).nonzero(as_tuple=True)
+        logits[row, len(targets) + again[place]] = float("-inf")
         self._remember(targets.detach(), rows)
         return nn.functional.cross_entropy(logits, right)
 

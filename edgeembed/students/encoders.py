@@ -67,9 +67,9 @@ def positions_of(encoder: PreTrainedModel) -> int:
 
 
 def heads_for(config: Any, hidden_size: int) -> int:
-    """Give how many attention heads layers of another width have; 0 where neither width nor number of heads can stay."""
+    """Give how many attention heads layers of another width have; 0 where neither their width nor number can stay."""
     heads = int(config.num_attention_heads)
-    width = config.hidden_size // heads
+    width = int(config.hidden_size) // heads
     if hidden_size % width == 0:
         return hidden_size // width
     return heads if hidden_size % heads == 0 else 0

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from edgeembed.objectives import ObjectiveInputs
+from edgeembed.objectives import DistillationLoss, ObjectiveInputs
 from edgeembed.objectives.contrastive_distillation import ContrastiveDistillation
 
 DIM, TEMPERATURE = 5, 0.05
@@ -100,11 +100,39 @@ def test_a_saved_bank_goes_on_where_it_was() -> None:
     assert torch.equal(first.bank, second.bank)
 
 
+class _Narrow(torch.nn.Module):
+    def __init__(self, vectors: Matrix) -> None:
+        super().__init__()
+        self.vectors = torch.tensor(vectors)
+
+    def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {"sentence_embedding": self.vectors[features["input_ids"][:, 0]].float()}
+
+
+def test_a_narrower_student_goes_through_the_matrix_in_equation_6_and_the_matrix_learns() -> None:
+    draw = np.random.default_rng(7)
+    student, target, weights = draw.normal(size=(9, 3)), unit(draw, 9).astype(np.float16), draw.normal(size=(DIM, 3))
+    matrix = torch.nn.Linear(3, DIM, bias=False)
+    matrix.load_state_dict({"weight": torch.tensor(weights)})
+    name = "contrastive_distillation"
+    objectives = {name: ContrastiveDistillation(8, DIM, TEMPERATURE)}
+    loss = DistillationLoss(_Narrow(student), target, None, objectives, {name: 1.0}, normalized=False, matrix=matrix)
+    mapped, wanted = student @ weights.T, target.astype(np.float64)
+    mapped, wanted = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (mapped, wanted))
+    for rows, bank in ((slice(0, 4), NOTHING), (slice(4, 9), wanted[:4])):
+        ids = torch.arange(9)[rows, None]
+        found = loss([{"input_ids": ids, "attention_mask": torch.ones_like(ids)}], ids[:, 0])[name]
+        assert found.item() == pytest.approx(equation_5(mapped[rows], wanted[rows], bank), rel=1e-5)
+    found.backward()
+    assert matrix.weight.grad is not None
+    assert matrix.weight.grad.abs().sum() > 0
+
+
 _TWO_PROCESSES = """
 import sys
 import torch
 import torch.distributed
-from edgeembed.objectives import ObjectiveInputs
+from edgeembed.objectives import DistillationLoss, ObjectiveInputs
 from edgeembed.objectives.contrastive_distillation import ContrastiveDistillation
 
 torch.distributed.init_process_group("gloo")

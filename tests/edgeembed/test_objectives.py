@@ -224,7 +224,7 @@ class Passing(SentenceTransformer):  # type: ignore[misc]  # sentence-transforme
         return features
 
 
-def test_contrastive_is_hpds_equation_1() -> None:
+def test_contrastive_is_hpds_equation_1_and_distilcses_equation_7() -> None:
     draw = np.random.default_rng(7)
     anchors, positives, negatives = draw.normal(size=(3, 6, 4))
     temperature = 0.05

@@ -70,7 +70,7 @@ def tiny(name: str, teacher_folder: Path, *changes: str) -> Recipe:
 
 
 def made(recipe: Recipe, sentences: list[str], folder: Path, pairs: Path) -> distillation.DistilReport:
-    labelled = pairs if any(stage.contrastive for stage in recipe.stages) else None
+    labelled = [pairs] if any(stage.contrastive for stage in recipe.stages) else []
     return distil(recipe, sentences, folder / "student", pairs=labelled)
 
 
@@ -149,7 +149,7 @@ def test_pairs_that_no_stage_reads_are_refused(
     teacher_folder: Path, sentences: list[str], pairs: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match="simtde-small has no contrastive stage"):
-        distil(tiny("simtde-small", teacher_folder), sentences, tmp_path / "student", pairs=pairs)
+        distil(tiny("simtde-small", teacher_folder), sentences, tmp_path / "student", pairs=[pairs])
 
 
 def test_a_recipe_for_augmented_text_asks_for_it(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:

@@ -137,7 +137,10 @@ def test_the_table_is_as_narrow_as_asked_for(teacher_folder: Path, tokenizer: To
         ({"layers": 5}, "student.layers is 5, but the teacher has only 4"),
         ({"token_dim": 33}, "student.token_dim is 33"),
         ({"hidden_size": 40}, "student.hidden_size is 40, but the teacher has only 32"),
-        ({"hidden_size": 10}, "student.hidden_size is 10; expected a multiple of 4, the teacher's attention heads, or of 8"),
+        (
+            {"hidden_size": 10},
+            "student.hidden_size is 10; expected a multiple of 4, the teacher's attention heads, or of 8",
+        ),
         ({"max_seq_length": 65}, "student.max_seq_length is 65, but the teacher has only 64"),
     ],
 )
