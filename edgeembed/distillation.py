@@ -4,16 +4,16 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from datasets import Dataset
 from edgeembed_exporters import add_head
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.reading import sha256
 from edgeembed_runtime.storage.writing import new_folder, refuse_existing
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
@@ -88,8 +88,9 @@ def distil(  # noqa: PLR0913  # what the command offers
     sentences: Sequence[str],
     out: Path,
     *,
-    pairs: Path | None = None,
+    pairs: Sequence[str | Path] = (),
     dev: Path | None = None,
+    domains: Mapping[str, int] | None = None,
     cache: Path | None = None,
     resume: bool = False,
     seed: int = 0,
@@ -103,9 +104,10 @@ def distil(  # noqa: PLR0913  # what the command offers
         recipe: What the student is to be.
         sentences: Distinct sentences, without those that are held out.
         out: Folder for the student, which loads as a sentence-transformer.
-        pairs: Labelled pairs for contrastive stages, as `read_pairs` takes them.
+        pairs: Files of labelled pairs for contrastive stages, as `read_pairs` takes them.
         dev: Scored sentence pairs, as `read_sts` takes them; of each stage the checkpoint that does best on them is
             kept.
+        domains: The domain of each sentence, for the objective meta; `None` where all are of one.
         cache: Folder for the teacher's vectors and the checkpoints; beside `out` where not given. It may be shared.
         resume: Whether to go on from the checkpoints of an interrupted run of the same recipe, text and seed.
         seed: Decides every draw; the same seed gives the same weights on the same machine and libraries.
@@ -124,11 +126,11 @@ def distil(  # noqa: PLR0913  # what the command offers
     if not sentences:
         raise InputError("there are no sentences to distil from; expected thousands: give a --corpus with text in it")
     recipe.check_given(pairs)
-    data = _StageData(None if pairs is None else read_pairs(pairs), None if dev is None else read_sts(dev))
+    data = _StageData(read_pairs(pairs) if pairs else None, None if dev is None else read_sts(dev))
     clock = _Clock(reporter or SilentReporter())
     cache = cache or out.with_name(f"{out.name}.cache")
-    prepared = _prepare(recipe, sentences, cache, clock, seed=seed)
-    checkpoints = cache / "checkpoints" / _run_key(recipe, text_key(prepared.sentences), [pairs, dev], seed)
+    prepared = _prepare(recipe, sentences, domains or {}, cache, clock, seed=seed)
+    checkpoints = cache / "checkpoints" / _run_key(recipe, prepared.sentences, data, seed)
     if not resume:
         shutil.rmtree(checkpoints, ignore_errors=True)
     results = _train(recipe, prepared, data, checkpoints, clock, resume=resume, seed=seed)
@@ -206,7 +208,9 @@ class _Prepared:
     wanted: Wanted | None
 
 
-def _prepare(recipe: Recipe, sentences: Sequence[str], cache: Path, clock: _Clock, *, seed: int) -> _Prepared:
+def _prepare(
+    recipe: Recipe, sentences: Sequence[str], domains: Mapping[str, int], cache: Path, clock: _Clock, *, seed: int
+) -> _Prepared:
     teacher = with_length(load_model(recipe.teacher, device=default_device()), unit=recipe.head.normalize)
     source = load_model(recipe.student.source, device=default_device()) if recipe.student.source else teacher
     check_student(recipe, teacher, source)
@@ -220,7 +224,9 @@ def _prepare(recipe: Recipe, sentences: Sequence[str], cache: Path, clock: _Cloc
         projection = _projection(recipe, cached)
         targets = token_targets(recipe, source, tokenizer)
         student = assemble_student(recipe, source, tokenizer, targets, projection, ordered)
-    wanted = Wanted(cached.vectors, projection, targets, teacher[0].auto_model) if cached else None
+    # What augmentation made is a domain of its own.
+    made_of = np.array([domains.get(sentence, -1) for sentence in ordered], dtype=np.int64)
+    wanted = Wanted(cached.vectors, projection, targets, teacher[0].auto_model, made_of) if cached else None
     made = augmented.report if recipe.augmentation.is_wanted else None
     return _Prepared(student, tokenizer, ordered, made, cached, projection, wanted)
 
@@ -315,7 +321,8 @@ def _whitened(recipe: Recipe, prepared: _Prepared, clock: _Clock) -> tuple[Sente
     return whitened, asdict(report)
 
 
-def _run_key(recipe: Recipe, text: str, files: Sequence[Path | None], seed: int) -> str:
-    read = [None if file is None else sha256(file) for file in files]
-    content = json.dumps([recipe.to_dict(), text, read, seed], sort_keys=True)
+def _run_key(recipe: Recipe, sentences: Sequence[str], data: _StageData, seed: int) -> str:
+    labelled = [text_key(texts) for texts in (data.pairs or {}).values()]
+    dev = None if data.dev is None else [text_key([*data.dev.first, *data.dev.second]), data.dev.scores.tolist()]
+    content = json.dumps([recipe.to_dict(), text_key(sentences), labelled, dev, seed], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -14,11 +14,14 @@ from edgeembed.settings import build, known, require
 
 OBJECTIVE_NAMES = (
     "contrastive",
+    "contrastive_distillation",
     "cosine",
     "hidden_states",
     "kl",
     "mae",
+    "meta",
     "mse",
+    "patient",
     "similarity",
     "similarity_mae",
     "token_embedding",
@@ -195,7 +198,13 @@ class StageSettings:
         weight_decay: AdamW's weight decay.
         max_grad_norm: Longest gradient; longer ones are cut.
         checkpoint_steps: Steps between checkpoints, and between looks at the development set where there is one.
-        temperature: What cosines are divided by in the contrastive objective.
+        followed_layers: Which of the teacher's layers hidden_states and patient compare the student's with: its `last`
+            ones, or `spread` evenly over its depth.
+        patience: Looks at the development set without a better score before the stage ends; `0` for all of its epochs.
+        temperature: What cosines are divided by in the contrastive objectives.
+        bank_size: Teacher vectors of earlier batches that are negatives in contrastive distillation; `0` for none.
+        learned_matrix: Whether a matrix that is learned in this stage, and left behind, maps the student's vectors to
+            the teacher's dimensions (DistilCSE, equation 3), for a student that is narrower and has no head.
     """
 
     objectives: Mapping[str, float] = field(default_factory=lambda: {"cosine": 1.0})
@@ -207,7 +216,11 @@ class StageSettings:
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
     checkpoint_steps: int = 500
+    followed_layers: Literal["last", "spread"] = "last"
+    patience: int = 0
     temperature: float = 0.05
+    bank_size: int = 0
+    learned_matrix: bool = False
 
     def __post_init__(self) -> None:
         """Refuse impossible sizes and objectives that do not exist."""
@@ -218,6 +231,8 @@ class StageSettings:
         require(self.weight_decay >= 0, "stages.weight_decay", self.weight_decay, "0 or more")
         require(self.max_grad_norm > 0, "stages.max_grad_norm", self.max_grad_norm, "more than 0")
         require(self.checkpoint_steps >= 1, "stages.checkpoint_steps", self.checkpoint_steps, "1 or more")
+        for name in ("patience", "bank_size"):
+            require(getattr(self, name) >= 0, f"stages.{name}", getattr(self, name), "0 or more")
         require(self.temperature > 0, "stages.temperature", self.temperature, "more than 0")
         require(bool(self.objectives), "stages.objectives", dict(self.objectives), "at least one objective")
         for name, weight in self.objectives.items():
@@ -268,12 +283,12 @@ class Recipe:
                 self.student.hidden_size,
                 "0 with the objective token_embedding, which compares tables of one width",
             )
-        if "hidden_states" in used:
+        if used & {"hidden_states", "patient"}:
             require(
                 self.vocabulary.kind == "teacher" and not self.student.source,
                 "vocabulary.kind",
                 self.vocabulary.kind,
-                "teacher, and no student.source, with the objective hidden_states: both read the same tokens",
+                "teacher, and no student.source, with objectives on layers: both read the same tokens",
             )
 
     @property
@@ -281,21 +296,21 @@ class Recipe:
         """Whether any of it is made of a teacher's vectors."""
         return self.head.kind == "pca" or not all(stage.contrastive for stage in self.stages)
 
-    def check_given(self, pairs: Path | None) -> None:
+    def check_given(self, pairs: Sequence[str | Path]) -> None:
         """Refuse to distil without what the recipe learns from, before any of it is read.
 
         Args:
-            pairs: Labelled pairs; None where none are given.
+            pairs: The files of labelled pairs that are given.
 
         Raises:
             InputError: If they are missing or of no use, or augmented text is missing that the recipe is meant for.
         """
         contrastive = any(stage.contrastive for stage in self.stages)
-        if contrastive and pairs is None:
+        if contrastive and not pairs:
             raise InputError(f"the recipe {self.name} learns from labelled pairs; expected --pairs FILE.tsv with them")
-        if pairs is not None and not contrastive:
+        if pairs and not contrastive:
             raise InputError(
-                f"--pairs {pairs} is given, but the recipe {self.name} has no contrastive stage; leave it away, or "
+                f"--pairs {pairs[0]} is given, but the recipe {self.name} has no contrastive stage; leave it away, or "
                 "choose a recipe that learns from pairs"
             )
         if self.augmentation.required and not self.augmentation.is_wanted:

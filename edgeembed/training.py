@@ -22,7 +22,7 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 from sentence_transformers.sentence_transformer.training_args import BatchSamplers
 from torch import nn
-from transformers import PrinterCallback, TrainerCallback
+from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
 
 from edgeembed.evaluation.sts import SentencePairs
@@ -156,7 +156,7 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
         train_dataset=dataset,
         loss=loss,
         evaluator=None if dev is None else _evaluator(dev),
-        callbacks=list(callbacks),
+        callbacks=[*callbacks, *([EarlyStoppingCallback(stage.patience)] if dev and stage.patience else [])],
     )
     trainer.remove_callback(PrinterCallback)  # it prints to stdout, which belongs to results
     checkpoint = _last_whole_checkpoint(checkpoints) if resume else None

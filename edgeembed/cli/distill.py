@@ -8,7 +8,13 @@ from pathlib import Path
 
 import click
 
-from edgeembed.cli.options import augmentation_overrides, back_translation_option, corpus_option, wordnet_option
+from edgeembed.cli.options import (
+    augmentation_overrides,
+    back_translation_option,
+    corpus_option,
+    pairs_option,
+    wordnet_option,
+)
 
 
 @click.command()
@@ -18,11 +24,7 @@ from edgeembed.cli.options import augmentation_overrides, back_translation_optio
 @click.option("--teacher", help="The model to distil, in place of the recipe's.")
 @wordnet_option
 @back_translation_option
-@click.option(
-    "--pairs",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TSV of anchor, positive, hard_negative, for recipes that learn from labelled pairs.",
-)
+@pairs_option()
 @click.option(
     "--dev",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -49,7 +51,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     sources: tuple[str, ...],
     out: Path,
     teacher: str | None,
-    pairs: Path | None,
+    pairs: tuple[str, ...],
     dev: Path | None,
     wordnet: str | None,
     back_translation: tuple[str, str] | None,
@@ -86,6 +88,7 @@ def command(  # noqa: PLR0913  # one parameter an option
         out,
         pairs=pairs,
         dev=dev,
+        domains=corpus.domains,
         cache=cache,
         resume=resume,
         seed=seed,

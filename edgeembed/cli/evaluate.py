@@ -40,6 +40,29 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="All entities, one a line, or a .tsv with a column entity.  [default: those in --entities]",
 )
+@click.option(
+    "--geometry",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="What --sts FILE takes: alignment and uniformity, for both of which lower is better. Repeatable.",
+)
+@click.option(
+    "--positives-above",
+    default=4.0,
+    show_default=True,
+    metavar="SCORE",
+    help="Pairs of --geometry that are scored higher are positive.",
+)
+@click.option(
+    "--transfer",
+    multiple=True,
+    metavar="DIR|FILE",
+    type=click.Path(path_type=Path),
+    help="SentEval's tasks, by logistic regression on frozen vectors: a folder of mr.tsv, cr.tsv, subj.tsv, mpqa.tsv, "
+    "sst2_train.tsv, trec_train.tsv, mrpc_train.tsv, those that it has. Or a TSV: label, and text or sentence1 and "
+    "sentence2. Beside NAME_train.tsv stand NAME_test.tsv and NAME_dev.tsv if there is one. Repeatable.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the scores to a JSON file.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables as Markdown.")
 @click.option("--force", is_flag=True, help="Replace existing files.")
@@ -54,6 +77,9 @@ def command(  # noqa: PLR0913  # one parameter an option
     nprobe: int,
     entities: tuple[Path, ...],
     catalogue: Path | None,
+    geometry: tuple[Path, ...],
+    positives_above: float,
+    transfer: tuple[Path, ...],
     out: Path | None,
     markdown: Path | None,
     force: bool,
@@ -62,26 +88,38 @@ def command(  # noqa: PLR0913  # one parameter an option
     """Score models or bundles, side by side.
 
     With --sts and a folder the table is the papers': seven similarity sets, their average, parameters; with
-    --semantic-retrieval it is HPD's, with --entities SimTDE's. JSON holds an object for one MODEL, a list for several.
+    --semantic-retrieval it is HPD's, with --entities SimTDE's, with --geometry and --transfer DistilCSE's. JSON holds
+    an object for one MODEL, a list for several.
     """
     from edgeembed_runtime.errors import InputError
 
     from edgeembed.cli.outputs import Outputs
 
-    if not (sts or retrieval or semantic_retrieval or entities):
+    tasks = [*sts, *retrieval, *semantic_retrieval, *entities, *geometry, *transfer]
+    if not tasks:
         raise InputError(
-            "nothing to evaluate on; expected --sts FILE, --retrieval DIR, --semantic-retrieval DIR or "
-            "--entities FILE, as often as wanted"
+            "nothing to evaluate on; expected --sts FILE, --retrieval DIR, --semantic-retrieval DIR, "
+            "--entities FILE, --geometry FILE or --transfer DIR, as often as wanted"
         )
     if catalogue is not None and not entities:
         raise InputError("--catalogue has no queries; expected --entities FILE beside it")
-    read = [*sts, *retrieval, *semantic_retrieval, *entities, *([] if catalogue is None else [catalogue])]
+    read = [*tasks, *([] if catalogue is None else [catalogue])]
     written = Outputs({"json": out, "markdown": markdown}, force=force, inputs=read)
 
     from edgeembed.cli.progress import TerminalReporter
     from edgeembed.evaluation import ListSettings, TaskPaths, evaluate_models, evaluation_markdown
 
-    paths = TaskPaths(sts, retrieval, semantic_retrieval, entities, catalogue, ListSettings(nlist, nprobe))
+    paths = TaskPaths(
+        sts,
+        retrieval,
+        semantic_retrieval,
+        entities,
+        catalogue,
+        ListSettings(nlist, nprobe),
+        geometry=geometry,
+        positives_above=positives_above,
+        transfer=transfer,
+    )
     evaluations = evaluate_models(models, paths, against=against, reporter=TerminalReporter())
     found: list[dict[str, Any]] = [each.as_dict() for each in evaluations]
     text = json.dumps(found[0] if len(found) == 1 else found, indent=2, ensure_ascii=False)

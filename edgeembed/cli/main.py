@@ -12,6 +12,7 @@ from edgeembed_runtime.errors import CheckError, EdgeEmbedError
 _COMMANDS = {
     "demo": "Do the whole job on text that every machine has.",
     "augment": "Make more sentences of those that there are.",
+    "mine": "Find hard negatives for labelled pairs.",
     "distill": "Distil a compact student from a teacher.",
     "recipes": "List the recipes to distil by, or show one.",
     "vocab": "Train or trim a vocabulary and tell what it covers.",

@@ -1,9 +1,13 @@
 """Options that several commands share."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 corpus_option = click.option(
     "--corpus",
@@ -12,6 +16,32 @@ corpus_option = click.option(
     required=True,
     help="Text: a file, a folder, - for stdin, or pydoc: for Python's documentation. Repeatable.",
 )
+
+
+def _existing(_context: click.Context, _option: click.Parameter, sources: tuple[str, ...]) -> tuple[str, ...]:
+    from edgeembed_runtime.errors import InputError
+
+    from edgeembed.corpus.sources import split_columns
+
+    for path, _ in map(split_columns, sources):
+        if not path.is_file():
+            raise InputError(f"{path} is no file; expected a TSV of labelled pairs")
+    return sources
+
+
+def pairs_option(*, required: bool = False) -> Callable[[Command], Command]:
+    """Give `--pairs`, for a command that can do without or cannot."""
+    return click.option(
+        "--pairs",
+        multiple=True,
+        required=required,
+        callback=_existing,
+        metavar="FILE[#COLUMNS]",
+        help="TSV of labelled pairs: anchor, positive, perhaps hard_negative; or FILE#column1,column2 of another. "
+        "Repeatable.",
+    )
+
+
 sts_option = click.option(
     "--sts",
     multiple=True,

@@ -7,10 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.sources import find_sources
+
+T = TypeVar("T")
 
 MIN_CHARACTERS = 3
 """Shorter lines are list marks and stray letters."""
@@ -57,10 +60,12 @@ class Corpus:
     Attributes:
         sentences: One clean sentence an entry, distinct, in the order of the sources.
         counts: What became of the texts that were read.
+        domains: The source of each sentence, by number: sentences of one file are of one domain.
     """
 
     sentences: list[str]
     counts: CorpusCounts
+    domains: dict[str, int]
 
 
 def read_corpus(
@@ -118,10 +123,11 @@ def gather_corpus(
         raise InputError("no corpus was given; expected at least one file, folder, - or pydoc:")
     sieve = _Sieve(min_characters, max_characters)
     samples = (
-        _sample(sieve.clean(source.texts()), limit_per_source, _generator(f"{seed} {index}"))
+        _numbered(_sample(sieve.clean(source.texts()), limit_per_source, _generator(f"{seed} {index}")), index)
         for index, source in enumerate(find_sources(sources))
     )
-    sentences = list(_sample(itertools.chain.from_iterable(samples), limit, _generator(seed)))
+    domains = dict(_sample(itertools.chain.from_iterable(samples), limit, _generator(seed)))
+    sentences = list(domains)
     counts = sieve.counts(kept=len(sentences))
     if not sentences:
         names = ", ".join(map(str, sources))
@@ -129,7 +135,7 @@ def gather_corpus(
             f"{names} gave no usable sentence ({counts}); expected text of "
             f"{min_characters} to {max_characters} characters a line: give another corpus"
         )
-    return Corpus(sentences, counts)
+    return Corpus(sentences, counts, domains)
 
 
 def split_holdout(sentences: Sequence[str], count: int, seed: int = 0) -> tuple[list[str], list[str]]:
@@ -196,17 +202,22 @@ class _Sieve:
         return "passed"
 
 
-def _sample(texts: Iterable[str], count: int | None, rng: random.Random) -> Iterable[str]:
+def _sample(texts: Iterable[T], count: int | None, rng: random.Random) -> Iterable[T]:
     """Draw a uniform sample in one pass (reservoir sampling; Vitter 1985, algorithm R), in the old order."""
     if count is None:
         return texts
-    kept: list[tuple[int, str]] = []
+    kept: list[tuple[int, T]] = []
     for index, text in enumerate(texts):
         if index < count:
             kept.append((index, text))
         elif (slot := rng.randrange(index + 1)) < count:
             kept[slot] = (index, text)
-    return [text for _, text in sorted(kept)]
+    return [text for _, text in sorted(kept, key=lambda each: each[0])]
+
+
+def _numbered(texts: Iterable[str], number: int) -> Iterator[tuple[str, int]]:
+    for text in texts:
+        yield text, number
 
 
 def _generator(seed: int | str) -> random.Random:

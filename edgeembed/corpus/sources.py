@@ -55,10 +55,18 @@ def find_sources(given: Sequence[str | Path]) -> list[Source]:
     return [source for name in given for source in _expand(str(name))]
 
 
+def split_columns(name: str) -> tuple[Path, tuple[str, ...]]:
+    """Split `PATH#column1,column2` into the path and the columns; none where nothing, or a file, is called so."""
+    path, mark, columns = name.rpartition("#")
+    if not mark or Path(name).exists():
+        return Path(name), ()
+    return Path(path), tuple(column.strip() for column in columns.split(",") if column.strip())
+
+
 def _expand(name: str) -> list[Source]:
     if name == STANDARD_INPUT or name.startswith(PYDOC_PREFIX):
         return [Source(name)]
-    path, columns = _split_columns(name)
+    path, columns = split_columns(name)
     if not path.exists():
         raise InputError(f"{path} does not exist; expected a corpus file, a folder, - or {PYDOC_PREFIX}")
     if path.is_dir():
@@ -69,13 +77,6 @@ def _expand(name: str) -> list[Source]:
             f"all but the last also with {', '.join(COMPRESSION_ENDINGS)}: rename or convert it"
         )
     return [Source(str(path), columns)]
-
-
-def _split_columns(name: str) -> tuple[Path, tuple[str, ...]]:
-    path, mark, columns = name.rpartition("#")
-    if not mark or Path(name).exists():
-        return Path(name), ()
-    return Path(path), tuple(column.strip() for column in columns.split(",") if column.strip())
 
 
 def _files_below(folder: Path) -> list[Path]:

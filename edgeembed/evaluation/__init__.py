@@ -3,6 +3,7 @@
 from edgeembed.evaluation.agreement import Agreement, ranking_agreement
 from edgeembed.evaluation.encoders import SentenceEncoder, is_bundle, open_encoder
 from edgeembed.evaluation.entity_resolution import EntitySet, read_entities, score_entities
+from edgeembed.evaluation.geometry import GeometrySet, read_geometry, score_geometry
 from edgeembed.evaluation.parameters import count_parameters
 from edgeembed.evaluation.results import Evaluation
 from edgeembed.evaluation.retrieval import RetrievalSet, read_retrieval, score_retrieval
@@ -12,12 +13,15 @@ from edgeembed.evaluation.seven_sets import SevenSets, read_seven_sets, seven_se
 from edgeembed.evaluation.sts import SentencePairs, read_sts, score_sts
 from edgeembed.evaluation.suite import Task, TaskPaths, evaluate, evaluate_models, read_tasks, score_tasks
 from edgeembed.evaluation.tables import evaluation_markdown, evaluation_tables
+from edgeembed.evaluation.transfer import Examples, TransferSet, read_transfer, score_transfer
 
 __all__ = [
     "Agreement",
     "Comparison",
     "EntitySet",
     "Evaluation",
+    "Examples",
+    "GeometrySet",
     "ListSettings",
     "RetrievalSet",
     "Savings",
@@ -27,6 +31,7 @@ __all__ = [
     "SevenSets",
     "Task",
     "TaskPaths",
+    "TransferSet",
     "compare",
     "count_parameters",
     "evaluate",
@@ -38,15 +43,19 @@ __all__ = [
     "open_encoder",
     "ranking_agreement",
     "read_entities",
+    "read_geometry",
     "read_retrieval",
     "read_seven_sets",
     "read_sts",
     "read_tasks",
+    "read_transfer",
     "score_entities",
+    "score_geometry",
     "score_retrieval",
     "score_searches",
     "score_sts",
     "score_tasks",
+    "score_transfer",
     "search_task",
     "seven_sets",
 ]

@@ -1,6 +1,5 @@
 """Entity resolution, SimTDE's second task: is the nearest entity of a catalogue the one that a query means?"""
 
-import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,10 @@ from edgeembed.corpus.streams import read_lines
 from edgeembed.evaluation.encoders import SentenceEncoder
 from edgeembed.evaluation.retrieval import RetrievalSet, retrieval_metrics
 from edgeembed.evaluation.scores import Score
+from edgeembed.evaluation.tsv import read_tsv
 
 METRIC = "R@1 x100"
 AVERAGE = "average"
-_COLUMNS = ("query", "entity", "label", "language")
 _EXPECTED = "expected TSV with a header that names query and entity, and label (0 or 1) and language if wanted"
 
 
@@ -105,7 +104,7 @@ def _numbered(entities: Iterable[str]) -> dict[str, str]:
 
 def _catalogue(file: Path) -> dict[str, str]:
     if file.suffix == ".tsv":
-        entities = [row["entity"] for row in _table(file, ("entity",))]
+        entities = [row["entity"] for row in read_tsv(file, ("entity",), (), _EXPECTED)]
     else:
         entities = [line.strip() for _, line in read_lines(file)]
     numbers = _numbered(entity for entity in entities if entity)
@@ -115,23 +114,10 @@ def _catalogue(file: Path) -> dict[str, str]:
 
 
 def _rows(file: Path) -> list[dict[str, str]]:
-    rows = _table(file, ("query", "entity"))
+    rows = read_tsv(file, ("query", "entity"), ("label", "language"), _EXPECTED)
     for number, row in enumerate(rows, start=1):
         if not all(row.values()) or row.get("label", "1") not in ("0", "1"):
             raise InputError(f"{file}, row {number} lacks a field or has another label than 0 and 1; {_EXPECTED}")
     if not rows:
         raise InputError(f"{file} holds no rows below its header; {_EXPECTED}")
-    return rows
-
-
-def _table(file: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    lines = (line for _, line in read_lines(file))
-    try:
-        reader = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, restval="")
-        rows = [{name: row[name].strip() for name in _COLUMNS if name in row} for row in reader]
-    except csv.Error as error:
-        raise InputError(f"{file} cannot be read: {error}; {_EXPECTED}") from error
-    missing = [column for column in columns if column not in (reader.fieldnames or [])]
-    if missing:
-        raise InputError(f"{file} lacks the column {missing[0]}; {_EXPECTED}")
     return rows

@@ -8,6 +8,7 @@ from edgeembed_bench.parameters import Parameters
 from edgeembed.evaluation.scores import Comparison, Score, compare
 from edgeembed.evaluation.semantic_retrieval import Savings, savings
 from edgeembed.evaluation.seven_sets import SevenSets, seven_sets
+from edgeembed.evaluation.transfer import TASKS
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,17 @@ class Evaluation:
     @property
     def sts_percent(self) -> float | None:
         """The average of that row as a percentage of the reference's, over the same sets; None without either."""
-        ours, theirs = self.sts, seven_sets(self.reference_scores)
-        return 100 * ours.average / theirs.average if ours and theirs and theirs.average > 0 else None
+        return _percent(self.sts, seven_sets(self.reference_scores))
+
+    @property
+    def transfer(self) -> SevenSets | None:
+        """The model's row in DistilCSE's table of transfer tasks; None if none of the seven was asked for."""
+        return seven_sets(self.scores, TASKS)
+
+    @property
+    def transfer_percent(self) -> float | None:
+        """The average of that row as a percentage of the reference's, over the same tasks; None without either."""
+        return _percent(self.transfer, seven_sets(self.reference_scores, TASKS))
 
     @property
     def savings(self) -> tuple[Savings, ...]:
@@ -59,6 +69,12 @@ class Evaluation:
                 found[name]["inner_parameters"] = counted.inner_parameters
         return found | {
             "percent_of_reference": {each.score.task: each.percent for each in self.comparisons},
+            "difference_from_reference": {each.score.task: each.difference for each in self.comparisons},
             "sts": self.sts and self.sts.as_dict() | {"percent_of_reference": self.sts_percent},
+            "transfer": self.transfer and self.transfer.as_dict() | {"percent_of_reference": self.transfer_percent},
             "savings": [asdict(each) for each in self.savings],
         }
+
+
+def _percent(ours: SevenSets | None, theirs: SevenSets | None) -> float | None:
+    return 100 * ours.average / theirs.average if ours and theirs and theirs.average > 0 else None

@@ -11,9 +11,10 @@ class Score:
     Attributes:
         task: What was scored, such as "stsb/test".
         metric: What the figure is, such as "Spearman x100".
-        value: The figure, 0 to 100 (Spearman: -100 to 100).
-        items: Pairs or queries behind it.
+        value: The figure, 0 to 100 (Spearman: -100 to 100; alignment: 0 to 4; uniformity: -8 to 0).
+        items: Pairs, queries or texts behind it.
         details: Further figures of the same run, by metric.
+        lower_is_better: Whether a lower figure is the better one.
     """
 
     task: str
@@ -21,6 +22,7 @@ class Score:
     value: float
     items: int
     details: dict[str, float] = field(default_factory=dict)
+    lower_is_better: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,18 @@ class Comparison:
 
     @property
     def percent(self) -> float | None:
-        """The score as a percentage of the reference's; None where the reference scores nothing."""
-        return 100 * self.score.value / self.reference.value if self.reference.value > 0 else None
+        """The score as a percentage of the reference's; None where that means nothing.
+
+        It does where the reference scores above 0 and a higher score is better.
+        """
+        if self.score.lower_is_better or self.reference.value <= 0:
+            return None
+        return 100 * self.score.value / self.reference.value
+
+    @property
+    def difference(self) -> float:
+        """The score less the reference's."""
+        return self.score.value - self.reference.value
 
 
 def compare(scores: Sequence[Score], references: Sequence[Score]) -> tuple[Comparison, ...]:

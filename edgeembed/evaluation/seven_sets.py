@@ -1,6 +1,6 @@
 """The papers' table of seven similarity sets: STS 2012 to 2016, STS-B, SICK-R, and their average."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,10 @@ SETS = {
 
 @dataclass(frozen=True)
 class SevenSets:
-    """An encoder's row in the papers' table.
+    """An encoder's row in a table of the papers: their seven similarity sets, or DistilCSE's seven transfer tasks.
 
     Attributes:
-        values: Spearman x100 by the papers' name of the set; None for a set that is absent.
+        values: The score x100 by the papers' name of the set; None for a set that is absent.
     """
 
     values: dict[str, float | None]
@@ -46,9 +46,9 @@ class SevenSets:
     @property
     def average_of(self) -> str:
         """What the average is called: "Avg." with all seven sets, else how many and which it is over."""
-        if len(self.present) == len(SETS):
+        if len(self.present) == len(self.values):
             return "Avg."
-        return f"Avg. ({len(self.present)} of {len(SETS)}: {', '.join(self.present)})"
+        return f"Avg. ({len(self.present)} of {len(self.values)}: {', '.join(self.present)})"
 
     def as_dict(self) -> dict[str, Any]:
         """Give the row ready for JSON, with null for a set that is absent."""
@@ -76,14 +76,15 @@ def read_seven_sets(folder: Path) -> list[SentencePairs]:
     return found
 
 
-def seven_sets(scores: Sequence[Score]) -> SevenSets | None:
-    """Give an encoder's row in the papers' table.
+def seven_sets(scores: Sequence[Score], names: Collection[str] = SETS) -> SevenSets | None:
+    """Give an encoder's row in a table of the papers.
 
     Args:
         scores: All scores of the encoder.
+        names: The papers' names of the sets, in their order; the similarity sets if absent.
 
     Returns:
-        The row; None if no set that `read_seven_sets` gave is among what was scored.
+        The row; None if none of these sets is among what was scored.
     """
-    values = {score.task: score.value for score in scores if score.task in SETS}
-    return SevenSets({name: values.get(name) for name in SETS}) if values else None
+    values = {score.task: score.value for score in scores if score.task in names}
+    return SevenSets({name: values.get(name) for name in names}) if values else None

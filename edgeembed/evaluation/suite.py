@@ -9,6 +9,7 @@ from edgeembed_bench.parameters import Parameters
 
 from edgeembed.evaluation.encoders import SentenceEncoder, open_encoder
 from edgeembed.evaluation.entity_resolution import EntitySet, read_entities, score_entities
+from edgeembed.evaluation.geometry import POSITIVES_ABOVE, GeometrySet, read_geometry, score_geometry
 from edgeembed.evaluation.parameters import count_parameters
 from edgeembed.evaluation.results import Evaluation
 from edgeembed.evaluation.retrieval import RetrievalSet, read_retrieval, score_retrieval
@@ -16,9 +17,10 @@ from edgeembed.evaluation.scores import Score
 from edgeembed.evaluation.semantic_retrieval import ListSettings, index_documents, score_searches, search_task
 from edgeembed.evaluation.seven_sets import read_seven_sets
 from edgeembed.evaluation.sts import SentencePairs, read_sts, score_sts
+from edgeembed.evaluation.transfer import TransferSet, read_transfer, score_transfer
 from edgeembed.progress import Reporter, SilentReporter
 
-Task = SentencePairs | RetrievalSet | EntitySet
+Task = SentencePairs | RetrievalSet | EntitySet | GeometrySet | TransferSet
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,9 @@ class TaskPaths:
         entities: Files of queries and entities, as `read_entities` takes them.
         catalogue: The catalogue of all those files, likewise; None where each brings its own.
         lists: The settings of the inverted lists.
+        geometry: Files of scored sentence pairs for alignment and uniformity, as `read_geometry` takes them.
+        positives_above: Of these files, the score that positive pairs exceed.
+        transfer: Sets to classify, as `read_transfer` takes them.
     """
 
     sts: Sequence[Path] = ()
@@ -40,6 +45,9 @@ class TaskPaths:
     entities: Sequence[Path] = ()
     catalogue: Path | None = None
     lists: ListSettings = field(default_factory=ListSettings)
+    geometry: Sequence[Path] = ()
+    positives_above: float = POSITIVES_ABOVE
+    transfer: Sequence[Path] = ()
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,8 @@ def evaluate_models(
     tasks = [
         *read_tasks(paths.sts, paths.retrieval),
         *(read_entities(each, paths.catalogue) for each in paths.entities),
+        *(read_geometry(each, paths.positives_above) for each in paths.geometry),
+        *read_transfer(paths.transfer),
     ]
     searches = [search_task(read_retrieval(path)) for path in paths.semantic_retrieval]
     if searches:
@@ -149,13 +159,22 @@ def score_tasks(name: str, encoder: SentenceEncoder, tasks: Sequence[Task], repo
     scores: list[Score] = []
     for task in tasks:
         with reporter.step(f"{name} on {task.name}"):
-            if isinstance(task, SentencePairs):
-                scores.extend(score_sts(encoder, task))
-            elif isinstance(task, EntitySet):
-                scores.extend(score_entities(encoder, task))
-            else:
-                scores.append(score_retrieval(encoder, task))
+            scores.extend(_score(encoder, task))
     return tuple(scores)
+
+
+def _score(encoder: SentenceEncoder, task: Task) -> list[Score]:
+    match task:
+        case SentencePairs():
+            return score_sts(encoder, task)
+        case EntitySet():
+            return score_entities(encoder, task)
+        case GeometrySet():
+            return score_geometry(encoder, task)
+        case TransferSet():
+            return [score_transfer(encoder, task)]
+        case RetrievalSet():
+            return [score_retrieval(encoder, task)]
 
 
 def _see(

@@ -7,14 +7,23 @@ from edgeembed_bench.formats import MISSING, fixed, millions
 from edgeembed_bench.show import Table, tables_markdown
 from edgeembed_bench.specs import told_apart
 
-from edgeembed.evaluation import entity_resolution, semantic_retrieval
+from edgeembed.evaluation import entity_resolution, geometry, semantic_retrieval
 from edgeembed.evaluation.results import Evaluation
 from edgeembed.evaluation.scores import Comparison, Score
 from edgeembed.evaluation.seven_sets import SETS, SevenSets
+from edgeembed.evaluation.transfer import TASKS
 
 Rows = Mapping[str, Evaluation]
 Columns = dict[str, Callable[[Evaluation], str]]
+Row = Callable[[Evaluation], SevenSets | None]
+Percent = Callable[[Evaluation], float | None]
 
+_METRICS_OF_THEIR_OWN = (
+    semantic_retrieval.METRIC,
+    entity_resolution.METRIC,
+    geometry.ALIGNMENT,
+    geometry.UNIFORMITY,
+)
 _PARAMETERS: Columns = {
     "params": lambda each: millions(each.parameters.parameters if each.parameters else None),
     "w/o tables": lambda each: millions(each.parameters.inner_parameters if each.parameters else None),
@@ -36,7 +45,11 @@ def evaluation_tables(evaluations: Sequence[Evaluation]) -> list[Table]:
     rows = _rows(evaluations)
     first = next(iter(rows.values()))
     tables = [_sts(rows, first.sts)] if first.sts else []
+    if first.transfer:
+        tables.append(_transfer(rows, first.transfer))
     for place, score in enumerate(first.scores):
+        if score.metric == geometry.ALIGNMENT:
+            tables.append(_geometry(rows, place))
         if score.metric == semantic_retrieval.METRIC:
             tables.append(_search(rows, place))
     entities = [place for place, score in enumerate(first.scores) if score.metric == entity_resolution.METRIC]
@@ -67,7 +80,7 @@ def _rows(evaluations: Sequence[Evaluation]) -> Rows:
 
 
 def _is_other(score: Score) -> bool:
-    return score.task not in SETS and score.metric not in (semantic_retrieval.METRIC, entity_resolution.METRIC)
+    return score.task not in SETS | TASKS and score.metric not in _METRICS_OF_THEIR_OWN
 
 
 def _reference(rows: Rows) -> str | None:
@@ -77,22 +90,61 @@ def _reference(rows: Rows) -> str | None:
 
 
 def _sts(rows: Rows, sets: SevenSets) -> Table:
-    """Give table 1 of both papers."""
+    """Give table 1 of SimTDE and of HPD."""
+    reading = "Spearman's correlation x100 over all pairs of a set"
+    return _seven("STS", reading, rows, sets, lambda each: each.sts, lambda each: each.sts_percent)
+
+
+def _transfer(rows: Rows, sets: SevenSets) -> Table:
+    """Give table 5 of DistilCSE."""
+    reading = (
+        "accuracy x100 of a logistic regression on frozen vectors, by SentEval's protocol; a set without a test "
+        "part is cross-validated"
+    )
+    return _seven("Transfer", reading, rows, sets, lambda each: each.transfer, lambda each: each.transfer_percent)
+
+
+def _seven(title: str, reading: str, rows: Rows, sets: SevenSets, row: Row, percent: Percent) -> Table:
+    """Give a table of seven sets, their average and parameters; all rows have those sets that the first one has."""
     reference = _reference(rows)
-    of_seven = "" if len(sets.present) == len(SETS) else f" ({len(sets.present)} of {len(SETS)})"
-    columns: Columns = {name: _value_of_set(name) for name in SETS}
-    columns[f"Avg.{of_seven}"] = lambda each: fixed(each.sts.average if each.sts else None, 2)
-    readings = ["Spearman's correlation x100 over all pairs of a set"]
+    of_seven = "" if len(sets.present) == len(sets.values) else f" ({len(sets.present)} of {len(sets.values)})"
+    columns: Columns = {name: _value_of_set(row, name) for name in sets.values}
+    columns[f"Avg.{of_seven}"] = lambda each: fixed(found.average if (found := row(each)) else None, 2)
+    readings = [reading]
     if of_seven:
         readings.append(f"{sets.average_of} is over these sets alone, the papers' average over all seven")
     if reference is not None:
-        columns[f"%{of_seven}"] = lambda each: _percent(each.sts_percent)
+        columns[f"%{of_seven}"] = lambda each: _percent(percent(each))
         readings.append(f"%{of_seven}: that average as a share of {reference}'s")
-    return _table("STS", rows, columns | _PARAMETERS, [*readings, _PARAMETERS_ARE])
+    return _table(title, rows, columns | _PARAMETERS, [*readings, _PARAMETERS_ARE])
 
 
-def _value_of_set(name: str) -> Callable[[Evaluation], str]:
-    return lambda each: fixed(each.sts.values[name] if each.sts else None, 2)
+def _value_of_set(row: Row, name: str) -> Callable[[Evaluation], str]:
+    return lambda each: fixed(found.values[name] if (found := row(each)) else None, 2)
+
+
+def _geometry(rows: Rows, place: int) -> Table:
+    """Give the figures of figure 2 of DistilCSE: alignment at a place, uniformity at the next."""
+    scores, reference = next(iter(rows.values())).scores, _reference(rows)
+    alignment, uniformity = scores[place], scores[place + 1]
+    columns: Columns = {}
+    for at in (place, place + 1):
+        columns[f"{scores[at].metric} ↓"] = _value_at(at, 4)
+        if reference is not None:
+            columns[f"{scores[at].metric}, difference"] = _difference_at(at)
+    readings = [
+        "↓: lower is better",
+        (
+            f"alignment: mean squared distance of the unit vectors of {alignment.items:,} pairs that are scored above "
+            f"{alignment.details['positives above']:g}"
+        ),
+        (
+            f"uniformity: log of the mean of exp(-2 squared distance) over the {uniformity.details['pairs']:,} pairs "
+            f"of {uniformity.items:,} distinct sentences"
+        ),
+        *([] if reference is None else [f"difference: from {reference}'s, below 0 is better"]),
+    ]
+    return _table(f"Geometry, {alignment.task.removesuffix(f', {geometry.ALIGNMENT}')}", rows, columns, readings)
 
 
 def _search(rows: Rows, place: int) -> Table:
@@ -156,6 +208,10 @@ def _value_at(place: int, decimals: int = 2) -> Callable[[Evaluation], str]:
 
 def _percent_at(place: int) -> Callable[[Evaluation], str]:
     return lambda each: _percent(each.comparisons[place].percent)
+
+
+def _difference_at(place: int) -> Callable[[Evaluation], str]:
+    return lambda each: f"{each.comparisons[place].difference:+.4f}"
 
 
 def _change_at(place: int) -> Callable[[Evaluation], str]:

@@ -20,6 +20,7 @@ class ObjectiveInputs:
         student: The student's vectors, float32 (batch, dim), of unit length.
         target: The teacher's vectors through the head's projection, float32 (batch, dim), of unit length.
         teacher: The teacher's vectors, float32 (batch, teacher_dim), of unit length.
+        rows: The sentences' rows in the teacher cache, int64 (batch,).
         token_ids: int64 (batch, tokens).
         attention_mask: int64 (batch, tokens), 1 on tokens and 0 on padding.
         student_raw: The student's vectors as it gives them, float32 (batch, dim).
@@ -31,6 +32,7 @@ class ObjectiveInputs:
     student: torch.Tensor
     target: torch.Tensor
     teacher: torch.Tensor
+    rows: torch.Tensor
     token_ids: torch.Tensor
     attention_mask: torch.Tensor
     student_raw: torch.Tensor
@@ -58,6 +60,8 @@ class DistillationLoss(nn.Module):
         objectives: Each objective by name.
         weights: Each objective's weight by name.
         normalized: Whether the student's vectors have unit length, so that its targets must.
+        matrix: A learned map of the student's vectors to the targets' dimensions, for the loss alone (DistilCSE,
+            equation 3: M); `None` where they are as many.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class DistillationLoss(nn.Module):
         weights: Mapping[str, float],
         *,
         normalized: bool = True,
+        matrix: nn.Linear | None = None,
     ) -> None:
         super().__init__()
         self.model = model
@@ -76,7 +81,8 @@ class DistillationLoss(nn.Module):
         self.projection = projection
         self.objectives = dict(objectives)
         # An objective with weights of its own is trained with the student.
-        self.trained = nn.ModuleList(each for each in objectives.values() if isinstance(each, nn.Module))
+        self.trained = nn.ModuleList(each for each in [matrix, *objectives.values()] if isinstance(each, nn.Module))
+        self.matrix = matrix
         self.weights = dict(weights)
         self.normalized = normalized
 
@@ -87,13 +93,15 @@ class DistillationLoss(nn.Module):
         (features,) = sentence_features
         teacher = torch.from_numpy(np.asarray(self.teacher_vectors[labels.cpu().numpy()], dtype=np.float32))
         output: dict[str, Any] = self.model(features)
-        student = output["sentence_embedding"].float()
+        student = output["sentence_embedding"]
+        student = (student if self.matrix is None else self.matrix(student)).float()
         target = self._project(teacher).to(student.device)
         unit_target = nn.functional.normalize(target)
         inputs = ObjectiveInputs(
             student=nn.functional.normalize(student),
             target=unit_target,
             teacher=nn.functional.normalize(teacher).to(student.device),
+            rows=labels.to(student.device),
             token_ids=features["input_ids"],
             attention_mask=features["attention_mask"],
             student_raw=student,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from sentence_transformers.sentence_transformer.modules import Normalize
@@ -15,11 +17,13 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from edgeembed.objectives.base import DistillationLoss, Objective
+from edgeembed.objectives.contrastive_distillation import ContrastiveDistillation
 from edgeembed.objectives.cosine import cosine
-from edgeembed.objectives.hidden_states import HiddenStates
+from edgeembed.objectives.hidden_states import HiddenStates, Patient
 from edgeembed.objectives.kl_divergence import kl
 from edgeembed.objectives.mean_absolute import mae
 from edgeembed.objectives.mean_squared import mse
+from edgeembed.objectives.meta_distillation import MetaDistillation, prototype_scores
 from edgeembed.objectives.similarity import similarity, similarity_mae
 from edgeembed.objectives.token_embedding import TokenEmbedding
 from edgeembed.projection import Projection
@@ -45,12 +49,36 @@ class Wanted:
         projection: The map of those to the student's dimensions; None where they are as many.
         token_targets: Wanted token embeddings, float32 (vocabulary, hidden size of the student's source).
         encoder: The teacher's transformers encoder.
+        domains: The domain of each sentence, int64 (sentences,).
     """
 
     vectors: npt.NDArray[np.float16]
     projection: Projection | None
     token_targets: torch.Tensor
     encoder: PreTrainedModel
+    domains: npt.NDArray[np.int64]
+
+    @property
+    def dimension(self) -> int:
+        """Dimensions of the targets."""
+        return int(self.vectors.shape[1] if self.projection is None else self.projection.matrix.shape[1])
+
+
+_BY_LAYERS: dict[str, type[HiddenStates | Patient]] = {"hidden_states": HiddenStates, "patient": Patient}
+
+
+def followed_layers(ours: int, theirs: int, which: Literal["last", "spread"]) -> list[int]:
+    """Give for each of a student's layers the teacher's layer that it follows, counted from 1.
+
+    Args:
+        ours: How many layers the student has.
+        theirs: How many the teacher has, no fewer.
+        which: "last" for the teacher's last ones; "spread" for every so manieth, the last among them (Sun et al. 2019:
+            PKD-Last and PKD-Skip; TinyBERT's map is the latter).
+    """
+    if which == "last":
+        return list(range(theirs - ours + 1, theirs + 1))
+    return [round(theirs * number / ours) for number in range(1, ours + 1)]
 
 
 def stage_loss(student: SentenceTransformer, stage: StageSettings, wanted: Wanted | None) -> nn.Module:
@@ -68,8 +96,8 @@ def stage_loss(student: SentenceTransformer, stage: StageSettings, wanted: Wante
     if wanted is None:
         loss: nn.Module = MultipleNegativesRankingLoss(student, scale=1 / stage.temperature)
         return loss
-    student[0].gives_hidden_states = "hidden_states" in stage.objectives
-    objectives = {name: _objective(name, student, wanted) for name in stage.objectives}
+    student[0].gives_hidden_states = bool(_BY_LAYERS.keys() & stage.objectives.keys())
+    objectives = {name: _objective(name, stage, student, wanted) for name in stage.objectives}
     return DistillationLoss(
         student,
         wanted.vectors,
@@ -77,16 +105,31 @@ def stage_loss(student: SentenceTransformer, stage: StageSettings, wanted: Wante
         objectives,
         stage.objectives,
         normalized=isinstance(student[-1], Normalize),
+        matrix=_matrix(student, wanted) if stage.learned_matrix else None,
     )
 
 
-def _objective(name: str, student: SentenceTransformer, wanted: Wanted) -> Objective:
+def _matrix(student: SentenceTransformer, wanted: Wanted) -> nn.Linear:
+    return nn.Linear(int(student.get_embedding_dimension()), wanted.dimension, bias=False)
+
+
+def _objective(name: str, stage: StageSettings, student: SentenceTransformer, wanted: Wanted) -> Objective:
     encoder = student[0].auto_model
+    if name == "contrastive_distillation":
+        return ContrastiveDistillation(stage.bank_size, wanted.dimension, stage.temperature)
     if name == "token_embedding":
         return TokenEmbedding(encoder.get_input_embeddings(), wanted.token_targets)
-    if name == "hidden_states":
-        ours, theirs = len(layers_of(encoder)), len(layers_of(wanted.encoder))
+    if name == "meta":
+        return MetaDistillation(prototype_scores(wanted.vectors, wanted.domains))
+    if name in _BY_LAYERS:
+        depths = len(layers_of(encoder)), len(layers_of(wanted.encoder))
         widths = (encoder.config.hidden_size, wanted.encoder.config.hidden_size)
+        layers = followed_layers(*depths, stage.followed_layers)
+        if name == "patient" and len(layers) < 2:
+            raise InputError(
+                "the objective patient leaves out the last layer, and the student has one; expected student.layers "
+                "of 2 or more"
+            )
         # A copy, since the teacher's layers may be cast elsewhere, and the trainer moves what it finds.
-        return HiddenStates(copy.deepcopy(wanted.encoder), range(theirs - ours + 1, theirs + 1), widths)
+        return _BY_LAYERS[name](copy.deepcopy(wanted.encoder), layers[: -1 if name == "patient" else None], widths)
     return _PLAIN[name]

@@ -47,10 +47,11 @@ def check_student(recipe: Recipe, teacher: SentenceTransformer, source: Sentence
         raise InputError(
             f"head.dim is {head.dim}, but the teacher's vectors have {width} dimensions; choose {width} or less"
         )
-    if head.kind != "linear" and ours != width:
+    bridged = all(stage.contrastive or stage.learned_matrix for stage in recipe.stages) and head.kind == "none"
+    if head.kind != "linear" and ours != width and not bridged:
         raise InputError(
             f"the student is {ours} wide and the teacher's vectors have {width} dimensions; expected head.kind=linear, "
-            "which learns to map one to the other"
+            "or stages with learned_matrix=true, which learn to map one to the other"
         )
 
 

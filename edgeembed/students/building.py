@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTok
 
 from edgeembed.projection import low_rank
 from edgeembed.recipe import StudentSettings
-from edgeembed.students.encoders import layers_of, positions_of, reshaped
+from edgeembed.students.encoders import heads_for, layers_of, positions_of, reshaped
 from edgeembed.students.transformer import CompactTransformer, FactorisedEmbedding, compact_encoder
 
 _BERT_TOKENS = {
@@ -89,9 +89,12 @@ def check_source(source: SentenceTransformer, settings: StudentSettings) -> None
     ):
         if given > most:
             raise InputError(f"{name} is {given}, but the teacher has only {most}; choose {most} or less")
-    head_width = encoder.config.hidden_size // encoder.config.num_attention_heads
-    if width % head_width:
-        raise InputError(f"student.hidden_size is {width}; expected a multiple of {head_width}, an attention head")
+    if not heads_for(encoder.config, width):
+        heads = encoder.config.num_attention_heads
+        raise InputError(
+            f"student.hidden_size is {width}; expected a multiple of {heads}, the teacher's attention heads, or of "
+            f"{encoder.config.hidden_size // heads}, the width of one"
+        )
 
 
 def student_tokenizer(

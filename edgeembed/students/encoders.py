@@ -66,10 +66,19 @@ def positions_of(encoder: PreTrainedModel) -> int:
     return int(encoder.config.max_position_embeddings) - encoder_kind(encoder).position_offset
 
 
+def heads_for(config: Any, hidden_size: int) -> int:
+    """Give how many attention heads layers of another width have; 0 where neither their width nor number can stay."""
+    heads = int(config.num_attention_heads)
+    width = int(config.hidden_size) // heads
+    if hidden_size % width == 0:
+        return hidden_size // width
+    return heads if hidden_size % heads == 0 else 0
+
+
 def reshaped(encoder: PreTrainedModel, *, layers: int, hidden_size: int, dropout: float) -> Any:
     """Give a copy of an encoder's configuration with other sizes.
 
-    Attention heads keep their width, and feed-forward layers their ratio to it.
+    Attention heads keep their width, or else their number; feed-forward layers keep their ratio to it.
 
     Args:
         encoder: The encoder.
@@ -82,7 +91,7 @@ def reshaped(encoder: PreTrainedModel, *, layers: int, hidden_size: int, dropout
     copied.num_hidden_layers = layers
     if hidden_size != config.hidden_size:
         copied.hidden_size = hidden_size
-        copied.num_attention_heads = max(1, config.num_attention_heads * hidden_size // config.hidden_size)
+        copied.num_attention_heads = heads_for(config, hidden_size)
         setattr(copied, kind.intermediate, getattr(config, kind.intermediate) * hidden_size // config.hidden_size)
     for name in kind.dropouts:
         setattr(copied, name, dropout)

@@ -136,3 +136,40 @@ def test_a_lack_of_faiss_is_told_before_a_model_is_loaded(tmp_path: Path, monkey
     run = CliRunner().invoke(command, ["student", "--semantic-retrieval", str(file)])
     assert isinstance(run.exception, MissingExtraError)
     assert "edgeembed-runtime[faiss]" in str(run.exception)
+
+
+def test_geometry_takes_a_threshold(sts_file: Path) -> None:
+    arguments = ["student", "--geometry", str(sts_file), "--json"]
+    for above, pairs in (([], 1), (["--positives-above", "2"], 3)):
+        run = CliRunner().invoke(command, [*arguments, *above])
+        assert run.exit_code == 0, run.output
+        alignment, uniformity = json.loads(run.stdout)["scores"]
+        assert (alignment["metric"], alignment["items"]) == ("alignment", pairs)
+        assert (uniformity["metric"], uniformity["items"]) == ("uniformity", 8)
+
+
+def test_geometry_is_shown_as_differences_from_the_reference(sts_file: Path) -> None:
+    run = CliRunner().invoke(command, ["student", "--against", "reference", "--geometry", str(sts_file)])
+    assert "lower is better" in " ".join(run.stdout.split())
+    assert "difference" in run.stdout
+    assert "%" not in run.stdout
+
+
+def test_transfer_tasks_are_found_in_a_folder(tmp_path: Path) -> None:
+    texts = [*("a cat sat\tyes" for _ in range(10)), *("rain\tno" for _ in range(10))]
+    for part in ("train", "test"):
+        (tmp_path / f"trec_{part}.tsv").write_text("\n".join(["text\tlabel", *texts]) + "\n")
+    run = CliRunner().invoke(command, ["student", "--transfer", str(tmp_path), "--json"])
+    assert run.exit_code == 0, run.output
+    found = json.loads(run.stdout)
+    assert found["scores"][0]["value"] == 100
+    assert found["transfer"]["average_of"] == "Avg. (1 of 7: TREC)"
+
+
+def test_a_bad_transfer_set_is_refused_before_a_model_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite, "open_encoder", lambda _: pytest.fail("loaded a model"))
+    run = CliRunner().invoke(command, ["student", "--transfer", str(tmp_path)])
+    assert isinstance(run.exception, InputError)
+    assert "none of the transfer tasks" in str(run.exception)

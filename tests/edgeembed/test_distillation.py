@@ -104,8 +104,18 @@ def narrow(recipe: Recipe) -> Recipe:
     return replace(recipe, student=student, head=replace(recipe.head, kind="linear"), stages=(stage,))
 
 
+@pytest.fixture
+def banked(recipe: Recipe) -> Recipe:
+    """Contrastive distillation with a bank that reaches back over epochs, through a learned matrix."""
+    objectives = {"contrastive_distillation": 1.0}
+    stage = replace(recipe.stages[0], objectives=objectives, bank_size=350, learned_matrix=True)
+    student = replace(recipe.student, hidden_size=16, token_dim=0)
+    head = replace(recipe.head, kind="none", normalize=False)
+    return replace(recipe, student=student, head=head, stages=(stage,))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["recipe", "narrow"])
+@pytest.mark.parametrize("name", ["recipe", "narrow", "banked"])
 def test_a_resumed_run_gives_the_weights_of_one_that_was_never_interrupted(
     name: str, request: pytest.FixtureRequest, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

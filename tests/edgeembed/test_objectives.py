@@ -1,5 +1,6 @@
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from edgeembed.objectives import (
     DistillationLoss,
     HiddenStates,
     ObjectiveInputs,
+    Patient,
     TokenEmbedding,
     cosine,
     kl,
@@ -20,6 +22,7 @@ from edgeembed.objectives import (
     similarity_mae,
     stage_loss,
 )
+from edgeembed.objectives.choosing import followed_layers
 from edgeembed.projection import Projection
 from edgeembed.recipe import StageSettings
 from edgeembed.students.transformer import FactorisedEmbedding
@@ -28,7 +31,10 @@ from edgeembed.students.transformer import FactorisedEmbedding
 def inputs(student: torch.Tensor, target: torch.Tensor, teacher: torch.Tensor | None = None) -> ObjectiveInputs:
     ids = torch.tensor([[2, 5, 3, 0], [2, 6, 5, 3]])
     teacher = target if teacher is None else teacher
-    return ObjectiveInputs(student, target, teacher, ids, (ids > 0).long(), student_raw=student, target_raw=target)
+    rows = torch.arange(len(student))
+    return ObjectiveInputs(
+        student, target, teacher, rows, ids, (ids > 0).long(), student_raw=student, target_raw=target
+    )
 
 
 def random_inputs(batch: int = 7, dim: int = 5) -> tuple[ObjectiveInputs, "np.ndarray", "np.ndarray"]:
@@ -168,26 +174,47 @@ class LayeredTeacher(nn.Module):
         return SimpleNamespace(hidden_states=self.states)
 
 
-@pytest.mark.parametrize("width", [3, 2], ids=["as wide", "through learnable matrices"])
-def test_hidden_states_compares_layers_without_padding(width: int) -> None:
+def layered(width: int) -> tuple[ObjectiveInputs, list["np.ndarray"], list["np.ndarray"]]:
+    """A student of two layers and a teacher of four, of width 3, and their states in float64."""
     draw = np.random.default_rng(6)
     ours = [draw.normal(size=(2, 4, width)) for _ in range(3)]
     theirs = [draw.normal(size=(2, 4, 3)) for _ in range(5)]
-    objective = HiddenStates(LayeredTeacher(tuple(torch.tensor(each) for each in theirs)), (3, 4), (width, 3))
-    given = replace(
-        inputs(torch.ones(2, 1), torch.ones(2, 1)),
-        hidden_states=tuple(torch.tensor(each, dtype=torch.float32) for each in ours),
-    )
-    matrices = [np.eye(3)] * 2 if width == 3 else [each.detach().double().numpy() for each in objective.parameters()]
+    states = tuple(torch.tensor(each, dtype=torch.float32) for each in ours)
+    return replace(inputs(torch.ones(2, 1), torch.ones(2, 1)), hidden_states=states), ours, theirs
+
+
+def matrices_of(objective: nn.Module, width: int) -> list["np.ndarray"]:
+    return [np.eye(3)] * 2 if width == 3 else [each.detach().double().numpy() for each in objective.parameters()]
+
+
+@pytest.mark.parametrize("width", [3, 2], ids=["as wide", "through learnable matrices"])
+def test_hidden_states_compares_layers_without_padding(width: int) -> None:
+    given, ours, theirs = layered(width)
+    objective = HiddenStates(LayeredTeacher(tuple(map(torch.tensor, theirs))), (3, 4), (width, 3))
     mask = given.attention_mask.bool().numpy()
-    expected = np.mean(
-        [
-            np.mean((ours[layer] @ matrix.T - theirs[wanted])[mask] ** 2)
-            for layer, wanted, matrix in zip((1, 2), (3, 4), matrices, strict=True)
-        ]
-    )
-    assert objective(given).item() == pytest.approx(expected, rel=1e-5)
+    errors = [
+        np.mean((ours[layer] @ matrix.T - theirs[wanted])[mask] ** 2)
+        for layer, wanted, matrix in zip((1, 2), (3, 4), matrices_of(objective, width), strict=True)
+    ]
+    assert objective(given).item() == pytest.approx(np.mean(errors), rel=1e-5)
     assert len(list(objective.parameters())) == (0 if width == 3 else 2)
+
+
+@pytest.mark.parametrize("width", [3, 2], ids=["as wide", "through learnable matrices"])
+def test_patient_compares_the_directions_of_first_tokens_and_leaves_out_the_last_layer(width: int) -> None:
+    given, ours, theirs = layered(width)
+    objective = Patient(LayeredTeacher(tuple(map(torch.tensor, theirs))), (2,), (width, 3))
+    mine, other = ours[1][:, 0] @ matrices_of(objective, width)[0].T, theirs[2][:, 0]
+    units = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (mine, other)]
+    assert objective(given).item() == pytest.approx(np.mean(((units[0] - units[1]) ** 2).sum(axis=1)), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("which", "expected"), [("last", [3, 4, 5, 6]), ("spread", [2, 3, 4, 6])], ids=["PKD-Last", "PKD-Skip"]
+)
+def test_followed_layers_end_at_the_teachers_last(which: Literal["last", "spread"], expected: list[int]) -> None:
+    assert followed_layers(4, 6, which) == expected
+    assert followed_layers(3, 6, "spread") == [2, 4, 6]
 
 
 class Passing(SentenceTransformer):  # type: ignore[misc]  # sentence-transformers carries no types
@@ -197,7 +224,7 @@ class Passing(SentenceTransformer):  # type: ignore[misc]  # sentence-transforme
         return features
 
 
-def test_contrastive_is_hpds_equation_1() -> None:
+def test_contrastive_is_hpds_equation_1_and_distilcses_equation_7() -> None:
     draw = np.random.default_rng(7)
     anchors, positives, negatives = draw.normal(size=(3, 6, 4))
     temperature = 0.05

@@ -64,7 +64,7 @@ def test_the_resolved_recipe_can_be_read_back(tmp_path: Path) -> None:
         ),
         (
             'name = "x"\n[[stages]]\nobjectives = {hidden_states = 1}',
-            "vocabulary.kind is 'trimmed'; expected teacher, and no student.source, with the objective hidden_states",
+            "vocabulary.kind is 'trimmed'; expected teacher, and no student.source, with objectives on layers",
         ),
         ("based_on = 3", "based_on is 3; expected the name of a recipe"),
         ('based_on = "nope"', "no recipe called nope"),

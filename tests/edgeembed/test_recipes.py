@@ -70,8 +70,9 @@ def tiny(name: str, teacher_folder: Path, *changes: str) -> Recipe:
 
 
 def made(recipe: Recipe, sentences: list[str], folder: Path, pairs: Path) -> distillation.DistilReport:
-    labelled = pairs if any(stage.contrastive for stage in recipe.stages) else None
-    return distil(recipe, sentences, folder / "student", pairs=labelled)
+    labelled = [pairs] if any(stage.contrastive for stage in recipe.stages) else []
+    domains = {sentence: row % 2 for row, sentence in enumerate(sentences)}
+    return distil(recipe, sentences, folder / "student", pairs=labelled, domains=domains)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +100,19 @@ def test_lmx_is_narrow_and_learns_the_teachers_width(
     assert student[0].auto_model.config.hidden_size == 16
     assert report.dimension == TEACHER_WIDTH
     assert not any("matrices" in name for name in student.state_dict())
+
+
+def test_a_second_stage_can_start_from_the_student_of_a_first(
+    teacher_folder: Path, sentences: list[str], pairs: Path, tmp_path: Path
+) -> None:
+    first = tmp_path / "first" / "student"
+    recipe = tiny("distilcse", teacher_folder)
+    distil(replace(recipe, stages=recipe.stages[:1]), sentences, first)
+    unmoved = tiny("simcse", teacher_folder, f'student.source="{first}"', "stages.learning_rate=1e-12")
+    stages = tuple(replace(stage, learning_rate=1e-12) for stage in unmoved.stages)
+    made(replace(unmoved, stages=stages), sentences, tmp_path, pairs)
+    before, after = (load_model(str(folder)).encode(sentences) for folder in (first, tmp_path / "student"))
+    np.testing.assert_allclose(after, before, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -149,7 +163,7 @@ def test_pairs_that_no_stage_reads_are_refused(
     teacher_folder: Path, sentences: list[str], pairs: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match="simtde-small has no contrastive stage"):
-        distil(tiny("simtde-small", teacher_folder), sentences, tmp_path / "student", pairs=pairs)
+        distil(tiny("simtde-small", teacher_folder), sentences, tmp_path / "student", pairs=[pairs])
 
 
 def test_a_recipe_for_augmented_text_asks_for_it(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:

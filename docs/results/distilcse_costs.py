@@ -1,0 +1,100 @@
+"""What goes on beside a step of contrastive distillation: teacher cache, bank, looks at a development set, checkpoints.
+
+python docs/results/distilcse_costs.py STUDENT CORPUS.txt.xz DEV.tsv > costs.json
+
+Rounds are interleaved, each on another batch of real sentences; every time is in the result. Looks and checkpoints are
+told as shares of the steps between them.
+"""
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
+
+from edgeembed.corpus import gather_corpus
+from edgeembed.evaluation.sts import read_sts
+from edgeembed.models import load_model
+from edgeembed.objectives import ContrastiveDistillation, ObjectiveInputs
+
+ROUNDS, BATCH, WIDTH, BANK, BETWEEN = 15, 512, 384, 65_536, 125
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Time a piece of work."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def batch_of(generator: torch.Generator, rows: torch.Tensor) -> ObjectiveInputs:
+    """Give a batch of random vectors of those rows."""
+    ours, theirs = (torch.nn.functional.normalize(torch.randn(len(rows), WIDTH, generator=generator)) for _ in range(2))
+    return ObjectiveInputs(ours.requires_grad_(), theirs, theirs, rows, rows, rows, ours, theirs)
+
+
+def main(student_folder: str, corpus: str, dev_file: str) -> None:
+    """Measure, and print the result."""
+    torch.manual_seed(0)
+    generator, draw = torch.Generator().manual_seed(0), np.random.default_rng(0)
+    student = load_model(student_folder, device="cpu").train()
+    optimizer = torch.optim.AdamW(student.parameters(), lr=1e-4)
+    sentences = gather_corpus([corpus], limit=ROUNDS * BATCH, max_characters=250).sentences
+    dev = read_sts(Path(dev_file))
+    evaluator = EmbeddingSimilarityEvaluator(dev.first, dev.second, dev.scores.tolist(), write_csv=False)
+    objectives = {size: ContrastiveDistillation(size, WIDTH, 0.05) for size in (0, BANK)}
+    for first in range(0, BANK, BATCH):
+        objectives[BANK](batch_of(generator, torch.arange(first, first + BATCH)))
+    times: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        cached = np.memmap(Path(folder) / "cache", dtype=np.float16, mode="w+", shape=(2 * BANK, WIDTH))
+        cached[:] = draw.normal(size=cached.shape)
+
+        def learn(texts: list[str]) -> None:
+            student(student.preprocess(texts))["sentence_embedding"].square().sum().backward()
+            torch.nn.utils.clip_grad_norm_(student.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+
+        def checkpoint() -> None:
+            student.save(f"{folder}/student", create_model_card=False)
+            torch.save(optimizer.state_dict(), f"{folder}/optimizer.pt")
+            save_file(objectives[BANK].state_dict(), f"{folder}/objectives.safetensors")
+
+        for number in range(ROUNDS):
+            rows = torch.from_numpy(draw.integers(0, 2 * BANK, BATCH))
+            inputs = batch_of(generator, rows)
+            texts = sentences[number * BATCH : (number + 1) * BATCH]
+            for name, work in {
+                "student": lambda texts=texts: learn(texts),
+                "cache": lambda rows=rows: torch.from_numpy(np.asarray(cached[rows.numpy()], dtype=np.float32)),
+                "batch negatives": lambda inputs=inputs: objectives[0](inputs).backward(),
+                "batch and bank negatives": lambda inputs=inputs: objectives[BANK](inputs).backward(),
+                "bank kept": lambda inputs=inputs: objectives[BANK]._remember(inputs.target, inputs.rows),
+                "look": lambda: evaluator(student),
+                "checkpoint": checkpoint,
+            }.items():
+                times.setdefault(name, []).append(seconds(work))
+            student.train()
+    medians = {name: statistics.median(found) for name, found in times.items()}
+    step = medians["student"] + medians["batch negatives"]
+    shares = {
+        "cache": medians["cache"] / step,
+        "bank kept": medians["bank kept"] / step,
+        "negatives of the bank": (medians["batch and bank negatives"] - medians["batch negatives"]) / step,
+        "looks": medians["look"] / BETWEEN / step,
+        "checkpoints": medians["checkpoint"] / BETWEEN / step,
+    }
+    percent = {name: round(100 * share, 2) for name, share in shares.items()}
+    json.dump({"percent_of_a_step": percent, "median_s": medians, "seconds": times}, sys.stdout, indent=2)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,168 @@
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from edgeembed.objectives import DistillationLoss, ObjectiveInputs
+from edgeembed.objectives.contrastive_distillation import ContrastiveDistillation
+
+DIM, TEMPERATURE = 5, 0.05
+Matrix = npt.NDArray[np.float64]
+NOTHING = np.zeros((0, DIM))
+
+
+def unit(draw: np.random.Generator, count: int) -> Matrix:
+    vectors = draw.normal(size=(count, DIM))
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+
+def given(student: Matrix, target: Matrix, rows: list[int] | None = None) -> ObjectiveInputs:
+    ours, theirs = (torch.tensor(each, dtype=torch.float64) for each in (student, target))
+    places = torch.tensor(rows) if rows is not None else torch.arange(len(student))
+    nothing = torch.zeros(len(student), 1, dtype=torch.long)
+    return ObjectiveInputs(ours, theirs, theirs, places, nothing, nothing, student_raw=ours, target_raw=theirs)
+
+
+def equation_5(student: Matrix, target: Matrix, bank: Matrix) -> float:
+    """With an empty bank, equation 4."""
+    in_batch, in_bank = np.exp(student @ target.T / TEMPERATURE), np.exp(student @ bank.T / TEMPERATURE)
+    return float(np.mean(-np.log(np.diag(in_batch) / (in_batch.sum(axis=1) + in_bank.sum(axis=1)))))
+
+
+def test_without_a_bank_it_is_equation_4_however_many_batches_there_were() -> None:
+    draw = np.random.default_rng(1)
+    objective = ContrastiveDistillation(0, DIM, TEMPERATURE).double()
+    for _ in range(3):
+        student, target = unit(draw, 6), unit(draw, 6)
+        assert objective(given(student, target)).item() == pytest.approx(
+            equation_5(student, target, np.zeros((0, DIM)))
+        )
+
+
+def test_with_a_bank_it_is_equation_5_and_the_oldest_leave_first() -> None:
+    draw = np.random.default_rng(2)
+    objective = ContrastiveDistillation(8, DIM, TEMPERATURE).double()
+    seen = NOTHING
+    for batch in range(6):  # 3 vectors a batch: the bank of 8 is full in the third and wraps around inside of one
+        student, target = unit(draw, 3), unit(draw, 3)
+        rows = [3 * batch + each for each in range(3)]
+        found = objective(given(student, target, rows)).item()
+        assert found == pytest.approx(equation_5(student, target, seen[-8:]))
+        seen = np.vstack([seen, target])
+    held = {tuple(row) for row in objective.bank.numpy().round(9)}
+    assert held == {tuple(row) for row in seen[-8:].round(9)}
+    assert sorted(objective.rows.tolist()) == list(range(10, 18))
+
+
+def test_a_batch_larger_than_the_bank_leaves_its_last_vectors() -> None:
+    draw = np.random.default_rng(3)
+    objective = ContrastiveDistillation(4, DIM, TEMPERATURE).double()
+    objective(given(unit(draw, 7), unit(draw, 7)))
+    assert sorted(objective.rows.tolist()) == [3, 4, 5, 6]
+
+
+def test_a_sentence_is_no_negative_of_its_own_when_it_comes_again() -> None:
+    draw = np.random.default_rng(4)
+    objective = ContrastiveDistillation(6, DIM, TEMPERATURE).double()
+    student, target = unit(draw, 6), unit(draw, 6)
+    objective(given(student, target))
+    found = objective(given(student, target)).item()
+    in_batch = np.exp(student @ target.T / TEMPERATURE)
+    others = [np.exp(student[row] @ np.delete(target, row, axis=0).T / TEMPERATURE).sum() for row in range(6)]
+    expected = np.mean([-np.log(in_batch[row, row] / (in_batch[row].sum() + others[row])) for row in range(6)])
+    assert found == pytest.approx(expected)
+
+
+def test_the_gradient_reaches_the_student_alone() -> None:
+    draw = np.random.default_rng(5)
+    objective = ContrastiveDistillation(8, DIM, TEMPERATURE).double()
+    for _ in range(2):
+        inputs = given(unit(draw, 3), unit(draw, 3))
+        inputs = replace(inputs, student=inputs.student.requires_grad_(), target=inputs.target.requires_grad_())
+        objective(inputs).backward()
+        assert inputs.student.grad is not None
+    assert not objective.bank.requires_grad
+    assert not list(objective.parameters())
+
+
+def test_a_saved_bank_goes_on_where_it_was() -> None:
+    draw = np.random.default_rng(6)
+    first, second = (ContrastiveDistillation(5, DIM, TEMPERATURE).double() for _ in range(2))
+    first(given(unit(draw, 3), unit(draw, 3)))
+    second.load_state_dict(first.state_dict())
+    batch = given(unit(draw, 4), unit(draw, 4), [7, 8, 9, 10])
+    assert first(batch).item() == second(batch).item()
+    assert torch.equal(first.bank, second.bank)
+
+
+class _Narrow(torch.nn.Module):
+    def __init__(self, vectors: Matrix) -> None:
+        super().__init__()
+        self.vectors = torch.tensor(vectors)
+
+    def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {"sentence_embedding": self.vectors[features["input_ids"][:, 0]].float()}
+
+
+def test_a_narrower_student_goes_through_the_matrix_in_equation_6_and_the_matrix_learns() -> None:
+    draw = np.random.default_rng(7)
+    student, target, weights = draw.normal(size=(9, 3)), unit(draw, 9).astype(np.float16), draw.normal(size=(DIM, 3))
+    matrix = torch.nn.Linear(3, DIM, bias=False)
+    matrix.load_state_dict({"weight": torch.tensor(weights)})
+    name = "contrastive_distillation"
+    objectives = {name: ContrastiveDistillation(8, DIM, TEMPERATURE)}
+    loss = DistillationLoss(_Narrow(student), target, None, objectives, {name: 1.0}, normalized=False, matrix=matrix)
+    mapped, wanted = student @ weights.T, target.astype(np.float64)
+    mapped, wanted = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (mapped, wanted))
+    for rows, bank in ((slice(0, 4), NOTHING), (slice(4, 9), wanted[:4])):
+        ids = torch.arange(9)[rows, None]
+        found = loss([{"input_ids": ids, "attention_mask": torch.ones_like(ids)}], ids[:, 0])[name]
+        assert found.item() == pytest.approx(equation_5(mapped[rows], wanted[rows], bank), rel=1e-5)
+    found.backward()
+    assert matrix.weight.grad is not None
+    assert matrix.weight.grad.abs().sum() > 0
+
+
+_TWO_PROCESSES = """
+import sys
+import torch
+import torch.distributed
+from edgeembed.objectives import DistillationLoss, ObjectiveInputs
+from edgeembed.objectives.contrastive_distillation import ContrastiveDistillation
+
+torch.distributed.init_process_group("gloo")
+rank, count = torch.distributed.get_rank(), torch.distributed.get_world_size()
+torch.manual_seed(0)
+texts, targets = torch.randn(3, 8, 4), torch.nn.functional.normalize(torch.randn(3, 8, 5), dim=2)
+student = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 5))
+objective = ContrastiveDistillation(12, 5, 0.1)
+for step in range(3):
+    mine = slice(rank * 8 // count, (rank + 1) * 8 // count)
+    rows = torch.arange(8 * step, 8 * step + 8)[mine]
+    vectors = torch.nn.functional.normalize(student(texts[step][mine]))
+    target = targets[step][mine]
+    objective(ObjectiveInputs(vectors, target, target, rows, rows, rows, vectors, target)).backward()
+if rank == 0:
+    gradients = [weight.grad for weight in student.parameters()]
+    torch.save([*gradients, objective.bank, objective.rows], sys.argv[1])
+torch.distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_gradient_and_the_bank_of_one_with_the_doubled_batch(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(_TWO_PROCESSES, encoding="utf-8")
+    results = []
+    for count in (1, 2):
+        out = tmp_path / f"{count}.pt"
+        launch = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}")
+        subprocess.run([sys.executable, *launch, str(script), str(out)], check=True, capture_output=True, timeout=120)
+        results.append(torch.load(out))
+    for one, two in zip(*results, strict=True):
+        torch.testing.assert_close(one, two)

