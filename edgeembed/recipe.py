@@ -126,10 +126,38 @@ class VocabularySettings:
 
 
 @dataclass(frozen=True)
+class MatrixSettings:
+    """The shape of a student without attention ("Cross-architecture distillation using bidirectional CMOW embeddings").
+
+    Attributes:
+        bidirectional: Whether matrices are multiplied from the end to the beginning too, of a table of their own.
+        matrix_dim: Rows of a token's matrix.
+        vector_dim: Width of a token's vector.
+        rank: Rank of the tables; `0` for whole ones, which make up nearly all of such a student's size.
+        cbow_pooling: Whether the vectors' `sum` is taken, as in the paper, or their `mean`.
+    """
+
+    bidirectional: bool = True
+    matrix_dim: int = 20
+    vector_dim: int = 400
+    rank: int = 0
+    cbow_pooling: Literal["sum", "mean"] = "sum"
+
+    def __post_init__(self) -> None:
+        """Refuse impossible sizes."""
+        require(1 <= self.matrix_dim <= 64, "student.matrix.matrix_dim", self.matrix_dim, "1 to 64")
+        require(1 <= self.vector_dim <= 65_536, "student.matrix.vector_dim", self.vector_dim, "1 to 65,536")
+        require(self.rank >= 0, "student.matrix.rank", self.rank, "0 or more")
+
+
+@dataclass(frozen=True)
 class StudentSettings:
     """The student's shape, and what it starts from.
 
     Attributes:
+        architecture: `transformer`; or `cbow`, `cmow` and `hybrid`, which have the settings in `matrix`, start at
+            random, and of the settings below read the last two alone and `table_init`, for the table of vectors.
+        matrix: The shape of a student that is no transformer.
         source: The model that it is made from, by name; empty for the teacher, whose knowledge comes for free then.
         layers: How many of that model's last layers it takes; `0` for all.
         layer_init: `last` starts them where those are (SimTDE, section 3), `random` anew.
@@ -142,6 +170,8 @@ class StudentSettings:
         dropout: Dropout while training; none by default, since a small student underfits.
     """
 
+    architecture: Literal["transformer", "cbow", "cmow", "hybrid"] = "transformer"
+    matrix: MatrixSettings = MatrixSettings()
     source: str = ""
     layers: int = 3
     layer_init: Literal["last", "random"] = "last"
@@ -276,6 +306,8 @@ class Recipe:
         require(bool(self.name), "name", self.name, "a name for the recipe")
         require(bool(self.stages), "stages", [], "at least one stage")
         used = {name for stage in self.stages for name in stage.objectives}
+        if self.student.architecture != "transformer":
+            self._check_matrix_student(used)
         if "token_embedding" in used:
             require(
                 not self.student.hidden_size,
@@ -290,6 +322,19 @@ class Recipe:
                 self.vocabulary.kind,
                 "teacher, and no student.source, with objectives on layers: both read the same tokens",
             )
+
+    def _check_matrix_student(self, used: set[str]) -> None:
+        kind = self.student.architecture
+        require(
+            self.head.kind != "pca", "head.kind", self.head.kind, f"linear or none with student.architecture={kind}"
+        )
+        require(
+            not self.student.source, "student.source", self.student.source, f"none with student.architecture={kind}"
+        )
+        of_layers = sorted(used & {"token_embedding", "hidden_states", "patient"})
+        require(
+            not of_layers, "stages.objectives", of_layers, f"objectives on sentences with student.architecture={kind}"
+        )
 
     @property
     def needs_teacher(self) -> bool:

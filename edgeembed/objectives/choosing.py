@@ -114,14 +114,14 @@ def _matrix(student: SentenceTransformer, wanted: Wanted) -> nn.Linear:
 
 
 def _objective(name: str, stage: StageSettings, student: SentenceTransformer, wanted: Wanted) -> Objective:
-    encoder = student[0].auto_model
     if name == "contrastive_distillation":
         return ContrastiveDistillation(stage.bank_size, wanted.dimension, stage.temperature)
     if name == "token_embedding":
-        return TokenEmbedding(encoder.get_input_embeddings(), wanted.token_targets)
+        return TokenEmbedding(student[0].auto_model.get_input_embeddings(), wanted.token_targets)
     if name == "meta":
         return MetaDistillation(prototype_scores(wanted.vectors, wanted.domains))
     if name in _BY_LAYERS:
+        encoder = student[0].auto_model
         depths = len(layers_of(encoder)), len(layers_of(wanted.encoder))
         widths = (encoder.config.hidden_size, wanted.encoder.config.hidden_size)
         layers = followed_layers(*depths, stage.followed_layers)
