@@ -171,6 +171,23 @@ class MatrixEmbedding(InputModule):  # type: ignore[misc]  # sentence-transforme
         mapped: torch.Tensor = nn.functional.linear(dropped, self.head.weight)
         return mapped + self.head.bias * torch.exp2(-divided[:, None].float())
 
+    def matrix_tensors(self) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+        """Give tensors and settings as docs/tensor-file.md names them, tables beside the identity."""
+        tables: dict[str, Any] = {f"cmow.{name.removesuffix('s')}": table for name, table in self.matrices.items()}
+        if self.vectors is not None:
+            tables["cbow"] = self.vectors
+        tensors: dict[str, torch.Tensor] = {}
+        for name, table in tables.items():
+            tensors[f"{name}.weight" if table.basis is None else f"{name}.factors"] = table.weight
+            if table.basis is not None:
+                tensors[f"{name}.basis"] = table.basis
+            if name != "cbow":
+                tensors[f"{name}.bias"] = torch.eye(self.shape.matrix_dim).flatten()
+        if self.head is not None:
+            tensors |= {"head.weight": self.head.weight, "head.bias": self.head.bias}
+        pooling = {} if self.vectors is None else {"cbow_pooling": self.shape.cbow_pooling}
+        return tensors, {"architecture": self.shape.architecture, **pooling}
+
     def get_embedding_dimension(self) -> int:
         """Give the dimensions of a vector."""
         return self.shape.dimension or self.shape.width

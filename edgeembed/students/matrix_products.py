@@ -5,7 +5,7 @@ import torch
 # Between two looks at their size two matrices are multiplied, so products stay below 2**20 times their number of rows,
 # and what float32 cannot hold is no part of them.
 _MODERATE = 10
-_LARGEST = 60
+_LARGEST = 40  # whose square, of a vector's length, float32 holds too
 
 
 def ordered_product(matrices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
