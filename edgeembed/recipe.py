@@ -19,6 +19,7 @@ OBJECTIVE_NAMES = (
     "hidden_states",
     "kl",
     "mae",
+    "masked_language",
     "meta",
     "mse",
     "patient",
@@ -27,6 +28,11 @@ OBJECTIVE_NAMES = (
     "token_embedding",
 )
 """The objectives that exist; named here so that a recipe is checked before torch is imported."""
+
+_ALONE = {
+    "contrastive": "it reads labelled pairs and not the corpus",
+    "masked_language": "it reads texts with tokens masked",
+}
 
 
 @dataclass(frozen=True)
@@ -233,6 +239,8 @@ class StageSettings:
         patience: Looks at the development set without a better score before the stage ends; `0` for all of its epochs.
         temperature: What cosines are divided by in the contrastive objectives.
         bank_size: Teacher vectors of earlier batches that are negatives in contrastive distillation; `0` for none.
+        hard_share: Share of the text's own loss in masked language modelling; the rest is the teacher's.
+        logit_temperature: What logits are divided by in the teacher's part.
         learned_matrix: Whether a matrix that is learned in this stage, and left behind, maps the student's vectors to
             the teacher's dimensions (DistilCSE, equation 3), for a student that is narrower and has no head.
     """
@@ -250,6 +258,8 @@ class StageSettings:
     patience: int = 0
     temperature: float = 0.05
     bank_size: int = 0
+    hard_share: float = 0.5
+    logit_temperature: float = 1.0
     learned_matrix: bool = False
 
     def __post_init__(self) -> None:
@@ -263,22 +273,35 @@ class StageSettings:
         require(self.checkpoint_steps >= 1, "stages.checkpoint_steps", self.checkpoint_steps, "1 or more")
         for name in ("patience", "bank_size"):
             require(getattr(self, name) >= 0, f"stages.{name}", getattr(self, name), "0 or more")
+        require(0 <= self.hard_share <= 1, "stages.hard_share", self.hard_share, "0 to 1")
+        require(self.logit_temperature > 0, "stages.logit_temperature", self.logit_temperature, "more than 0")
         require(self.temperature > 0, "stages.temperature", self.temperature, "more than 0")
         require(bool(self.objectives), "stages.objectives", dict(self.objectives), "at least one objective")
         for name, weight in self.objectives.items():
             known(name, OBJECTIVE_NAMES, "stages.objectives")
             require(weight > 0, f"stages.objectives.{name}", weight, "a weight above 0")
-        require(
-            not self.contrastive or len(self.objectives) == 1,
-            "stages.objectives",
-            sorted(self.objectives),
-            "contrastive in a stage of its own, since it reads labelled pairs and not the corpus",
-        )
+        for name, reason in _ALONE.items():
+            require(
+                name not in self.objectives or len(self.objectives) == 1,
+                "stages.objectives",
+                sorted(self.objectives),
+                f"{name} in a stage of its own, since {reason}",
+            )
 
     @property
     def contrastive(self) -> bool:
         """Whether the stage learns from labelled pairs, without a teacher."""
         return "contrastive" in self.objectives
+
+    @property
+    def masked(self) -> bool:
+        """Whether the stage learns which tokens were masked."""
+        return "masked_language" in self.objectives
+
+    @property
+    def reads_vectors(self) -> bool:
+        """Whether the stage learns from the teacher's vectors of sentences."""
+        return not (self.contrastive or self.masked)
 
 
 @dataclass(frozen=True)
@@ -315,6 +338,13 @@ class Recipe:
                 self.student.hidden_size,
                 "0 with the objective token_embedding, which compares tables of one width",
             )
+        if "masked_language" in used:
+            require(
+                self.student.architecture != "transformer" and self.vocabulary.kind == "teacher",
+                "student.architecture",
+                self.student.architecture,
+                "cbow, cmow or hybrid, and vocabulary.kind=teacher, with the objective masked_language",
+            )
         if used & {"hidden_states", "patient"}:
             require(
                 self.vocabulary.kind == "teacher" and not self.student.source,
@@ -339,7 +369,7 @@ class Recipe:
     @property
     def needs_teacher(self) -> bool:
         """Whether any of it is made of a teacher's vectors."""
-        return self.head.kind == "pca" or not all(stage.contrastive for stage in self.stages)
+        return self.head.kind == "pca" or any(stage.reads_vectors for stage in self.stages)
 
     def check_given(self, pairs: Sequence[str | Path]) -> None:
         """Refuse to distil without what the recipe learns from, before any of it is read.

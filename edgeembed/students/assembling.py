@@ -51,7 +51,7 @@ def check_student(recipe: Recipe, teacher: SentenceTransformer, source: Sentence
         raise InputError(
             f"head.dim is {head.dim}, but the teacher's vectors have {width} dimensions; choose {width} or less"
         )
-    bridged = all(stage.contrastive or stage.learned_matrix for stage in recipe.stages) and head.kind == "none"
+    bridged = all(stage.learned_matrix or not stage.reads_vectors for stage in recipe.stages) and head.kind == "none"
     if head.kind != "linear" and ours != width and not bridged:
         raise InputError(
             f"the student is {ours} wide and the teacher's vectors have {width} dimensions; expected head.kind=linear, "
