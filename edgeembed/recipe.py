@@ -461,10 +461,20 @@ def _read_text(path: Path) -> str:
         raise InputError(f"{path} is not UTF-8 (byte {error.start}); expected a TOML file") from error
 
 
-def _apply(content: dict[str, Any], override: str) -> None:
+def setting(override: str) -> tuple[str, Any]:
+    """Read `key=value`, the value as TOML has it, or as text where it is no TOML.
+
+    Raises:
+        InputError: If there is no key or no value.
+    """
     key, equals, value = override.partition("=")
     if not equals or not key:
         raise InputError(f"--set {override} has no value; expected key=value, such as student.layers=2")
+    return key, _value(value)
+
+
+def _apply(content: dict[str, Any], override: str) -> None:
+    key, value = setting(override)
     *path, last = key.split(".")
     if path == ["stages"]:
         path = ["stages", "0"]
@@ -476,7 +486,7 @@ def _apply(content: dict[str, Any], override: str) -> None:
             here = here.setdefault(part, {})
     if not isinstance(here, dict):
         raise InputError(f"--set {key} names no setting of this recipe; expected a key such as student.layers")
-    here[last] = _value(value)
+    here[last] = value
 
 
 def _value(text: str) -> Any:

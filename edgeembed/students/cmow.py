@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import torch
+from edgeembed_runtime.errors import InputError
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import InputModule
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
@@ -52,6 +54,24 @@ class Shape:
         """Width of all parts together."""
         vectors = 0 if self.architecture == "cmow" else self.vector_dim
         return len(self.directions) * self.matrix_dim**2 + vectors
+
+
+def afresh(model: Any, seed: int) -> Any:
+    """Give a matrix student of the same shape with random tables, as the paper's from scratch.
+
+    Args:
+        model: A sentence-transformer whose first module is a `MatrixEmbedding`; its other modules are kept.
+        seed: Decides the tables.
+
+    Raises:
+        InputError: If it is another.
+    """
+    first, *rest = list(model)
+    if not isinstance(first, MatrixEmbedding):
+        raise InputError(f"the model starts with {type(first).__name__}; expected a matrix student, to start it afresh")
+    torch.manual_seed(seed)
+    fresh = MatrixEmbedding(first.tokenizer, first.shape, first.max_seq_length, first.dropout.p)
+    return SentenceTransformer(modules=[fresh, *rest], device=model.device, trust_remote_code=True)
 
 
 class MatrixEmbedding(InputModule):  # type: ignore[misc]  # sentence-transformers carries no types
@@ -142,6 +162,18 @@ class MatrixEmbedding(InputModule):  # type: ignore[misc]  # sentence-transforme
         together, _ = on_one_scale(parts, exponents)
         dropped: torch.Tensor = self.dropout(together)
         return dropped
+
+    def token_rows(self, token_ids: torch.Tensor) -> torch.Tensor:
+        """Give what the tables hold of each token, identities included: float32 (batch, tokens, width of all parts)."""
+        mask = torch.ones_like(token_ids)
+        rows = [self._matrices(name, token_ids, mask).flatten(2) for name in self.shape.directions]
+        rows = [
+            each.flip(1) if name == "backwards" else each
+            for name, each in zip(self.shape.directions, rows, strict=True)
+        ]
+        if self.vectors is not None:
+            rows.append(self._vectors(token_ids, mask))
+        return torch.cat(rows, dim=-1)
 
     @property
     def token_width(self) -> int:
