@@ -77,8 +77,8 @@ def command(  # noqa: PLR0913  # one parameter an option
     from edgeembed.hardware import default_device
     from edgeembed.models import load_model
     from edgeembed.students.cmow import afresh
-    from edgeembed.tasks import finetune
     from edgeembed.tasks.teachers import teacher_logits
+    from edgeembed.tasks.training import finetune
 
     device, reporter = default_device(), TerminalReporter()
     loaded = load_model(encoder, device=device)

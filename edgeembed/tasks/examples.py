@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.evaluation.tsv import read_tsv
+from edgeembed.tsv import read_tsv
 
 BIN = 0.2
 """Width of a bin of scores: STS-B becomes a classification (section 3.2)."""

@@ -15,11 +15,13 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 from edgeembed.cli.finetune import command
 from edgeembed.models import load_model
 from edgeembed.students.cmow import MatrixEmbedding, Shape
-from edgeembed.tasks import Task, TaskModel, TaskSettings, finetune, read_task
 from edgeembed.tasks.classifiers import build_classifier
+from edgeembed.tasks.examples import Task, read_task
 from edgeembed.tasks.measures import measures
-from edgeembed.tasks.model import diff_cat
+from edgeembed.tasks.model import TaskModel, diff_cat
+from edgeembed.tasks.settings import TaskSettings
 from edgeembed.tasks.teachers import classify, teacher_logits
+from edgeembed.tasks.training import finetune
 
 
 @pytest.fixture(autouse=True)
