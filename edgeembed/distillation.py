@@ -131,7 +131,7 @@ def distil(  # noqa: PLR0913  # what the command offers
     clock = _Clock(reporter or SilentReporter())
     cache = cache or out.with_name(f"{out.name}.cache")
     prepared = _prepare(recipe, sentences, domains or {}, cache, clock, seed=seed)
-    checkpoints = cache / "checkpoints" / _run_key(recipe, prepared.sentences, data, seed)
+    checkpoints = cache / "checkpoints" / _run_key(recipe, prepared, data, seed)
     if not resume:
         shutil.rmtree(checkpoints, ignore_errors=True)
     results = _train(recipe, prepared, data, checkpoints, clock, resume=resume, seed=seed)
@@ -323,8 +323,9 @@ def _whitened(recipe: Recipe, prepared: _Prepared, clock: _Clock) -> tuple[Sente
     return whitened, asdict(report)
 
 
-def _run_key(recipe: Recipe, sentences: Sequence[str], data: _StageData, seed: int) -> str:
+def _run_key(recipe: Recipe, prepared: _Prepared, data: _StageData, seed: int) -> str:
     labelled = [text_key(texts) for texts in (data.pairs or {}).values()]
+    domains = None if prepared.wanted is None else hashlib.sha256(prepared.wanted.domains.tobytes()).hexdigest()
     dev = None if data.dev is None else [text_key([*data.dev.first, *data.dev.second]), data.dev.scores.tolist()]
-    content = json.dumps([recipe.to_dict(), text_key(sentences), labelled, dev, seed], sort_keys=True)
+    content = json.dumps([recipe.to_dict(), text_key(prepared.sentences), domains, labelled, dev, seed], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -72,6 +72,6 @@ def mine_triplets(pairs: Mapping[str, Sequence[str]], teacher: SentenceTransform
             f"none of {len(distinct):,} pairs has a hard negative at a margin of {margin:g}; expected more pairs "
             "of one domain, or a smaller margin"
         )
-    cosines = np.asarray(mined["scores" if "scores" in mined.column_names else "score"], dtype=np.float64)
+    cosines = np.asarray(mined["scores"], dtype=np.float64)
     texts = {name: list(mined[source]) for name, source in zip(COLUMNS, (*names, "negative"), strict=True)}
     return Triplets(texts, len(distinct), *cosines.mean(axis=0).round(4).tolist())

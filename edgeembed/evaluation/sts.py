@@ -1,6 +1,5 @@
 """Semantic textual similarity: do cosines order sentence pairs as people do?"""
 
-import csv
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from scipy.stats import spearmanr
 
 from edgeembed.evaluation.encoders import SentenceEncoder, vectors
 from edgeembed.evaluation.scores import Score
+from edgeembed.evaluation.tsv import read_tsv
 
 _COLUMNS = ("sentence1", "sentence2", "score")
 METRIC = "Spearman x100"
@@ -104,18 +104,7 @@ def _spearman(task: str, cosines: npt.NDArray[np.float64], scores: npt.NDArray[n
 
 
 def _rows(file: Path) -> list[dict[str, str]]:
-    try:
-        with file.open(encoding="utf-8", newline="") as lines:
-            reader = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True, restval="")
-            rows = list(reader)
-            header = reader.fieldnames or []
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(
-            f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; expected UTF-8 TSV with a header"
-        ) from error
-    missing = [column for column in _COLUMNS if column not in header]
-    if missing:
-        raise InputError(f"{file} lacks the column {missing[0]}; expected a header with {', '.join(_COLUMNS)}")
+    rows = read_tsv(file, _COLUMNS, ("in_stsb",), f"expected a TSV with a header with {', '.join(_COLUMNS)}")
     if not rows:
         raise InputError(f"{file} holds no pairs below its header; expected two or more")
     return rows

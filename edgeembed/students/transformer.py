@@ -16,6 +16,8 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from edgeembed.students.padding import encoded_by_length
+
 
 class FactorisedEmbedding(nn.Module):
     """A token table of narrow rows and the projection that widens them (SimTDE, equation 2).
@@ -78,15 +80,21 @@ class CompactTransformer(InputModule):  # type: ignore[misc]  # sentence-transfo
 
         Where `gives_hidden_states` is set, also `all_layer_embeddings`: those before the first layer and after each.
         """
-        output = self.auto_model(
-            input_ids=features["input_ids"],
-            attention_mask=features["attention_mask"],
-            output_hidden_states=self.gives_hidden_states,
-        )
-        features["token_embeddings"] = output.last_hidden_state
+        ids, mask = features["input_ids"], features["attention_mask"]
         if self.gives_hidden_states:
+            output = self.auto_model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+            features["token_embeddings"] = output.last_hidden_state
             features["all_layer_embeddings"] = output.hidden_states
+        # Outside of training texts come sorted by length, and an exporter follows this code with one batch.
+        elif self.training and self.tokenizer.padding_side == "right":
+            features["token_embeddings"] = encoded_by_length(self._token_embeddings, ids, mask)
+        else:
+            features["token_embeddings"] = self._token_embeddings(ids, mask)
         return features
+
+    def _token_embeddings(self, token_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        embeddings: torch.Tensor = self.auto_model(input_ids=token_ids, attention_mask=attention_mask).last_hidden_state
+        return embeddings
 
     def get_embedding_dimension(self) -> int:
         """Give the width of a token embedding."""

@@ -94,12 +94,19 @@ def test_a_bad_similarity_file_is_refused_in_a_line(tmp_path: Path, content: str
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00bad", None])
-def test_an_unreadable_similarity_file_is_refused(tmp_path: Path, content: bytes | None) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe\x00bad", r"bad\.tsv line 1 is not UTF-8"),
+        (None, r"bad\.tsv cannot be read"),
+        (b"sentence1\tsentence2\tscore\na\tb\t1\tc\n", "row 1 has more fields than the header"),
+    ],
+)
+def test_an_unreadable_similarity_file_is_refused(tmp_path: Path, content: bytes | None, message: str) -> None:
     file = tmp_path / "bad.tsv"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=message):
         read_sts(file)
 
 

@@ -169,3 +169,31 @@ def test_a_vocabulary_that_moves_the_padding_is_refused_where_positions_are_coun
     with pytest.raises(InputError, match=r"choose vocabulary.kind=teacher"):
         student_tokenizer(tokenizer, teacher, "tailored", 32)
     assert student_tokenizer(tokenizer, load_model(str(teacher_folder)), "tailored", 32).pad_token_id == 0
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_batch_trained_in_parts_of_like_length_gives_the_same_vectors_and_gradients(
+    architecture: str, tokenizer: Tokenizer, sentences: list[str], tmp_path: Path
+) -> None:
+    teacher = teacher_like(architecture, tokenizer, tmp_path, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    student = student_of(teacher)
+    for module in student.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    short = [" ".join(text.split()[: number % 3 + 1]) for number, text in enumerate(sentences * 80)]
+    texts = [" ".join(sentences), *short[:99]]
+    read: list[torch.Tensor] = []
+    student[0].auto_model.register_forward_pre_hook(
+        lambda _module, _arguments, named: read.append(named["input_ids"]), with_kwargs=True
+    )
+    outcomes = []
+    for training in (False, True):
+        student.train(training)
+        student.zero_grad()
+        vectors = student(student.preprocess(texts))["sentence_embedding"]
+        (vectors * torch.arange(vectors.numel()).reshape(vectors.shape).sin()).sum().backward()
+        outcomes.append((vectors.detach(), [weight.grad for weight in student.parameters()]))
+    torch.testing.assert_close(outcomes[1], outcomes[0], atol=1e-5, rtol=1e-3)
+    whole, *parts = [ids.numel() for ids in read]
+    assert len(parts) == 2
+    assert sum(parts) < 0.75 * whole
