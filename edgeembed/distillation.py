@@ -25,6 +25,7 @@ from edgeembed.corpus import Corpus, gather_corpus
 from edgeembed.corpus.pairs import read_pairs
 from edgeembed.evaluation.sts import SentencePairs, read_sts
 from edgeembed.hardware import default_device
+from edgeembed.masked_teacher import load_masked_teacher
 from edgeembed.models import PROVENANCE_FILE, load_model, model_folder
 from edgeembed.objectives import Wanted, stage_loss
 from edgeembed.progress import Advance, Reporter, SilentReporter
@@ -291,6 +292,7 @@ def _train(  # one call a stage
     seed: int,
 ) -> list[StageResult]:
     student, results = prepared.student, []
+    masked_teacher = load_masked_teacher(recipe.teacher) if any(stage.masked for stage in recipe.stages) else None
     for number, stage in enumerate(recipe.stages):
         dataset = Dataset.from_dict(data.pairs) if stage.contrastive else corpus_dataset(prepared.sentences)
         steps = int(stage.epochs * -(-len(dataset) // stage.batch_size))
@@ -299,7 +301,7 @@ def _train(  # one call a stage
                 train_stage(
                     student,
                     dataset,
-                    stage_loss(student, stage, None if stage.contrastive else prepared.wanted),
+                    stage_loss(student, stage, prepared.wanted if stage.reads_vectors else None, masked_teacher),
                     stage,
                     checkpoints=checkpoints / str(number),
                     resume=resume,

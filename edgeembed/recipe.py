@@ -19,6 +19,7 @@ OBJECTIVE_NAMES = (
     "hidden_states",
     "kl",
     "mae",
+    "masked_language",
     "meta",
     "mse",
     "patient",
@@ -27,6 +28,11 @@ OBJECTIVE_NAMES = (
     "token_embedding",
 )
 """The objectives that exist; named here so that a recipe is checked before torch is imported."""
+
+_ALONE = {
+    "contrastive": "it reads labelled pairs and not the corpus",
+    "masked_language": "it reads texts with tokens masked",
+}
 
 
 @dataclass(frozen=True)
@@ -126,10 +132,38 @@ class VocabularySettings:
 
 
 @dataclass(frozen=True)
+class MatrixSettings:
+    """The shape of a student without attention ("Cross-architecture distillation using bidirectional CMOW embeddings").
+
+    Attributes:
+        bidirectional: Whether matrices are multiplied from the end to the beginning too, of a table of their own.
+        matrix_dim: Rows of a token's matrix.
+        vector_dim: Width of a token's vector.
+        rank: Rank of the tables; `0` for whole ones, which make up nearly all of such a student's size.
+        cbow_pooling: Whether the vectors' `sum` is taken, as in the paper, or their `mean`.
+    """
+
+    bidirectional: bool = True
+    matrix_dim: int = 20
+    vector_dim: int = 400
+    rank: int = 0
+    cbow_pooling: Literal["sum", "mean"] = "sum"
+
+    def __post_init__(self) -> None:
+        """Refuse impossible sizes."""
+        require(1 <= self.matrix_dim <= 64, "student.matrix.matrix_dim", self.matrix_dim, "1 to 64")
+        require(1 <= self.vector_dim <= 65_536, "student.matrix.vector_dim", self.vector_dim, "1 to 65,536")
+        require(self.rank >= 0, "student.matrix.rank", self.rank, "0 or more")
+
+
+@dataclass(frozen=True)
 class StudentSettings:
     """The student's shape, and what it starts from.
 
     Attributes:
+        architecture: `transformer`; or `cbow`, `cmow` and `hybrid`, which have the settings in `matrix`, start at
+            random, and of the settings below read the last two alone and `table_init`, for the table of vectors.
+        matrix: The shape of a student that is no transformer.
         source: The model that it is made from, by name; empty for the teacher, whose knowledge comes for free then.
         layers: How many of that model's last layers it takes; `0` for all.
         layer_init: `last` starts them where those are (SimTDE, section 3), `random` anew.
@@ -142,6 +176,8 @@ class StudentSettings:
         dropout: Dropout while training; none by default, since a small student underfits.
     """
 
+    architecture: Literal["transformer", "cbow", "cmow", "hybrid"] = "transformer"
+    matrix: MatrixSettings = MatrixSettings()
     source: str = ""
     layers: int = 3
     layer_init: Literal["last", "random"] = "last"
@@ -203,6 +239,8 @@ class StageSettings:
         patience: Looks at the development set without a better score before the stage ends; `0` for all of its epochs.
         temperature: What cosines are divided by in the contrastive objectives.
         bank_size: Teacher vectors of earlier batches that are negatives in contrastive distillation; `0` for none.
+        hard_share: Share of the text's own loss in masked language modelling; the rest is the teacher's.
+        logit_temperature: What logits are divided by in the teacher's part.
         learned_matrix: Whether a matrix that is learned in this stage, and left behind, maps the student's vectors to
             the teacher's dimensions (DistilCSE, equation 3), for a student that is narrower and has no head.
     """
@@ -220,6 +258,8 @@ class StageSettings:
     patience: int = 0
     temperature: float = 0.05
     bank_size: int = 0
+    hard_share: float = 0.5
+    logit_temperature: float = 1.0
     learned_matrix: bool = False
 
     def __post_init__(self) -> None:
@@ -233,22 +273,35 @@ class StageSettings:
         require(self.checkpoint_steps >= 1, "stages.checkpoint_steps", self.checkpoint_steps, "1 or more")
         for name in ("patience", "bank_size"):
             require(getattr(self, name) >= 0, f"stages.{name}", getattr(self, name), "0 or more")
+        require(0 <= self.hard_share <= 1, "stages.hard_share", self.hard_share, "0 to 1")
+        require(self.logit_temperature > 0, "stages.logit_temperature", self.logit_temperature, "more than 0")
         require(self.temperature > 0, "stages.temperature", self.temperature, "more than 0")
         require(bool(self.objectives), "stages.objectives", dict(self.objectives), "at least one objective")
         for name, weight in self.objectives.items():
             known(name, OBJECTIVE_NAMES, "stages.objectives")
             require(weight > 0, f"stages.objectives.{name}", weight, "a weight above 0")
-        require(
-            not self.contrastive or len(self.objectives) == 1,
-            "stages.objectives",
-            sorted(self.objectives),
-            "contrastive in a stage of its own, since it reads labelled pairs and not the corpus",
-        )
+        for name, reason in _ALONE.items():
+            require(
+                name not in self.objectives or len(self.objectives) == 1,
+                "stages.objectives",
+                sorted(self.objectives),
+                f"{name} in a stage of its own, since {reason}",
+            )
 
     @property
     def contrastive(self) -> bool:
         """Whether the stage learns from labelled pairs, without a teacher."""
         return "contrastive" in self.objectives
+
+    @property
+    def masked(self) -> bool:
+        """Whether the stage learns which tokens were masked."""
+        return "masked_language" in self.objectives
+
+    @property
+    def reads_vectors(self) -> bool:
+        """Whether the stage learns from the teacher's vectors of sentences."""
+        return not (self.contrastive or self.masked)
 
 
 @dataclass(frozen=True)
@@ -276,12 +329,21 @@ class Recipe:
         require(bool(self.name), "name", self.name, "a name for the recipe")
         require(bool(self.stages), "stages", [], "at least one stage")
         used = {name for stage in self.stages for name in stage.objectives}
+        if self.student.architecture != "transformer":
+            self._check_matrix_student(used)
         if "token_embedding" in used:
             require(
                 not self.student.hidden_size,
                 "student.hidden_size",
                 self.student.hidden_size,
                 "0 with the objective token_embedding, which compares tables of one width",
+            )
+        if "masked_language" in used:
+            require(
+                self.student.architecture != "transformer" and self.vocabulary.kind == "teacher",
+                "student.architecture",
+                self.student.architecture,
+                "cbow, cmow or hybrid, and vocabulary.kind=teacher, with the objective masked_language",
             )
         if used & {"hidden_states", "patient"}:
             require(
@@ -291,10 +353,23 @@ class Recipe:
                 "teacher, and no student.source, with objectives on layers: both read the same tokens",
             )
 
+    def _check_matrix_student(self, used: set[str]) -> None:
+        kind = self.student.architecture
+        require(
+            self.head.kind != "pca", "head.kind", self.head.kind, f"linear or none with student.architecture={kind}"
+        )
+        require(
+            not self.student.source, "student.source", self.student.source, f"none with student.architecture={kind}"
+        )
+        of_layers = sorted(used & {"token_embedding", "hidden_states", "patient"})
+        require(
+            not of_layers, "stages.objectives", of_layers, f"objectives on sentences with student.architecture={kind}"
+        )
+
     @property
     def needs_teacher(self) -> bool:
         """Whether any of it is made of a teacher's vectors."""
-        return self.head.kind == "pca" or not all(stage.contrastive for stage in self.stages)
+        return self.head.kind == "pca" or any(stage.reads_vectors for stage in self.stages)
 
     def check_given(self, pairs: Sequence[str | Path]) -> None:
         """Refuse to distil without what the recipe learns from, before any of it is read.
@@ -386,10 +461,20 @@ def _read_text(path: Path) -> str:
         raise InputError(f"{path} is not UTF-8 (byte {error.start}); expected a TOML file") from error
 
 
-def _apply(content: dict[str, Any], override: str) -> None:
+def setting(override: str) -> tuple[str, Any]:
+    """Read `key=value`, the value as TOML has it, or as text where it is no TOML.
+
+    Raises:
+        InputError: If there is no key or no value.
+    """
     key, equals, value = override.partition("=")
     if not equals or not key:
         raise InputError(f"--set {override} has no value; expected key=value, such as student.layers=2")
+    return key, _value(value)
+
+
+def _apply(content: dict[str, Any], override: str) -> None:
+    key, value = setting(override)
     *path, last = key.split(".")
     if path == ["stages"]:
         path = ["stages", "0"]
@@ -401,7 +486,7 @@ def _apply(content: dict[str, Any], override: str) -> None:
             here = here.setdefault(part, {})
     if not isinstance(here, dict):
         raise InputError(f"--set {key} names no setting of this recipe; expected a key such as student.layers")
-    here[last] = _value(value)
+    here[last] = value
 
 
 def _value(text: str) -> Any:

@@ -63,6 +63,14 @@ if TYPE_CHECKING:
     "sst2_train.tsv, trec_train.tsv, mrpc_train.tsv, those that it has. Or a TSV: label, and text or sentence1 and "
     "sentence2. Beside NAME_train.tsv stand NAME_test.tsv and NAME_dev.tsv if there is one. Repeatable.",
 )
+@click.option(
+    "--glue",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="GLUE's tasks, by logistic regression on frozen vectors: a folder of cola_train.tsv and cola_dev.tsv, "
+    "and those of sst2, mrpc, stsb, qnli and rte that it has. Repeatable.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the scores to a JSON file.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables as Markdown.")
 @click.option("--force", is_flag=True, help="Replace existing files.")
@@ -80,6 +88,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     geometry: tuple[Path, ...],
     positives_above: float,
     transfer: tuple[Path, ...],
+    glue: tuple[Path, ...],
     out: Path | None,
     markdown: Path | None,
     force: bool,
@@ -88,18 +97,18 @@ def command(  # noqa: PLR0913  # one parameter an option
     """Score models or bundles, side by side.
 
     With --sts and a folder the table is the papers': seven similarity sets, their average, parameters; with
-    --semantic-retrieval it is HPD's, with --entities SimTDE's, with --geometry and --transfer DistilCSE's. JSON holds
-    an object for one MODEL, a list for several.
+    --semantic-retrieval it is HPD's, with --entities SimTDE's, with --geometry and --transfer DistilCSE's, with --glue
+    CMOW's. JSON holds an object for one MODEL, a list for several.
     """
     from edgeembed_runtime.errors import InputError
 
     from edgeembed.cli.outputs import Outputs
 
-    tasks = [*sts, *retrieval, *semantic_retrieval, *entities, *geometry, *transfer]
+    tasks = [*sts, *retrieval, *semantic_retrieval, *entities, *geometry, *transfer, *glue]
     if not tasks:
         raise InputError(
             "nothing to evaluate on; expected --sts FILE, --retrieval DIR, --semantic-retrieval DIR, "
-            "--entities FILE, --geometry FILE or --transfer DIR, as often as wanted"
+            "--entities FILE, --geometry FILE, --transfer DIR or --glue DIR, as often as wanted"
         )
     if catalogue is not None and not entities:
         raise InputError("--catalogue has no queries; expected --entities FILE beside it")
@@ -119,6 +128,7 @@ def command(  # noqa: PLR0913  # one parameter an option
         geometry=geometry,
         positives_above=positives_above,
         transfer=transfer,
+        glue=glue,
     )
     evaluations = evaluate_models(models, paths, against=against, reporter=TerminalReporter())
     found: list[dict[str, Any]] = [each.as_dict() for each in evaluations]

@@ -72,6 +72,13 @@ _PARITY_SENTENCES = 400
     type=click.Choice(["torch", "optimum"]),
     help="What traces the encoder; optimum comes with edgeembed[optimum].",
 )
+@click.option(
+    "--backend",
+    default="onnx",
+    show_default=True,
+    type=click.Choice(["onnx", "numpy"]),
+    help="What runs the bundle; numpy alone can run students without attention and StaticEmbeddings.",
+)
 @click.option("--ort", is_flag=True, help="Write the model in ONNX Runtime's format for phones as well.")
 @click.option("--torch", "torch_weights", is_flag=True, help="Write the torch weights as well, as large as MODEL's.")
 @click.option("--name", help="What the encoder is called.  [default: the folder's name]")
@@ -95,6 +102,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     max_ms: float | None,
     sentences: str | None,
     exporter: str,
+    backend: str,
     ort: bool,
     torch_weights: bool,
     name: str | None,
@@ -103,11 +111,13 @@ def command(  # noqa: PLR0913  # one parameter an option
     force: bool,
     as_json: bool,
 ) -> None:
-    """Turn a model into an ONNX bundle, behind a parity gate.
+    """Turn a model into a bundle, behind a parity gate.
 
     MODEL is a folder, an installed package that carries a model, or a hub id.
     """
     refuse_existing(out, force=force, marker=MANIFEST)
+    if ort and backend != "onnx":
+        raise InputError(f"--ort is given, and --backend is {backend}; expected onnx, which that format is made from")
     scores, times = _read_object(quality, "scores"), _read_object(latency, "times")
 
     from edgeembed.cli.progress import TerminalReporter, note
@@ -138,6 +148,7 @@ def command(  # noqa: PLR0913  # one parameter an option
                 precision=precision,  # type: ignore[arg-type]  # click checked the choice
                 role=role,  # type: ignore[arg-type]
                 exporter=exporter,  # type: ignore[arg-type]
+                backend=backend,  # type: ignore[arg-type]
                 torch_weights=torch_weights,
                 min_cosine=min_cosine,
                 max_size_mb=max_mb,

@@ -18,6 +18,7 @@ _COMMANDS = {
     "vocab": "Train or trim a vocabulary and tell what it covers.",
     "export": "Turn a model into a quantized ONNX bundle, behind a quality gate.",
     "verify": "Check that a bundle is the one that was exported, and gives the same here.",
+    "finetune": "Teach a classifier, and the encoder below it.",
     "evaluate": "Score models or bundles on similarity, retrieval and entity files.",
     "bench": "Measure what models cost, side by side.",
     "compare": "Tell what changed between two reports of the bench.",

@@ -10,7 +10,7 @@ from edgeembed.corpus.streams import read_lines
 from edgeembed.evaluation.encoders import SentenceEncoder
 from edgeembed.evaluation.retrieval import RetrievalSet, retrieval_metrics
 from edgeembed.evaluation.scores import Score
-from edgeembed.evaluation.tsv import read_tsv
+from edgeembed.tsv import read_tsv
 
 METRIC = "R@1 x100"
 AVERAGE = "average"

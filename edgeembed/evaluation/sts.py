@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from edgeembed.evaluation.encoders import SentenceEncoder, vectors
 from edgeembed.evaluation.scores import Score
-from edgeembed.evaluation.tsv import read_tsv
+from edgeembed.tsv import read_tsv
 
 _COLUMNS = ("sentence1", "sentence2", "score")
 METRIC = "Spearman x100"

@@ -10,6 +10,7 @@ from edgeembed_bench.parameters import Parameters
 from edgeembed.evaluation.encoders import SentenceEncoder, open_encoder
 from edgeembed.evaluation.entity_resolution import EntitySet, read_entities, score_entities
 from edgeembed.evaluation.geometry import POSITIVES_ABOVE, GeometrySet, read_geometry, score_geometry
+from edgeembed.evaluation.glue import GlueTask, read_glue, score_glue
 from edgeembed.evaluation.parameters import count_parameters
 from edgeembed.evaluation.results import Evaluation
 from edgeembed.evaluation.retrieval import RetrievalSet, read_retrieval, score_retrieval
@@ -20,7 +21,7 @@ from edgeembed.evaluation.sts import SentencePairs, read_sts, score_sts
 from edgeembed.evaluation.transfer import TransferSet, read_transfer, score_transfer
 from edgeembed.progress import Reporter, SilentReporter
 
-Task = SentencePairs | RetrievalSet | EntitySet | GeometrySet | TransferSet
+Task = SentencePairs | RetrievalSet | EntitySet | GeometrySet | TransferSet | GlueTask
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class TaskPaths:
         geometry: Files of scored sentence pairs for alignment and uniformity, as `read_geometry` takes them.
         positives_above: Of these files, the score that positive pairs exceed.
         transfer: Sets to classify, as `read_transfer` takes them.
+        glue: Folders of GLUE's tasks, as `read_glue` takes them.
     """
 
     sts: Sequence[Path] = ()
@@ -48,6 +50,7 @@ class TaskPaths:
     geometry: Sequence[Path] = ()
     positives_above: float = POSITIVES_ABOVE
     transfer: Sequence[Path] = ()
+    glue: Sequence[Path] = ()
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,7 @@ def evaluate_models(
         *(read_entities(each, paths.catalogue) for each in paths.entities),
         *(read_geometry(each, paths.positives_above) for each in paths.geometry),
         *read_transfer(paths.transfer),
+        *(task for folder in paths.glue for task in read_glue(folder)),
     ]
     searches = [search_task(read_retrieval(path)) for path in paths.semantic_retrieval]
     if searches:
@@ -173,6 +177,8 @@ def _score(encoder: SentenceEncoder, task: Task) -> list[Score]:
             return score_geometry(encoder, task)
         case TransferSet():
             return [score_transfer(encoder, task)]
+        case GlueTask():
+            return [score_glue(encoder, task)]
         case RetrievalSet():
             return [score_retrieval(encoder, task)]
 

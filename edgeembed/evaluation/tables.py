@@ -7,7 +7,7 @@ from edgeembed_bench.formats import MISSING, fixed, millions
 from edgeembed_bench.show import Table, tables_markdown
 from edgeembed_bench.specs import told_apart
 
-from edgeembed.evaluation import entity_resolution, geometry, semantic_retrieval
+from edgeembed.evaluation import entity_resolution, geometry, glue, semantic_retrieval
 from edgeembed.evaluation.results import Evaluation
 from edgeembed.evaluation.scores import Comparison, Score
 from edgeembed.evaluation.seven_sets import SETS, SevenSets
@@ -47,6 +47,8 @@ def evaluation_tables(evaluations: Sequence[Evaluation]) -> list[Table]:
     tables = [_sts(rows, first.sts)] if first.sts else []
     if first.transfer:
         tables.append(_transfer(rows, first.transfer))
+    if any(score.task.startswith(glue.PREFIX) for score in first.scores):
+        tables.append(_glue(rows))
     for place, score in enumerate(first.scores):
         if score.metric == geometry.ALIGNMENT:
             tables.append(_geometry(rows, place))
@@ -80,7 +82,8 @@ def _rows(evaluations: Sequence[Evaluation]) -> Rows:
 
 
 def _is_other(score: Score) -> bool:
-    return score.task not in SETS | TASKS and score.metric not in _METRICS_OF_THEIR_OWN
+    known = score.task in SETS | TASKS or score.task.startswith(glue.PREFIX)
+    return not known and score.metric not in _METRICS_OF_THEIR_OWN
 
 
 def _reference(rows: Rows) -> str | None:
@@ -102,6 +105,21 @@ def _transfer(rows: Rows, sets: SevenSets) -> Table:
         "part is cross-validated"
     )
     return _seven("Transfer", reading, rows, sets, lambda each: each.transfer, lambda each: each.transfer_percent)
+
+
+def _glue(rows: Rows) -> Table:
+    """Give table 4 of CMOW, on vectors that are not trained for the task."""
+    columns: Columns = {f"{name}": _value_of_task(f"{glue.PREFIX}{name}") for name in glue.TASKS}
+    measures = ", ".join(f"{name}: {measure}" for name, (_, measure) in glue.TASKS.items())
+    readings = [
+        "x100, of a logistic regression on frozen vectors; of two texts both and their absolute difference",
+        measures,
+    ]
+    return _table("GLUE", rows, columns | _PARAMETERS, [*readings, _PARAMETERS_ARE])
+
+
+def _value_of_task(name: str) -> Callable[[Evaluation], str]:
+    return lambda each: fixed(next((score.value for score in each.scores if score.task == name), None), 1)
 
 
 def _seven(title: str, reading: str, rows: Rows, sets: SevenSets, row: Row, percent: Percent) -> Table:

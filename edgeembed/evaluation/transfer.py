@@ -12,7 +12,7 @@ from edgeembed_runtime.errors import InputError
 
 from edgeembed.evaluation.encoders import SentenceEncoder, vectors
 from edgeembed.evaluation.scores import Score
-from edgeembed.evaluation.tsv import read_tsv
+from edgeembed.tsv import read_tsv
 
 if TYPE_CHECKING:
     from edgeembed.evaluation.classification import Labelled, Outcome

@@ -21,6 +21,7 @@ from edgeembed.objectives.contrastive_distillation import ContrastiveDistillatio
 from edgeembed.objectives.cosine import cosine
 from edgeembed.objectives.hidden_states import HiddenStates, Patient
 from edgeembed.objectives.kl_divergence import kl
+from edgeembed.objectives.masked_language import MaskedLanguage
 from edgeembed.objectives.mean_absolute import mae
 from edgeembed.objectives.mean_squared import mse
 from edgeembed.objectives.meta_distillation import MetaDistillation, prototype_scores
@@ -81,18 +82,26 @@ def followed_layers(ours: int, theirs: int, which: Literal["last", "spread"]) ->
     return [round(theirs * number / ours) for number in range(1, ours + 1)]
 
 
-def stage_loss(student: SentenceTransformer, stage: StageSettings, wanted: Wanted | None) -> nn.Module:
+def stage_loss(
+    student: SentenceTransformer,
+    stage: StageSettings,
+    wanted: Wanted | None,
+    masked_teacher: PreTrainedModel | None = None,
+) -> nn.Module:
     """Give a stage's loss, as `SentenceTransformerTrainer` takes it.
 
     Args:
         student: The student.
         stage: The stage.
-        wanted: What the teacher wants; None for a stage that learns from labelled pairs.
+        wanted: What the teacher wants; None for a stage that does not learn from its vectors.
+        masked_teacher: The teacher as a masked language model; None to learn that from the text alone.
 
     Returns:
         The weighted sum of the stage's objectives; or the cross-entropy of a pair's cosine among those with all others
         of the batch, hard negatives included (Gao et al. 2021, "SimCSE", section 4; HPD, equation 1).
     """
+    if stage.masked:
+        return MaskedLanguage(student, masked_teacher, hard_share=stage.hard_share, temperature=stage.logit_temperature)
     if wanted is None:
         loss: nn.Module = MultipleNegativesRankingLoss(student, scale=1 / stage.temperature)
         return loss
@@ -114,14 +123,14 @@ def _matrix(student: SentenceTransformer, wanted: Wanted) -> nn.Linear:
 
 
 def _objective(name: str, stage: StageSettings, student: SentenceTransformer, wanted: Wanted) -> Objective:
-    encoder = student[0].auto_model
     if name == "contrastive_distillation":
         return ContrastiveDistillation(stage.bank_size, wanted.dimension, stage.temperature)
     if name == "token_embedding":
-        return TokenEmbedding(encoder.get_input_embeddings(), wanted.token_targets)
+        return TokenEmbedding(student[0].auto_model.get_input_embeddings(), wanted.token_targets)
     if name == "meta":
         return MetaDistillation(prototype_scores(wanted.vectors, wanted.domains))
     if name in _BY_LAYERS:
+        encoder = student[0].auto_model
         depths = len(layers_of(encoder)), len(layers_of(wanted.encoder))
         widths = (encoder.config.hidden_size, wanted.encoder.config.hidden_size)
         layers = followed_layers(*depths, stage.followed_layers)

@@ -16,6 +16,7 @@ from edgeembed.models import tokenizer_of
 from edgeembed.projection import Projection
 from edgeembed.recipe import Recipe
 from edgeembed.students.building import build_student, check_source, student_tokenizer
+from edgeembed.students.matrices import build_matrix_student, matrix_shape
 from edgeembed.vocabulary import source_rows, train_vocabulary, trim_vocabulary
 
 _COUNTED_SENTENCES = 100_000
@@ -32,9 +33,12 @@ def check_student(recipe: Recipe, teacher: SentenceTransformer, source: Sentence
     Raises:
         InputError: If it is larger than its source, or its vectors' dimensions do not fit the teacher's.
     """
-    check_source(source, recipe.student)
     head, width = recipe.head, int(teacher.get_embedding_dimension())
-    ours = recipe.student.hidden_size or int(source[0].auto_model.config.hidden_size)
+    if recipe.student.architecture == "transformer":
+        check_source(source, recipe.student)
+        ours = recipe.student.hidden_size or int(source[0].auto_model.config.hidden_size)
+    else:
+        ours = matrix_shape(recipe).width
     dimension = ours if head.kind == "none" else head.dim
     if head.whiten_dim > dimension:
         raise InputError(
@@ -47,7 +51,7 @@ def check_student(recipe: Recipe, teacher: SentenceTransformer, source: Sentence
         raise InputError(
             f"head.dim is {head.dim}, but the teacher's vectors have {width} dimensions; choose {width} or less"
         )
-    bridged = all(stage.contrastive or stage.learned_matrix for stage in recipe.stages) and head.kind == "none"
+    bridged = all(stage.learned_matrix or not stage.reads_vectors for stage in recipe.stages) and head.kind == "none"
     if head.kind != "linear" and ours != width and not bridged:
         raise InputError(
             f"the student is {ours} wide and the teacher's vectors have {width} dimensions; expected head.kind=linear, "
@@ -106,12 +110,17 @@ def assemble_student(  # the parts of a student
         sentences: The corpus, for how often a token is used.
     """
     settings, head = recipe.student, recipe.head
+    # The square root keeps a few hundred frequent words from claiming the whole table.
+    weights = (_token_counts(tokenizer, sentences, len(targets)) + 1).sqrt()
+    ours = student_tokenizer(tokenizer, source, recipe.vocabulary.kind, settings.max_seq_length)
+    if settings.architecture != "transformer":
+        first: nn.Module = build_matrix_student(recipe, ours, targets, weights)
+        return _as_model([first, Normalize()] if head.normalize else [first])
     transformer = build_student(
         source.cpu(),
-        student_tokenizer(tokenizer, source, recipe.vocabulary.kind, settings.max_seq_length),
+        ours,
         targets,
-        # The square root keeps a few hundred frequent words from claiming the whole table.
-        (_token_counts(tokenizer, sentences, len(targets)) + 1).sqrt(),
+        weights,
         settings,
     )
     width = transformer.get_embedding_dimension()
@@ -123,6 +132,10 @@ def assemble_student(  # the parts of a student
     modules: list[nn.Module] = [transformer]
     for part in parts:
         modules += [part, Normalize()] if head.normalize else [part]
+    return _as_model(modules)
+
+
+def _as_model(modules: list[nn.Module]) -> SentenceTransformer:
     # Trusted, so that the trainer of sentence-transformers 6 may load the checkpoints that it wrote of our modules.
     return SentenceTransformer(modules=modules, device="cpu", trust_remote_code=True)
 

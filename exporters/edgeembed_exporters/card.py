@@ -12,7 +12,7 @@ library_name: edgeembed
 pipeline_tag: sentence-similarity
 tags:
 - sentence-similarity
-- onnx
+- {backend}
 ---
 
 # {name}
@@ -29,8 +29,7 @@ encoder = Encoder.load("path/to/this/folder", verify=True)
 vectors = encoder.encode(["first text", "second text"])
 ```
 
-The model is `{model_file}`: int64 `input_ids` and `attention_mask` (batch, tokens) in, float32
-`sentence_embedding` (batch, {dimension}) out. Pooling, head and normalisation are inside the graph.
+The model is `{model_file}`: {contract}
 
 ## Where it comes from
 
@@ -61,6 +60,12 @@ Compared with the model it was exported from, over {sentences} sentences:
 
 {latency}
 """
+_CONTRACTS = {
+    "onnx": "int64 `input_ids` and `attention_mask` (batch, tokens) in, float32\n"
+    "`sentence_embedding` (batch, {dimension}) out. Pooling, head and normalisation are inside the graph.",
+    "numpy": "tables of tokens and what follows them, as docs/tensor-file.md\n"
+    "of edgeembed describes it. NumPy alone runs it.",
+}
 _UNKNOWN = "not stated"
 _UNMEASURED = "not measured"
 # How a command is run, not what it makes.
@@ -83,7 +88,9 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         precision=manifest["precision"],
         size=f"{size_bytes / 1e6:.1f}",
         max_seq_length=manifest["max_seq_length"],
+        backend=manifest["backend"],
         model_file=manifest["model_file"],
+        contract=_CONTRACTS[manifest["backend"]].format(dimension=manifest["dimension"]),
         teacher=manifest["teacher"] or _UNKNOWN,
         recipe=_recipe_line(manifest["recipe"]),
         tailoring=_tailoring_line(manifest["tailoring"]),

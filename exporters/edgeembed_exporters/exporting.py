@@ -10,24 +10,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import onnx
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.manifest import MANIFEST, Parity
 from edgeembed_runtime.storage.writing import new_folder, refuse_existing
 from sentence_transformers import SentenceTransformer
 
 from edgeembed_exporters.card import model_card
-from edgeembed_exporters.fusion import fuse
 from edgeembed_exporters.gate import GateError, check_latency, check_parity, check_size, compare
 from edgeembed_exporters.golden import write_golden
-from edgeembed_exporters.graph import SentenceGraph, build_graph, count_parameters, trace
 from edgeembed_exporters.latency import measure_latency_ms
-from edgeembed_exporters.layout import write_configurations
 from edgeembed_exporters.manifest import bundle_files, describe, write_manifest
-from edgeembed_exporters.optimum import trace_with_optimum
+from edgeembed_exporters.matrices.files import NumpyFiles
+from edgeembed_exporters.onnx_files import OnnxFiles
 from edgeembed_exporters.options import (
     MIN_COSINE,
-    PRECISIONS,
+    Backend,
     Limits,
     Precision,
     Provenance,
@@ -35,14 +32,11 @@ from edgeembed_exporters.options import (
     Tracer,
     check_options,
 )
-from edgeembed_exporters.precision import at_precision
 from edgeembed_exporters.source import Source, take_apart
-from edgeembed_exporters.tokenizer import bundle_tokenizer, write_tokenizer
-from edgeembed_exporters.torch_weights import check_plain, write_torch_weights
+from edgeembed_exporters.tokenizer import write_tokenizer
 
 _CALIBRATION_SHARE = 8
 _CALIBRATION_SENTENCES = 64
-_TRACERS = {"torch": trace, "optimum": trace_with_optimum}
 
 
 @dataclass(frozen=True)
@@ -81,6 +75,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     max_latency_ms: float | None = None,
     role: Role = "semantic",
     exporter: Tracer = "torch",
+    backend: Backend = "onnx",
     torch_weights: bool = False,
     name: str | None = None,
     provenance: Provenance | None = None,
@@ -92,8 +87,8 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     """Write a model as a bundle, unless the bundle would not be faithful to it.
 
     Args:
-        model: A loaded model: a transformers encoder with any pooling, or a StaticEmbedding; then any Dense,
-            LayerNorm and Normalize modules.
+        model: A loaded model: a transformers encoder with any pooling, a matrix student, or a StaticEmbedding; then any
+            Dense, LayerNorm and Normalize modules.
         out: The bundle's folder.
         sentences: Real text to compare the bundle with the model on; a few hundred tell enough. At int8 and int4,
             one in eight (64 at most) calibrates instead, unless there are fewer than eight.
@@ -107,6 +102,8 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         role: What the bundle is for: "semantic" similarity or "relevance" to a query.
         exporter: What traces the encoder: "torch", or "optimum" with its own configurations, where `edgeembed[optimum]`
             is installed. The graphs give the same.
+        backend: What runs the bundle: "onnx"; or "numpy" alone, for matrix students and for a StaticEmbedding, each
+            with at most a linear Dense and Normalize after it.
         torch_weights: Whether the encoder's weights are written as well, which sentence-transformers loads without
             its onnx backend.
         name: What the encoder is called; None is the folder's name.
@@ -131,14 +128,22 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         True
     """
     out, limits = Path(out), Limits(min_cosine, max_size_mb, max_latency_ms)
-    check_options(precision=precision, role=role, exporter=exporter, limits=limits, name=name)
+    check_options(
+        precision=precision,
+        role=role,
+        exporter=exporter,
+        backend=backend,
+        torch_weights=torch_weights,
+        limits=limits,
+        name=name,
+    )
     refuse_existing(out, force=force, marker=MANIFEST)
     texts = _split_sentences(sentences, precision)
     told = {"quality": quality, "latency": latency, "tailoring": tailoring}
     choices = {"name": name or out.resolve().name, "role": role, **told}
-    job = _prepare(model, exporter, torch_weights, texts, provenance or Provenance(), choices)
+    job = _prepare(model, exporter, backend, torch_weights, texts, provenance or Provenance(), choices)
     refusals: dict[Precision, GateError] = {}
-    for each in PRECISIONS if precision == "auto" else (precision,):
+    for each in job.files.precisions if precision == "auto" else (precision,):
         try:
             with new_folder(out, force=force, marker=MANIFEST) as folder:
                 parity, latency_ms = _write_bundle(job, each, limits, folder)
@@ -146,7 +151,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
             refusals[each] = error
             continue
         dimension, seconds = job.source.dimension, job.clock.seconds
-        return ExportReport(out, _size_bytes(out), job.parameters, dimension, each, parity, latency_ms, seconds)
+        return ExportReport(out, _size_bytes(out), job.files.parameters, dimension, each, parity, latency_ms, seconds)
     raise _refusal(refusals)
 
 
@@ -170,11 +175,7 @@ class _Job:
     Attributes:
         model: The model.
         source: Its parts.
-        graph: Its graph in torch.
-        traced: Its graph in ONNX, in float32.
-        torch_weights: Whether they are written as well.
-        parameters: How many numbers that holds.
-        calibration: Token ids to calibrate on.
+        files: The files that its backend reads.
         held_out: Sentences to compare on.
         provenance: Where the model comes from.
         choices: What else the manifest says.
@@ -183,11 +184,7 @@ class _Job:
 
     model: SentenceTransformer
     source: Source
-    graph: SentenceGraph
-    traced: onnx.ModelProto
-    torch_weights: bool
-    parameters: int
-    calibration: list[list[int]]
+    files: OnnxFiles | NumpyFiles
     held_out: list[str]
     provenance: Provenance
     choices: dict[str, Any]
@@ -210,42 +207,35 @@ def _split_sentences(sentences: Sequence[str], precision: str) -> tuple[list[str
 def _prepare(
     model: SentenceTransformer,
     exporter: Tracer,
+    backend: Backend,
     torch_weights: bool,
     texts: tuple[list[str], list[str]],
     provenance: Provenance,
     choices: dict[str, Any],
 ) -> _Job:
     source, clock = take_apart(model), _Clock()
-    if torch_weights:
-        check_plain(source.encoder)
-    tokenizer = bundle_tokenizer(source)
-    graph = build_graph(source)
-    with clock.step("trace"):
-        traced = _TRACERS[exporter](graph, source.max_seq_length)
-    with clock.step("fuse"):
-        traced = fuse(traced, source.max_seq_length)
     calibration, held_out = texts
+    files: OnnxFiles | NumpyFiles = (
+        NumpyFiles(model) if backend == "numpy" else OnnxFiles(source, exporter, torch_weights, calibration, clock.step)
+    )
     return _Job(
         model=model,
         source=source,
-        graph=graph,
-        traced=traced,
-        torch_weights=torch_weights,
-        parameters=count_parameters(graph),
-        calibration=[tokenizer.encode(text).ids for text in calibration],
+        files=files,
         held_out=held_out,
         provenance=provenance,
-        choices=choices,
+        choices={**choices, "backend": backend},
         clock=clock,
     )
 
 
 def _write_bundle(job: _Job, precision: Precision, limits: Limits, folder: Path) -> tuple[Parity, float | None]:
     """Write a bundle, what is cheap to refuse first; give how close it is to the model, and its latency."""
-    with job.clock.step("quantise"):
-        model = at_precision(job.traced, precision, job.calibration)
+    job.files.write(precision, folder)
+    description = _describe(job, precision)
     with job.clock.step("write"):
-        description = _write_files(job, model, precision, folder)
+        write_tokenizer(job.source, folder)
+        write_manifest(folder, description)
     check_size(_size_bytes(folder), limits.max_size_mb)
     with job.clock.step("parity"):
         parity = compare(job.model, folder, job.held_out)
@@ -260,20 +250,16 @@ def _write_bundle(job: _Job, precision: Precision, limits: Limits, folder: Path)
     return parity, latency_ms
 
 
-def _write_files(job: _Job, model: onnx.ModelProto, precision: Precision, folder: Path) -> dict[str, Any]:
-    """Write everything but the card; the manifest's parity is still unmeasured."""
-    description = describe(job.source, job.provenance, parameters=job.parameters, precision=precision, **job.choices)
-    file = folder / description["model_file"]
-    file.parent.mkdir()
-    onnx.checker.check_model(model)
-    onnx.save(model, file)
-    write_tokenizer(job.source, folder)
-    if job.torch_weights:
-        write_torch_weights(job.source, folder)
-    model_file = None if job.torch_weights else description["model_file"]
-    write_configurations(job.source, job.graph, folder, model_file=model_file)
-    write_manifest(folder, description)
-    return description
+def _describe(job: _Job, precision: Precision) -> dict[str, Any]:
+    """Give the manifest, its parity still unmeasured."""
+    return describe(
+        job.source,
+        job.provenance,
+        parameters=job.files.parameters,
+        precision=precision,
+        model_file=job.files.model_file(precision),
+        **job.choices,
+    )
 
 
 def _write_card(folder: Path, description: dict[str, Any], provenance: Provenance) -> None:

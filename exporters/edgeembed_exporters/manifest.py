@@ -14,14 +14,6 @@ from edgeembed_exporters.options import Provenance
 from edgeembed_exporters.source import Source
 from edgeembed_exporters.tokenizer import write_json
 
-MODEL_FILES = {
-    "fp32": "onnx/model.onnx",
-    "fp16": "onnx/model_fp16.onnx",
-    "int8": "onnx/model_quantized.onnx",
-    "int4": "onnx/model_q4.onnx",
-}
-"""Where the model is, by precision: the names that transformers.js looks for."""
-
 
 def describe(  # noqa: PLR0913  # what a manifest says
     source: Source,
@@ -30,6 +22,8 @@ def describe(  # noqa: PLR0913  # what a manifest says
     name: str,
     role: str,
     precision: str,
+    backend: str,
+    model_file: str,
     parameters: int,
     quality: dict[str, Any] | None,
     latency: dict[str, Any] | None = None,
@@ -42,7 +36,9 @@ def describe(  # noqa: PLR0913  # what a manifest says
         provenance: Where it comes from.
         name: What the encoder is called.
         role: "semantic" or "relevance".
-        precision: A key of `MODEL_FILES`.
+        precision: "fp32", "fp16", "int8" or "int4".
+        backend: "onnx" or "numpy".
+        model_file: The model's path within the folder.
         parameters: How many numbers the model holds.
         quality: Scores.
         latency: What one text takes, and on which machine; None where that was not measured.
@@ -58,9 +54,9 @@ def describe(  # noqa: PLR0913  # what a manifest says
         "pooling": source.pooling,
         "prompts": source.prompts,
         "default_prompt_name": source.default_prompt_name,
-        "backend": "onnx",
+        "backend": backend,
         "precision": precision,
-        "model_file": MODEL_FILES[precision],
+        "model_file": model_file,
         "parameters": parameters,
         "teacher": provenance.teacher,
         "recipe": provenance.recipe,

@@ -9,6 +9,7 @@ from edgeembed_runtime.errors import InputError
 Precision = Literal["fp32", "fp16", "int8", "int4"]
 Role = Literal["semantic", "relevance"]
 Tracer = Literal["torch", "optimum"]
+Backend = Literal["onnx", "numpy"]
 
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 """All precisions, the most faithful first."""
@@ -56,7 +57,9 @@ class Provenance:
     command: str | None = None
 
 
-def check_options(*, precision: str, role: str, exporter: str, limits: Limits, name: str | None) -> None:
+def check_options(
+    *, precision: str, role: str, exporter: str, backend: str, torch_weights: bool, limits: Limits, name: str | None
+) -> None:
     """Refuse what cannot be asked for.
 
     Raises:
@@ -67,12 +70,24 @@ def check_options(*, precision: str, role: str, exporter: str, limits: Limits, n
         raise InputError("precision is 'auto' without a limit; expected max_size_mb, max_latency_ms or both with it")
     _check_choice("role", role, get_args(Role))
     _check_choice("exporter", exporter, get_args(Tracer))
+    _check_choice("backend", backend, get_args(Backend))
+    if backend == "numpy":
+        _check_numpy(precision, exporter, torch_weights=torch_weights)
     if limits.min_cosine is not None and not -1 <= limits.min_cosine <= 1:
         raise InputError(f"min_cosine is {limits.min_cosine}; expected a number from -1 to 1, such as 0.99")
     _check_positive("max_size_mb", limits.max_size_mb, "megabytes, such as 8")
     _check_positive("max_latency_ms", limits.max_latency_ms, "milliseconds, such as 1")
     if name is not None and not name.strip():
         raise InputError("name is empty; expected what the encoder is to be called: leave it out for the folder's")
+
+
+def _check_numpy(precision: str, exporter: str, *, torch_weights: bool) -> None:
+    if precision == "int4":
+        raise InputError("precision is 'int4', for which NumPy has no type; expected fp32, fp16, int8 or auto")
+    if exporter != "torch":
+        raise InputError(f"exporter is {exporter!r}, but nothing is traced for NumPy; leave it out")
+    if torch_weights:
+        raise InputError("torch weights are asked for, which the numpy backend has none of; expected backend 'onnx'")
 
 
 def _check_choice(option: str, given: str, known: tuple[str, ...]) -> None:

@@ -12,6 +12,8 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 from transformers.models.auto import modeling_auto
 
+from edgeembed_exporters.matrices.graph import MatrixEncoder
+from edgeembed_exporters.matrices.tensors import is_matrix_student, read_matrices
 from edgeembed_exporters.pooling import POOLING_MODES
 from edgeembed_exporters.static import read_static
 
@@ -66,7 +68,11 @@ def take_apart(model: SentenceTransformer) -> Source:
     _check_kind(model)
     first, *rest = list(model)
     encoder: Any
-    if type(first).__name__ == "StaticEmbedding":
+    if is_matrix_student(first):
+        tokenizer, limit = _tokenizer(first), int(first.max_seq_length)
+        encoder = MatrixEncoder(read_matrices([first]), limit)
+        modules = [Pooling(encoder.config.hidden_size, "mean"), *rest]
+    elif type(first).__name__ == "StaticEmbedding":
         encoder, tokenizer, limit = read_static(first)
         modules = [Pooling(encoder.config.hidden_size, "mean"), *rest]
     else:

@@ -88,7 +88,8 @@ def test_a_recipe_gives_a_student_that_encodes(
     assert vectors.shape == (10, report.dimension)
     assert np.isfinite(vectors).all()
     assert np.ptp(vectors, axis=0).max() > 0
-    assert len(layers_of(student[0].auto_model)) == (recipe.student.layers or 4)
+    if recipe.student.architecture == "transformer":
+        assert len(layers_of(student[0].auto_model)) == (recipe.student.layers or 4)
     assert np.isfinite(report.losses).all()
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest import SENTENCES, make_model  # type: ignore[import-not-found]  # beside this file
-from edgeembed_exporters import export, exporting, take_apart
+from edgeembed_exporters import export, onnx_files, take_apart
 from edgeembed_exporters.graph import build_graph, trace
 from edgeembed_runtime import Bundle
 from sentence_transformers import SentenceTransformer
@@ -94,7 +94,7 @@ def main(command: str, folder: Path) -> None:
         return
     source = take_apart(model)
     traced = trace(build_graph(source), source.max_seq_length)
-    exporting.trace = lambda *_: traced  # type: ignore[attr-defined]  # most of an export's time
+    onnx_files.trace = lambda *_: traced  # type: ignore[attr-defined]  # most of an export's time
     old = folder / "old"
     if os.fork() == 0:  # so that this process starts no threads that its children would miss
         write(model, old, name="old")

@@ -9,6 +9,7 @@ MANIFEST: dict[str, Any] = {
     "parameters": 12_345,
     "precision": "int8",
     "max_seq_length": 64,
+    "backend": "onnx",
     "model_file": "onnx/model_quantized.onnx",
     "teacher": "big-one",
     "licences": ["CC BY 4.0", "CC0"],
@@ -53,6 +54,15 @@ def test_what_is_not_known_is_said_to_be_so() -> None:
     assert card.count("not measured") == 3
     assert "Not measured." in card
     assert "before the export: nothing" in card
+
+
+@pytest.mark.parametrize(
+    ("backend", "contract"), [("onnx", "`sentence_embedding` (batch, 8) out"), ("numpy", "NumPy alone")]
+)
+def test_the_card_says_what_runs_the_model(backend: str, contract: str) -> None:
+    card = model_card({**MANIFEST, "backend": backend}, size_bytes=1, command=None)
+    assert f"\n- {backend}\n" in card
+    assert contract in card
 
 
 def test_a_command_tells_nothing_of_the_folders_it_was_typed_in() -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import onnx
 import pytest
 import torch
-from edgeembed_exporters import exporting, take_apart
+from edgeembed_exporters import onnx_files, take_apart
 from edgeembed_exporters.graph import build_graph, trace
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, StaticEmbedding
@@ -100,5 +100,5 @@ def traced_once(model: SentenceTransformer) -> Iterator[list[onnx.ModelProto]]:
         return traced
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(exporting._TRACERS, "torch", trace_again)
+        patch.setitem(onnx_files._TRACERS, "torch", trace_again)
         yield made

@@ -1,0 +1,187 @@
+"""Students without attention, against products taken one by one in float64."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from edgeembed.students.cmow import MatrixEmbedding, Shape
+from edgeembed.students.matrix_products import ordered_product, prefix_products
+
+Numbers = npt.NDArray[np.float64]
+
+
+@pytest.fixture
+def words(tokenizer: Any) -> PreTrainedTokenizerBase:
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]")
+
+
+def student(words: PreTrainedTokenizerBase, noise: float = 0.2, **shape: Any) -> MatrixEmbedding:
+    """A student whose matrices differ from the identity by more than at first."""
+    torch.manual_seed(1)
+    made = MatrixEmbedding(words, Shape(**{"matrix_dim": 4, "vector_dim": 6, **shape}), max_seq_length=2048)
+    for name, weight in made.matrices.named_parameters():
+        if name.endswith("basis" if made.shape.rank else "weight"):
+            torch.nn.init.normal_(weight, std=noise)
+    made.eval()
+    return made
+
+
+def rows_of(table: Any) -> Numbers:
+    weight = table.weight.detach().double().numpy()
+    return np.asarray(weight if table.basis is None else weight @ table.basis.detach().double().numpy())
+
+
+def matrices_of(made: MatrixEmbedding, direction: str, ids: list[int]) -> list[Numbers]:
+    d = made.shape.matrix_dim
+    return [np.eye(d) + rows_of(made.matrices[direction])[each].reshape(d, d) for each in ids]
+
+
+def product(matrices: list[Numbers]) -> Numbers:
+    result = np.eye(len(matrices[0]))
+    for matrix in matrices:
+        result = result @ matrix
+    return result
+
+
+def by_hand(made: MatrixEmbedding, ids: list[int]) -> Numbers:
+    """The paper's equations of section 2.1."""
+    parts = []
+    for direction in made.shape.directions:
+        order = ids if direction == "forwards" else ids[::-1]
+        parts.append(product(matrices_of(made, direction, order)).ravel())
+    if made.vectors is not None:
+        total = rows_of(made.vectors)[ids].sum(axis=0)
+        parts.append(total / len(ids) if made.shape.cbow_pooling == "mean" else total)
+    together = np.concatenate(parts)
+    if made.head is None:
+        return together
+    return np.asarray(made.head.weight.detach().numpy() @ together + made.head.bias.detach().numpy())
+
+
+def batch(*texts: list[int]) -> dict[str, torch.Tensor]:
+    longest = max(map(len, texts))
+    ids = torch.tensor([text + [5] * (longest - len(text)) for text in texts])
+    mask = torch.tensor([[1] * len(text) + [0] * (longest - len(text)) for text in texts])
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+SHAPES = [
+    {"architecture": "cbow"},
+    {"architecture": "cbow", "cbow_pooling": "mean"},
+    {"architecture": "cmow"},
+    {"architecture": "cmow", "bidirectional": False},
+    {"architecture": "hybrid"},
+    {"architecture": "hybrid", "bidirectional": False, "dimension": 3},
+    {"architecture": "hybrid", "rank": 3, "dimension": 5},
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_text_is_the_papers_equations_whatever_it_is_padded_with(
+    words: PreTrainedTokenizerBase, shape: dict[str, Any]
+) -> None:
+    made = student(words, **shape)
+    texts = [[7, 8, 9, 10, 11], [9], [8, 7], [7, 8, 9, 10, 11, 12, 13]]
+    found = made(batch(*texts))["sentence_embedding"].detach().numpy()
+    for vector, text in zip(found, texts, strict=True):
+        np.testing.assert_allclose(vector, by_hand(made, text), rtol=1e-5, atol=1e-5)
+    assert found.shape[1] == made.get_embedding_dimension()
+
+
+def test_order_matters_to_matrices_alone(words: PreTrainedTokenizerBase) -> None:
+    orders = batch([7, 8, 9], [9, 8, 7])
+    for architecture, matters in (("cbow", False), ("cmow", True), ("hybrid", True)):
+        one, other = student(words, architecture=architecture)(dict(orders))["sentence_embedding"]
+        assert torch.allclose(one, other, atol=1e-6) != matters
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 64, 511, 512])
+def test_the_scan_is_the_product_taken_one_by_one(count: int) -> None:
+    draw = np.random.default_rng(count)
+    matrices = np.eye(4) + 0.05 * draw.normal(size=(2, count, 4, 4))
+    found, exponents = ordered_product(torch.tensor(matrices, dtype=torch.float32))
+    for sequence in range(2):
+        expected = product(list(matrices[sequence]))
+        got = np.ldexp(found[sequence].double().numpy(), int(exponents[sequence]))
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("scale", [0.3, 3.0])
+def test_two_thousand_tokens_neither_overflow_nor_vanish(scale: float) -> None:
+    draw = np.random.default_rng(4)
+    matrices = scale * (np.eye(4) + 0.05 * draw.normal(size=(1, 2000, 4, 4)))
+    expected, size = np.eye(4), 0.0
+    for matrix in matrices[0]:
+        expected = expected @ matrix
+        largest = np.abs(expected).max()
+        expected, size = expected / largest, size + np.log2(largest)
+    for found, exponents in (
+        ordered_product(torch.tensor(matrices, dtype=torch.float32)),
+        [each[:, -1] for each in prefix_products(torch.tensor(matrices, dtype=torch.float32))],
+    ):
+        got = found[0].double().numpy()
+        assert np.log2(np.abs(got).max()) + int(exponents[0]) == pytest.approx(size, abs=1e-3)
+        np.testing.assert_allclose(got / np.abs(got).max(), expected, atol=2e-4)
+
+
+@pytest.mark.parametrize("shape", SHAPES[2:])
+@pytest.mark.parametrize("noise", [0.8, 2.0])
+def test_a_long_text_has_a_finite_vector_that_does_not_vanish(
+    words: PreTrainedTokenizerBase, shape: dict[str, Any], noise: float
+) -> None:
+    made = student(words, noise, **shape)
+    ids = np.random.default_rng(5).integers(5, made.tokenizer.vocab_size, 2000).tolist()
+    (vector,) = made(batch(ids))["sentence_embedding"]
+    assert torch.nn.functional.normalize(vector, dim=0).norm().item() == pytest.approx(1, abs=1e-5)
+    vector.square().sum().sqrt().backward()
+    assert all(torch.isfinite(weight.grad).all() for weight in made.parameters() if weight.grad is not None)
+
+
+@pytest.mark.parametrize("shape", SHAPES[:1] + SHAPES[2:5])
+def test_tokens_see_what_stands_before_and_after_them(words: PreTrainedTokenizerBase, shape: dict[str, Any]) -> None:
+    made = student(words, **shape)
+    texts = [[7, 8, 9, 10], [9, 7]]
+    given = batch(*texts)
+    found = made.token_vectors(given["input_ids"], given["attention_mask"]).detach().numpy()
+    assert found.shape == (2, 4, made.token_width)
+    for row, text in enumerate(texts):
+        for place in range(len(text)):
+            parts = []
+            for direction in made.shape.directions:
+                seen = text[: place + 1] if direction == "forwards" else text[place:][::-1]
+                parts.append(product(matrices_of(made, direction, seen)).ravel())
+            if made.vectors is not None:
+                rows = rows_of(made.vectors)
+                parts.append(rows[text[: place + 1]].sum(axis=0))
+                if made.shape.bidirectional:
+                    parts.append(rows[text[place:]].sum(axis=0))
+            np.testing.assert_allclose(found[row, place], np.concatenate(parts), rtol=1e-5, atol=1e-5)
+
+
+def test_matrices_start_at_the_identity_and_a_little_noise(words: PreTrainedTokenizerBase) -> None:
+    for rank in (0, 16):
+        made = MatrixEmbedding(words, Shape(rank=rank), max_seq_length=16)
+        noise = rows_of(made.matrices["forwards"])
+        assert noise.std() == pytest.approx(0.01, rel=0.1)
+        assert abs(noise.mean()) < 1e-3
+
+
+def test_dropout_leaves_the_identity_alone(words: PreTrainedTokenizerBase) -> None:
+    shape = Shape(architecture="cmow", matrix_dim=3)
+    made = MatrixEmbedding(words, shape, max_seq_length=16, dropout=0.999).train()
+    matrices = made._matrices("forwards", *batch([7] * 12).values())
+    torch.testing.assert_close(matrices.mean(dim=1), torch.eye(3)[None], atol=0.5, rtol=0)
+
+
+def test_a_student_can_be_read_again(words: PreTrainedTokenizerBase, tmp_path: Path) -> None:
+    made = student(words, rank=3, dimension=5, cbow_pooling="mean")
+    made.save(str(tmp_path))
+    again = MatrixEmbedding.load(str(tmp_path)).eval()
+    texts = batch([7, 8, 9], [8])
+    torch.testing.assert_close(again(dict(texts))["sentence_embedding"], made(dict(texts))["sentence_embedding"])
+    assert again.shape == made.shape

@@ -1,0 +1,142 @@
+"""General distillation of CMOW, with a tiny random masked language model."""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from edgeembed_runtime.errors import InputError
+from scipy.special import log_softmax, softmax
+from sentence_transformers import SentenceTransformer
+from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, PreTrainedModel
+
+from edgeembed import distillation
+from edgeembed.distillation import distil
+from edgeembed.masked_teacher import load_masked_teacher
+from edgeembed.models import load_model
+from edgeembed.objectives.masked_language import MaskedLanguage, soft_cross_entropy
+from edgeembed.recipe import Recipe, load_recipe
+from edgeembed.students.cmow import MatrixEmbedding, Shape
+
+Numbers = npt.NDArray[np.float64]
+
+
+@pytest.fixture(autouse=True)
+def _cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distillation, "default_device", lambda: "cpu")
+
+
+@pytest.fixture
+def masked_folder(teacher_folder: Path, tmp_path: Path) -> Path:
+    """BERT with a head for masked tokens, and the tokenizer of the tiny teacher."""
+    torch.manual_seed(4)
+    tokenizer = AutoTokenizer.from_pretrained(teacher_folder)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=64,
+        initializer_range=0.5,
+    )
+    folder = tmp_path / "masked"
+    BertForMaskedLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def student(teacher_folder: Path) -> SentenceTransformer:
+    torch.manual_seed(5)
+    tokenizer = AutoTokenizer.from_pretrained(teacher_folder)
+    first = MatrixEmbedding(tokenizer, Shape(matrix_dim=3, vector_dim=5), max_seq_length=32)
+    return SentenceTransformer(modules=[first], device="cpu").eval()
+
+
+def recipe(folder: Path, *changes: str) -> Recipe:
+    sizes = ["student.matrix.matrix_dim=3", "student.matrix.vector_dim=5", "student.max_seq_length=32"]
+    settings = load_recipe("cmow-general", [f'teacher="{folder}"', *sizes, "stages.batch_size=16", *changes])
+    return replace(settings, stages=tuple(replace(stage, epochs=2.0) for stage in settings.stages))
+
+
+def by_hand(
+    objective: MaskedLanguage, teacher: PreTrainedModel, texts: dict[str, torch.Tensor], temperature: float
+) -> tuple[float, float]:
+    """The text's and the teacher's cross-entropy over the tokens that the same seed chooses."""
+    torch.manual_seed(6)
+    seen, wanted = objective.collator.torch_mask_tokens(texts["input_ids"].clone())
+    rows = (wanted != -100).numpy()
+    with torch.no_grad():
+        vectors = objective.model[0].token_vectors(seen, texts["attention_mask"]).double().numpy()[rows]
+        theirs = teacher(input_ids=seen, attention_mask=texts["attention_mask"]).logits.double().numpy()[rows]
+    weight, bias = (each.detach().double().numpy() for each in (objective.head.weight, objective.head.bias))
+    logits = vectors @ weight.T + bias
+    right = wanted.numpy()[rows]
+    assert len(right) > 5
+    hard = -log_softmax(logits, axis=1)[np.arange(len(right)), right].mean()
+    soft = -(softmax(theirs / temperature, axis=1) * log_softmax(logits / temperature, axis=1)).sum(axis=1).mean()
+    return float(hard), float(soft)
+
+
+@pytest.mark.parametrize(("share", "temperature"), [(0.5, 1.0), (0.2, 3.0), (1.0, 1.0), (0.0, 1.0)])
+def test_the_loss_is_the_texts_and_the_teachers_cross_entropy(
+    student: SentenceTransformer, masked_folder: Path, sentences: list[str], share: float, temperature: float
+) -> None:
+    teacher = load_masked_teacher(str(masked_folder))
+    assert teacher is not None
+    objective = MaskedLanguage(student, teacher, hard_share=share, temperature=temperature)
+    texts = student.preprocess(sentences[:32])
+    hard, soft = by_hand(objective, teacher, texts, temperature)
+    torch.manual_seed(6)
+    loss = objective([texts], torch.zeros(32))
+    assert loss.item() == pytest.approx(share * hard + (1 - share) * soft, rel=1e-5)
+    loss.backward()
+    assert all(weight.grad is None for weight in teacher.parameters())
+    assert all(weight.grad is not None for weight in student.parameters())
+
+
+def test_soft_cross_entropy_is_least_where_both_agree() -> None:
+    teacher = torch.tensor([[2.0, 0.0, -1.0]])
+    agreed = soft_cross_entropy(teacher, teacher, 1.0)
+    entropy = -(softmax([2.0, 0.0, -1.0]) * log_softmax([2.0, 0.0, -1.0])).sum()
+    assert agreed.item() == pytest.approx(entropy, rel=1e-6)
+    assert soft_cross_entropy(teacher.flip(1), teacher, 1.0) > agreed
+
+
+def test_a_text_without_chosen_tokens_costs_nothing(student: SentenceTransformer) -> None:
+    objective = MaskedLanguage(student, None, hard_share=0.5, temperature=1.0)
+    texts = student.preprocess([""])  # special tokens alone, which are never masked
+    assert objective([texts], torch.zeros(1)).item() == 0
+
+
+def test_a_student_learns_which_tokens_were_masked(masked_folder: Path, sentences: list[str], tmp_path: Path) -> None:
+    report = distil(recipe(masked_folder), sentences, tmp_path / "student")
+    student = load_model(str(tmp_path / "student"))
+    assert student.encode(sentences[:3]).shape == (3, 2 * 9 + 5)
+    assert np.isfinite(report.losses).all()
+    assert not any("head" in name for name in student.state_dict())
+
+
+def test_a_teacher_without_that_head_is_told_of_and_text_alone_teaches(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        distil(recipe(teacher_folder), sentences, tmp_path / "student")
+    assert "has no head for masked tokens; the student learns from the text alone" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("vocabulary.kind=trimmed", "vocabulary.kind=teacher, with the objective masked_language"),
+        ("student.architecture=transformer", "cbow, cmow or hybrid"),
+        ("stages.objectives={masked_language=1.0, mse=1.0}", "masked_language in a stage of its own"),
+    ],
+)
+def test_what_cannot_learn_so_is_refused(masked_folder: Path, change: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        recipe(masked_folder, change)
