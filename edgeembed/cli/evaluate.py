@@ -71,6 +71,13 @@ if TYPE_CHECKING:
     help="GLUE's tasks, by logistic regression on frozen vectors: a folder of cola_train.tsv and cola_dev.tsv, "
     "and those of sst2, mrpc, stsb, qnli and rte that it has. Repeatable.",
 )
+@click.option(
+    "--word-order",
+    multiple=True,
+    metavar="TEXT",
+    help="Text, in any form that a corpus takes: whether vectors tell its sentences from the same words in another "
+    "order. Repeatable.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the scores to a JSON file.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables as Markdown.")
 @click.option("--force", is_flag=True, help="Replace existing files.")
@@ -89,6 +96,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     positives_above: float,
     transfer: tuple[Path, ...],
     glue: tuple[Path, ...],
+    word_order: tuple[str, ...],
     out: Path | None,
     markdown: Path | None,
     force: bool,
@@ -104,11 +112,20 @@ def command(  # noqa: PLR0913  # one parameter an option
 
     from edgeembed.cli.outputs import Outputs
 
-    tasks = [*sts, *retrieval, *semantic_retrieval, *entities, *geometry, *transfer, *glue]
+    tasks: list[str | Path] = [
+        *sts,
+        *retrieval,
+        *semantic_retrieval,
+        *entities,
+        *geometry,
+        *transfer,
+        *glue,
+        *word_order,
+    ]
     if not tasks:
         raise InputError(
             "nothing to evaluate on; expected --sts FILE, --retrieval DIR, --semantic-retrieval DIR, "
-            "--entities FILE, --geometry FILE, --transfer DIR or --glue DIR, as often as wanted"
+            "--entities FILE, --geometry FILE, --transfer DIR, --glue DIR or --word-order TEXT, as often as wanted"
         )
     if catalogue is not None and not entities:
         raise InputError("--catalogue has no queries; expected --entities FILE beside it")
@@ -129,6 +146,7 @@ def command(  # noqa: PLR0913  # one parameter an option
         positives_above=positives_above,
         transfer=transfer,
         glue=glue,
+        word_order=word_order,
     )
     evaluations = evaluate_models(models, paths, against=against, reporter=TerminalReporter())
     found: list[dict[str, Any]] = [each.as_dict() for each in evaluations]

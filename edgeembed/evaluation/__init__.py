@@ -14,6 +14,7 @@ from edgeembed.evaluation.sts import SentencePairs, read_sts, score_sts
 from edgeembed.evaluation.suite import Task, TaskPaths, evaluate, evaluate_models, read_tasks, score_tasks
 from edgeembed.evaluation.tables import evaluation_markdown, evaluation_tables
 from edgeembed.evaluation.transfer import Examples, TransferSet, read_transfer, score_transfer
+from edgeembed.evaluation.word_order import WordOrderSet, read_word_order, score_word_order
 
 __all__ = [
     "Agreement",
@@ -32,6 +33,7 @@ __all__ = [
     "Task",
     "TaskPaths",
     "TransferSet",
+    "WordOrderSet",
     "compare",
     "count_parameters",
     "evaluate",
@@ -49,6 +51,7 @@ __all__ = [
     "read_sts",
     "read_tasks",
     "read_transfer",
+    "read_word_order",
     "score_entities",
     "score_geometry",
     "score_retrieval",
@@ -56,6 +59,7 @@ __all__ = [
     "score_sts",
     "score_tasks",
     "score_transfer",
+    "score_word_order",
     "search_task",
     "seven_sets",
 ]

@@ -19,9 +19,10 @@ from edgeembed.evaluation.semantic_retrieval import ListSettings, index_document
 from edgeembed.evaluation.seven_sets import read_seven_sets
 from edgeembed.evaluation.sts import SentencePairs, read_sts, score_sts
 from edgeembed.evaluation.transfer import TransferSet, read_transfer, score_transfer
+from edgeembed.evaluation.word_order import WordOrderSet, read_word_order, score_word_order
 from edgeembed.progress import Reporter, SilentReporter
 
-Task = SentencePairs | RetrievalSet | EntitySet | GeometrySet | TransferSet | GlueTask
+Task = SentencePairs | RetrievalSet | EntitySet | GeometrySet | TransferSet | GlueTask | WordOrderSet
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class TaskPaths:
         positives_above: Of these files, the score that positive pairs exceed.
         transfer: Sets to classify, as `read_transfer` takes them.
         glue: Folders of GLUE's tasks, as `read_glue` takes them.
+        word_order: Text whose words change places, as `read_word_order` takes it.
     """
 
     sts: Sequence[Path] = ()
@@ -51,6 +53,7 @@ class TaskPaths:
     positives_above: float = POSITIVES_ABOVE
     transfer: Sequence[Path] = ()
     glue: Sequence[Path] = ()
+    word_order: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ def evaluate_models(
         *(read_geometry(each, paths.positives_above) for each in paths.geometry),
         *read_transfer(paths.transfer),
         *(task for folder in paths.glue for task in read_glue(folder)),
+        *(read_word_order(each) for each in paths.word_order),
     ]
     searches = [search_task(read_retrieval(path)) for path in paths.semantic_retrieval]
     if searches:
@@ -175,12 +179,19 @@ def _score(encoder: SentenceEncoder, task: Task) -> list[Score]:
             return score_entities(encoder, task)
         case GeometrySet():
             return score_geometry(encoder, task)
-        case TransferSet():
-            return [score_transfer(encoder, task)]
-        case GlueTask():
-            return [score_glue(encoder, task)]
+    return [_one_score(encoder, task)]
+
+
+def _one_score(encoder: SentenceEncoder, task: RetrievalSet | TransferSet | GlueTask | WordOrderSet) -> Score:
+    match task:
         case RetrievalSet():
-            return [score_retrieval(encoder, task)]
+            return score_retrieval(encoder, task)
+        case TransferSet():
+            return score_transfer(encoder, task)
+        case GlueTask():
+            return score_glue(encoder, task)
+        case WordOrderSet():
+            return score_word_order(encoder, task)
 
 
 def _see(

@@ -7,7 +7,7 @@ from edgeembed_bench.formats import MISSING, fixed, millions
 from edgeembed_bench.show import Table, tables_markdown
 from edgeembed_bench.specs import told_apart
 
-from edgeembed.evaluation import entity_resolution, geometry, glue, semantic_retrieval
+from edgeembed.evaluation import entity_resolution, geometry, glue, semantic_retrieval, word_order
 from edgeembed.evaluation.results import Evaluation
 from edgeembed.evaluation.scores import Comparison, Score
 from edgeembed.evaluation.seven_sets import SETS, SevenSets
@@ -23,6 +23,7 @@ _METRICS_OF_THEIR_OWN = (
     entity_resolution.METRIC,
     geometry.ALIGNMENT,
     geometry.UNIFORMITY,
+    word_order.METRIC,
 )
 _PARAMETERS: Columns = {
     "params": lambda each: millions(each.parameters.parameters if each.parameters else None),
@@ -54,6 +55,8 @@ def evaluation_tables(evaluations: Sequence[Evaluation]) -> list[Table]:
             tables.append(_geometry(rows, place))
         if score.metric == semantic_retrieval.METRIC:
             tables.append(_search(rows, place))
+        if score.metric == word_order.METRIC:
+            tables.append(_word_order(rows, place))
     entities = [place for place, score in enumerate(first.scores) if score.metric == entity_resolution.METRIC]
     others = [place for place, score in enumerate(first.scores) if _is_other(score)]
     return [*tables, *([_entities(rows, entities)] if entities else []), *([_others(rows, others)] if others else [])]
@@ -165,6 +168,20 @@ def _geometry(rows: Rows, place: int) -> Table:
     return _table(f"Geometry, {alignment.task.removesuffix(f', {geometry.ALIGNMENT}')}", rows, columns, readings)
 
 
+def _word_order(rows: Rows, place: int) -> Table:
+    score = next(iter(rows.values())).scores[place]
+    columns: Columns = {
+        score.metric: _value_at(place, 1),
+        word_order.EXCHANGED: _detail_at(place, word_order.EXCHANGED),
+        word_order.SHUFFLED: _detail_at(place, word_order.SHUFFLED),
+    }
+    reading = (
+        f"a logistic regression on frozen vectors tells which of {score.items:,} sentences have two neighbouring words "
+        "exchanged (chance: 50); cosines of 1: order changes nothing"
+    )
+    return _table(f"Word order, {score.task.removesuffix(', word order')}", rows, columns, [reading])
+
+
 def _search(rows: Rows, place: int) -> Table:
     """Give table 3 of HPD."""
     reference, score = _reference(rows), next(iter(rows.values())).scores[place]
@@ -222,6 +239,10 @@ def _others(rows: Rows, places: Sequence[int]) -> Table:
 
 def _value_at(place: int, decimals: int = 2) -> Callable[[Evaluation], str]:
     return lambda each: fixed(each.scores[place].value, decimals)
+
+
+def _detail_at(place: int, name: str) -> Callable[[Evaluation], str]:
+    return lambda each: fixed(each.scores[place].details[name], 4)
 
 
 def _percent_at(place: int) -> Callable[[Evaluation], str]:
