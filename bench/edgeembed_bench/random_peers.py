@@ -1,0 +1,77 @@
+"""`python -m edgeembed_bench.random_peers`: BERT, DistilBERT, MobileBERT and TinyBERT of random weights.
+
+They are the rows of CMOW's table 5: what they cost is what trained ones cost.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+from edgeembed_runtime.errors import EdgeEmbedError
+from edgeembed_runtime.storage.writing import new_folder
+
+_MARKER = "modules.json"
+# Architecture and settings as their papers have them; what is not said is transformers' default, which is theirs.
+PEERS: dict[str, tuple[str, dict[str, int]]] = {
+    "bert-base": ("bert", {}),
+    "distilbert": ("distilbert", {}),
+    "mobilebert": ("mobilebert", {}),
+    "tinybert": (
+        "bert",
+        {"num_hidden_layers": 4, "hidden_size": 312, "num_attention_heads": 12, "intermediate_size": 1200},
+    ),
+}
+
+
+def write_random_peer(out: Path, name: str, tokenizer: Path, *, force: bool = False) -> None:
+    """Write a sentence-transformers folder: an encoder, mean pooling. The same each time.
+
+    Args:
+        out: The folder.
+        name: One of `PEERS`.
+        tokenizer: Folder of a tokenizer that transformers loads; BERT's own, for vocabularies of the papers' size.
+        force: Whether an existing model is replaced.
+
+    Raises:
+        InputError: If `out` exists, or cannot be written.
+    """
+    import torch
+    import transformers
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    library: Any = transformers
+    torch.manual_seed(0)
+    architecture, sizes = PEERS[name]
+    read = ["input_ids", "attention_mask"]  # DistilBERT takes nothing else
+    words = library.AutoTokenizer.from_pretrained(str(tokenizer), model_input_names=read)
+    config = library.AutoConfig.for_model(architecture, vocab_size=len(words), **sizes)
+    with new_folder(out, force=force, marker=_MARKER) as folder, tempfile.TemporaryDirectory() as encoder:
+        library.AutoModel.from_config(config).save_pretrained(encoder)
+        words.save_pretrained(encoder)
+        modules = [Transformer(encoder), Pooling(int(config.hidden_size), "mean")]
+        SentenceTransformer(modules=modules, device="cpu").save(str(folder), create_model_card=False)
+
+
+@click.command()
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=click.Choice(list(PEERS)))
+@click.option(
+    "--tokenizer",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of a tokenizer: BERT's own, for tables of the papers' size.",
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for a folder each.")
+@click.option("--force", is_flag=True, help="Replace existing ones.")
+def command(names: tuple[str, ...], tokenizer: Path, out: Path, force: bool) -> None:
+    """Write encoders of random weights in published shapes."""
+    try:
+        for name in names:
+            write_random_peer(out / name, name, tokenizer, force=force)
+    except EdgeEmbedError as error:
+        raise click.UsageError(str(error)) from error
+
+
+if __name__ == "__main__":
+    command()

