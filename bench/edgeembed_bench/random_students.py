@@ -1,4 +1,4 @@
-"""Matrix students of random weights: what they cost is what trained ones cost, and there is no trainer yet."""
+"""Matrix students of random weights: what they cost is what trained ones cost."""
 
 import hashlib
 import json
