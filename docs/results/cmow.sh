@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes what docs/results/cmow.md tells, from the root of the repository, into build/cmow.
 #     docs/results/cmow.sh [STEP...]
-#   students  hybrid, hybrid in one direction, CMOW and CBOW: the same text, steps and numbers in tables
+#   students  hybrid, hybrid in one direction, CMOW and CBOW: the same 60,000 sentences, steps and numbers in tables
 #   ranks     the hybrid with tables of other ranks
+#   more      the hybrid on 160,000 sentences
 #   scores    similarity, word order and GLUE's tasks on frozen vectors, of all of them
 #   tasks     classifiers of two texts, DiffCat and joint, three seeds each
 #   bundles   the hybrid for NumPy, at fp32, fp16 and int8, and for ONNX
@@ -23,13 +24,13 @@ corpus=()
 for name in wikipedia tatoeba dialogue_sgd questions_titles commonvoice captions news ted nltk_mixed amazon; do
     corpus+=(--corpus "$TRAIN/en/$name.txt.xz")
 done
-settings=(--set corpus.max_characters=250 --set corpus.limit=161000 --set corpus.limit_per_source=20000 --set vocabulary.kind=trimmed
-    --set vocabulary.size=16000 --set stages.epochs=3 --set stages.checkpoint_steps=235)
+settings=(--set corpus.max_characters=250 --set vocabulary.kind=trimmed --set vocabulary.size=16000 --set stages.epochs=3
+    --set stages.checkpoint_steps=235 --dev "$EVAL/stsb/dev.tsv")
 
-# distil NAME RECIPE RANK: a student, unless it is there
+# distil NAME RECIPE RANK [LIMIT LIMIT_PER_SOURCE]: a student, unless it is there; 1,000 sentences of the text are held out
 distil() {
-    [ -d "$OUT/$1" ] || $COMMAND distill --recipe "$2" --out "$OUT/$1" --cache "$OUT/cache" --resume "${corpus[@]}" \
-        "${settings[@]}" --set student.matrix.rank="$3" --dev "$EVAL/stsb/dev.tsv"
+    [ -d "$OUT/$1" ] || $COMMAND distill --recipe "$2" --out "$OUT/$1" --cache "$OUT/cache" --resume "${corpus[@]}" "${settings[@]}" \
+        --set student.matrix.rank="$3" --set corpus.limit="${4:-61000}" --set corpus.limit_per_source="${5:-10000}"
 }
 
 # Three tables of rank 96 hold as many numbers as two of 144 and one of 288.
@@ -44,9 +45,13 @@ ranks() {
     for rank in 32 64 144; do distil "hybrid-rank-$rank" cmow-hybrid $rank; done
 }
 
+more() {
+    distil hybrid-more cmow-hybrid 96 161000 20000
+}
+
 scores() {
     local students=() name
-    for name in hybrid hybrid-unidirectional cmow cbow hybrid-rank-32 hybrid-rank-64 hybrid-rank-144; do
+    for name in hybrid-more hybrid hybrid-unidirectional cmow cbow hybrid-rank-32 hybrid-rank-64 hybrid-rank-144; do
         [ ! -d "$OUT/$name" ] || students+=("$OUT/$name")
     done
     $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --word-order "$TRAIN/en/ted.txt.xz" --glue "$EVAL/glue" \
@@ -58,7 +63,7 @@ finetune() {
     for encoding in diffcat joint; do
         for seed in 0 1 2; do
             local out=$OUT/tasks/$1-$encoding-$seed
-            [ -d "$out" ] || $COMMAND finetune "$OUT/hybrid" --train "$EVAL/$2" --dev "$EVAL/$3" --measure "$4" --encoding $encoding \
+            [ -d "$out" ] || $COMMAND finetune "$OUT/hybrid-more" --train "$EVAL/$2" --dev "$EVAL/$3" --measure "$4" --encoding $encoding \
                 --seed $seed --set epochs=8 --set learning_rate=1e-3 --out "$out" --json > "$out.json"
         done
     done
@@ -73,9 +78,9 @@ tasks() {
 
 bundles() {
     for precision in fp32 fp16 int8; do
-        [ -d "$OUT/numpy-$precision" ] || $COMMAND export "$OUT/hybrid" --backend numpy --precision $precision --out "$OUT/numpy-$precision"
+        [ -d "$OUT/numpy-$precision" ] || $COMMAND export "$OUT/hybrid-more" --backend numpy --precision $precision --out "$OUT/numpy-$precision"
     done
-    [ -d "$OUT/onnx-int8" ] || $COMMAND export "$OUT/hybrid" --precision int8 --out "$OUT/onnx-int8"
+    [ -d "$OUT/onnx-int8" ] || $COMMAND export "$OUT/hybrid-more" --precision int8 --out "$OUT/onnx-int8"
     du --apparent-size -sb "$OUT"/numpy-* "$OUT"/onnx-*
 }
 
@@ -86,14 +91,14 @@ bench() {
     [ -d "$OUT/peers" ] || $PYTHON -m edgeembed_bench.random_peers "${names[@]}" --out "$OUT/peers" \
         --tokenizer "$($PYTHON -c "from edgeembed.models import model_folder; print(model_folder('$TEACHER'))")"
     for name in "${names[@]}"; do peers+=("$OUT/peers/$name"); done
-    $COMMAND bench "hybrid=$OUT/numpy-int8" "hybrid, torch=$OUT/hybrid" "$STATIC" "$TEACHER" "${peers[@]}" \
+    $COMMAND bench "hybrid=$OUT/numpy-int8" "hybrid, torch=$OUT/hybrid-more" "$STATIC" "$TEACHER" "${peers[@]}" \
         --form cmow --form-batches 8 --texts "$EVAL/stsb/dev.tsv" --out "$OUT/table-5.json" --force
 }
 
-[ $# -gt 0 ] || set -- students ranks scores tasks bundles bench
+[ $# -gt 0 ] || set -- students ranks more scores tasks bundles bench
 for step in "$@"; do
     case $step in
-        students | ranks | scores | tasks | bundles | bench) $step ;;
-        *) echo "$0: no step $step; expected students, ranks, scores, tasks, bundles or bench" >&2 && exit 2 ;;
+        students | ranks | more | scores | tasks | bundles | bench) $step ;;
+        *) echo "$0: no step $step; expected students, ranks, more, scores, tasks, bundles or bench" >&2 && exit 2 ;;
     esac
 done
