@@ -1,6 +1,13 @@
 """Quality, one task a file."""
 
 from edgeembed.evaluation.agreement import Agreement, ranking_agreement
+from edgeembed.evaluation.bitext import Bitext, BitextSet, read_bitext, score_bitext
+from edgeembed.evaluation.cross_lingual_retrieval import (
+    CrossLingualRetrieval,
+    read_cross_lingual_retrieval,
+    score_cross_lingual_retrieval,
+)
+from edgeembed.evaluation.cross_lingual_sts import CrossLingualPairs, read_cross_lingual_sts, score_cross_lingual_sts
 from edgeembed.evaluation.encoders import SentenceEncoder, is_bundle, open_encoder
 from edgeembed.evaluation.entity_resolution import EntitySet, read_entities, score_entities
 from edgeembed.evaluation.geometry import GeometrySet, read_geometry, score_geometry
@@ -17,7 +24,11 @@ from edgeembed.evaluation.transfer import Examples, TransferSet, read_transfer, 
 
 __all__ = [
     "Agreement",
+    "Bitext",
+    "BitextSet",
     "Comparison",
+    "CrossLingualPairs",
+    "CrossLingualRetrieval",
     "EntitySet",
     "Evaluation",
     "Examples",
@@ -42,6 +53,9 @@ __all__ = [
     "is_bundle",
     "open_encoder",
     "ranking_agreement",
+    "read_bitext",
+    "read_cross_lingual_retrieval",
+    "read_cross_lingual_sts",
     "read_entities",
     "read_geometry",
     "read_retrieval",
@@ -49,6 +63,9 @@ __all__ = [
     "read_sts",
     "read_tasks",
     "read_transfer",
+    "score_bitext",
+    "score_cross_lingual_retrieval",
+    "score_cross_lingual_sts",
     "score_entities",
     "score_geometry",
     "score_retrieval",

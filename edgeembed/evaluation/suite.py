@@ -7,6 +7,13 @@ from pathlib import Path
 from edgeembed_bench.inverted_lists import ListIndex, RetrievalTask, import_faiss
 from edgeembed_bench.parameters import Parameters
 
+from edgeembed.evaluation.bitext import ROWS, BitextSet, read_bitext, score_bitext
+from edgeembed.evaluation.cross_lingual_retrieval import (
+    CrossLingualRetrieval,
+    read_cross_lingual_retrieval,
+    score_cross_lingual_retrieval,
+)
+from edgeembed.evaluation.cross_lingual_sts import CrossLingualPairs, read_cross_lingual_sts, score_cross_lingual_sts
 from edgeembed.evaluation.encoders import SentenceEncoder, open_encoder
 from edgeembed.evaluation.entity_resolution import EntitySet, read_entities, score_entities
 from edgeembed.evaluation.geometry import POSITIVES_ABOVE, GeometrySet, read_geometry, score_geometry
@@ -21,7 +28,17 @@ from edgeembed.evaluation.sts import SentencePairs, read_sts, score_sts
 from edgeembed.evaluation.transfer import TransferSet, read_transfer, score_transfer
 from edgeembed.progress import Reporter, SilentReporter
 
-Task = SentencePairs | RetrievalSet | EntitySet | GeometrySet | TransferSet | GlueTask
+Task = (
+    SentencePairs
+    | RetrievalSet
+    | EntitySet
+    | GeometrySet
+    | TransferSet
+    | GlueTask
+    | CrossLingualPairs
+    | CrossLingualRetrieval
+    | BitextSet
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +56,10 @@ class TaskPaths:
         positives_above: Of these files, the score that positive pairs exceed.
         transfer: Sets to classify, as `read_transfer` takes them.
         glue: Folders of GLUE's tasks, as `read_glue` takes them.
+        cross_lingual_sts: Scored sentence pairs in several languages, as `read_cross_lingual_sts` takes them.
+        cross_lingual_retrieval: Retrieval sets in several languages, as `read_cross_lingual_retrieval` takes them.
+        bitext: Files of sentences and their translations, as `read_bitext` takes them.
+        bitext_rows: The most pairs to take of each of these.
     """
 
     sts: Sequence[Path] = ()
@@ -51,6 +72,10 @@ class TaskPaths:
     positives_above: float = POSITIVES_ABOVE
     transfer: Sequence[Path] = ()
     glue: Sequence[Path] = ()
+    cross_lingual_sts: Sequence[str | Path] = ()
+    cross_lingual_retrieval: Sequence[str | Path] = ()
+    bitext: Sequence[str | Path] = ()
+    bitext_rows: int = ROWS
 
 
 @dataclass(frozen=True)
@@ -115,6 +140,9 @@ def evaluate_models(
         *(read_geometry(each, paths.positives_above) for each in paths.geometry),
         *read_transfer(paths.transfer),
         *(task for folder in paths.glue for task in read_glue(folder)),
+        *map(read_cross_lingual_sts, paths.cross_lingual_sts),
+        *map(read_cross_lingual_retrieval, paths.cross_lingual_retrieval),
+        *([read_bitext(paths.bitext, paths.bitext_rows)] if paths.bitext else []),
     ]
     searches = [search_task(read_retrieval(path)) for path in paths.semantic_retrieval]
     if searches:
@@ -170,17 +198,24 @@ def score_tasks(name: str, encoder: SentenceEncoder, tasks: Sequence[Task], repo
 def _score(encoder: SentenceEncoder, task: Task) -> list[Score]:
     match task:
         case SentencePairs():
-            return score_sts(encoder, task)
+            scores = score_sts(encoder, task)
         case EntitySet():
-            return score_entities(encoder, task)
+            scores = score_entities(encoder, task)
         case GeometrySet():
-            return score_geometry(encoder, task)
+            scores = score_geometry(encoder, task)
         case TransferSet():
-            return [score_transfer(encoder, task)]
+            scores = [score_transfer(encoder, task)]
         case GlueTask():
-            return [score_glue(encoder, task)]
+            scores = [score_glue(encoder, task)]
         case RetrievalSet():
-            return [score_retrieval(encoder, task)]
+            scores = [score_retrieval(encoder, task)]
+        case CrossLingualPairs():
+            scores = score_cross_lingual_sts(encoder, task)
+        case CrossLingualRetrieval():
+            scores = score_cross_lingual_retrieval(encoder, task)
+        case BitextSet():
+            scores = score_bitext(encoder, task)
+    return scores
 
 
 def _see(
