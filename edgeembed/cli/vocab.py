@@ -28,7 +28,7 @@ _SMOOTHING = 0.7
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The tokenizer.json to write.")
 @click.option(
     "--smoothing",
-    type=click.FloatRange(min=0),
+    type=float,
     metavar="EXPONENT",
     help=f"Of the languages' shares: 1 leaves them, 0 makes them equal.  [default: {_SMOOTHING}]",
 )

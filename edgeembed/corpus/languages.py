@@ -101,7 +101,12 @@ def smoothed_shares(counts: Mapping[str, int], exponent: float) -> dict[str, flo
         counts: How much text there is of each language, above 0.
         exponent: 1 keeps the shares, 0 makes them equal, 0.7 is the choice of multilingual BERT and of Xayn's paper
             (section 5.1).
+
+    Raises:
+        InputError: If the exponent is not from 0 to 1.
     """
+    if not 0 <= exponent <= 1:
+        raise InputError(f"the smoothing exponent is {exponent:g}; expected 0, which makes shares equal, to 1")
     total = sum(counts.values())
     powers = {language: (count / total) ** exponent for language, count in counts.items()}
     return {language: power / sum(powers.values()) for language, power in powers.items()}
@@ -127,7 +132,7 @@ def sample_languages(
 
     Raises:
         InputError: If a source cannot be read, a language has no usable sentence, or `size` is below the number of
-            languages.
+            languages, or `smoothing` is not from 0 to 1.
     """
     _expect_usable(sources, size)
     sieves = {language: _count(language, names) for language, names in sources.items()}

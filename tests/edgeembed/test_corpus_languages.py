@@ -34,6 +34,12 @@ def test_shares_are_exponentiated_and_renormalised() -> None:
     assert smoothed_shares({"en": 80, "tr": 20}, 0.0) == pytest.approx({"en": 0.5, "tr": 0.5})
 
 
+@pytest.mark.parametrize("exponent", [-0.1, 1.5, float("nan")])
+def test_another_exponent_is_refused(exponent: float) -> None:
+    with pytest.raises(InputError, match="smoothing exponent is .*; expected 0, which makes shares equal, to 1"):
+        smoothed_shares({"en": 80, "tr": 20}, exponent)
+
+
 def test_a_label_before_a_source_is_its_language() -> None:
     given = ["en=a.txt", "de=b.tsv#text", "en=pydoc:json", "zh-Hant=folder/c=d.txt"]
     assert label_languages(given) == {
