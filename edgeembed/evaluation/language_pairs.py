@@ -54,8 +54,8 @@ def choose_pairs(where: Path, languages: Collection[str], names: Sequence[str], 
 
 def is_within(name: str) -> bool:
     """Tell whether both languages of a pair are one, as in `es-es` or `es-es-news`."""
-    first, _, rest = name.partition("-")
-    return rest.partition("-")[0] == first
+    parts = name.split("-")
+    return any(parts[:count] == parts[count : 2 * count] for count in range(1, len(parts) // 2 + 1))
 
 
 def task_name(name: str, pair: str) -> str:

@@ -36,7 +36,7 @@ def test_shares_are_exponentiated_and_renormalised() -> None:
 
 @pytest.mark.parametrize("exponent", [-0.1, 1.5, float("nan")])
 def test_another_exponent_is_refused(exponent: float) -> None:
-    with pytest.raises(InputError, match="smoothing exponent is .*; expected 0, which makes shares equal, to 1"):
+    with pytest.raises(InputError, match=r"smoothing exponent is .*; expected 0, which makes shares equal, to 1"):
         smoothed_shares({"en": 80, "tr": 20}, exponent)
 
 

@@ -87,7 +87,8 @@ def test_a_pair_of_a_language_that_is_not_there_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "within"), [("es-es", True), ("es-es-wmt", True), ("es-en", False), ("es-en-wmt", False)]
+    ("name", "within"),
+    [("es-es", True), ("es-es-wmt", True), ("es-en", False), ("es-en-wmt", False), ("zh-Hant-zh-Hant", True)],
 )
 def test_a_pair_is_within_a_language_or_across(name: str, within: bool) -> None:
     assert is_within(name) is within
