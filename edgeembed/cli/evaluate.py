@@ -78,6 +78,34 @@ if TYPE_CHECKING:
     help="Text, in any form that a corpus takes: whether vectors tell its sentences from the same words in another "
     "order. Repeatable.",
 )
+@click.option(
+    "--cross-lingual-sts",
+    multiple=True,
+    metavar="DIR[#PAIRS]",
+    help="Scored sentence pairs in languages: a folder of LANGUAGE/test.tsv, whose rows are translations, or of "
+    "es-en.tsv and its like. DIR#de-en,es-es chooses pairs of languages. Repeatable.",
+)
+@click.option(
+    "--cross-lingual-retrieval",
+    multiple=True,
+    metavar="DIR[#PAIRS]",
+    help="A BEIR folder a language, the same ids in all: queries of the first language, documents of the second. "
+    "Repeatable.",
+)
+@click.option(
+    "--bitext",
+    multiple=True,
+    metavar="FILE[#COLUMNS]",
+    help="TSV of sentences and their translations: is the nearest neighbour the translation, both ways? Its first two "
+    "columns, or FILE#column1,column2. Repeatable.",
+)
+@click.option(
+    "--bitext-rows",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(min=2),
+    help="The most rows to take of such a file, a random sample.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the scores to a JSON file.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables as Markdown.")
 @click.option("--force", is_flag=True, help="Replace existing files.")
@@ -97,6 +125,10 @@ def command(  # noqa: PLR0913  # one parameter an option
     transfer: tuple[Path, ...],
     glue: tuple[Path, ...],
     word_order: tuple[str, ...],
+    cross_lingual_sts: tuple[str, ...],
+    cross_lingual_retrieval: tuple[str, ...],
+    bitext: tuple[str, ...],
+    bitext_rows: int,
     out: Path | None,
     markdown: Path | None,
     force: bool,
@@ -106,30 +138,26 @@ def command(  # noqa: PLR0913  # one parameter an option
 
     With --sts and a folder the table is the papers': seven similarity sets, their average, parameters; with
     --semantic-retrieval it is HPD's, with --entities SimTDE's, with --geometry and --transfer DistilCSE's, with --glue
-    CMOW's. JSON holds an object for one MODEL, a list for several.
+    CMOW's, with --cross-lingual-sts and --cross-lingual-retrieval Xayn's. JSON holds an object for one MODEL, a list
+    for several.
     """
     from edgeembed_runtime.errors import InputError
 
     from edgeembed.cli.outputs import Outputs
+    from edgeembed.corpus.sources import split_columns
 
-    tasks: list[str | Path] = [
-        *sts,
-        *retrieval,
-        *semantic_retrieval,
-        *entities,
-        *geometry,
-        *transfer,
-        *glue,
-        *word_order,
-    ]
+    chosen_from = [split_columns(each)[0] for each in (*cross_lingual_sts, *cross_lingual_retrieval, *bitext)]
+    labelled = [*sts, *retrieval, *semantic_retrieval, *entities, *geometry, *transfer, *glue]
+    tasks = [*map(str, labelled), *word_order, *map(str, chosen_from)]
     if not tasks:
         raise InputError(
             "nothing to evaluate on; expected --sts FILE, --retrieval DIR, --semantic-retrieval DIR, "
-            "--entities FILE, --geometry FILE, --transfer DIR, --glue DIR or --word-order TEXT, as often as wanted"
+            "--entities FILE, --geometry FILE, --transfer DIR, --glue DIR, --word-order TEXT, --cross-lingual-sts DIR, "
+            "--cross-lingual-retrieval DIR or --bitext FILE, as often as wanted"
         )
     if catalogue is not None and not entities:
         raise InputError("--catalogue has no queries; expected --entities FILE beside it")
-    read = [*tasks, *([] if catalogue is None else [catalogue])]
+    read = [*tasks, *([] if catalogue is None else [str(catalogue)])]
     written = Outputs({"json": out, "markdown": markdown}, force=force, inputs=read)
 
     from edgeembed.cli.progress import TerminalReporter
@@ -147,6 +175,10 @@ def command(  # noqa: PLR0913  # one parameter an option
         transfer=transfer,
         glue=glue,
         word_order=word_order,
+        cross_lingual_sts=cross_lingual_sts,
+        cross_lingual_retrieval=cross_lingual_retrieval,
+        bitext=bitext,
+        bitext_rows=bitext_rows,
     )
     evaluations = evaluate_models(models, paths, against=against, reporter=TerminalReporter())
     found: list[dict[str, Any]] = [each.as_dict() for each in evaluations]

@@ -9,13 +9,17 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-corpus_option = click.option(
-    "--corpus",
-    "sources",
-    multiple=True,
-    required=True,
-    help="Text: a file, a folder, - for stdin, or pydoc: for Python's documentation. Repeatable.",
-)
+_TEXT = "Text: a file, a folder, - for stdin, or pydoc: for Python's documentation."
+
+
+def _corpus_option(metavar: str, text: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--corpus", "sources", multiple=True, required=True, metavar=metavar, help=f"{text} Repeatable."
+    )
+
+
+corpus_option = _corpus_option("TEXT", _TEXT)
+labelled_corpus_option = _corpus_option("[LANGUAGE=]TEXT", f"{_TEXT} With its language before it: de=news.txt.")
 
 
 def _existing(_context: click.Context, _option: click.Parameter, sources: tuple[str, ...]) -> tuple[str, ...]:

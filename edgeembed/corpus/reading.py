@@ -1,56 +1,18 @@
 """A corpus: clean, distinct sentences from any number of sources."""
 
-import hashlib
 import itertools
 import random
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from edgeembed_runtime.errors import InputError
 
+from edgeembed.corpus.sieve import MAX_CHARACTERS, MIN_CHARACTERS, CorpusCounts, Sieve
 from edgeembed.corpus.sources import find_sources
 
 T = TypeVar("T")
-
-MIN_CHARACTERS = 3
-"""Shorter lines are list marks and stray letters."""
-MAX_CHARACTERS = 1000
-"""Longer lines are not sentences: 1,000 characters are about 220 tokens of English."""
-
-
-@dataclass(frozen=True)
-class CorpusCounts:
-    """What became of the texts that were read; the last five sum to the first.
-
-    Attributes:
-        read: Texts read, empty lines included.
-        kept: Sentences in the corpus.
-        too_short: Texts below the least number of characters.
-        too_long: Texts above the greatest number of characters.
-        duplicate: Texts that equal an earlier one once white space is folded.
-        not_sampled: Sentences that a limit left out.
-    """
-
-    read: int
-    kept: int
-    too_short: int
-    too_long: int
-    duplicate: int
-    not_sampled: int
-
-    def to_dict(self) -> dict[str, int]:
-        """Give the counts by name, ready for JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        """Give the counts in one line of plain words."""
-        return (
-            f"{self.read:,} read, {self.kept:,} kept, {self.duplicate:,} duplicate, "
-            f"{self.too_short:,} too short, {self.too_long:,} too long, {self.not_sampled:,} not sampled"
-        )
 
 
 @dataclass(frozen=True)
@@ -121,9 +83,11 @@ def gather_corpus(
     _expect_positive(limit=limit, limit_per_source=limit_per_source)
     if not sources:
         raise InputError("no corpus was given; expected at least one file, folder, - or pydoc:")
-    sieve = _Sieve(min_characters, max_characters)
+    sieve = Sieve(min_characters, max_characters)
     samples = (
-        _numbered(_sample(sieve.clean(source.texts()), limit_per_source, _generator(f"{seed} {index}")), index)
+        _numbered(
+            _sample(sieve.distinct(sieve.clean(source.texts())), limit_per_source, _generator(f"{seed} {index}")), index
+        )
         for index, source in enumerate(find_sources(sources))
     )
     domains = dict(_sample(itertools.chain.from_iterable(samples), limit, _generator(seed)))
@@ -160,46 +124,6 @@ def split_holdout(sentences: Sequence[str], count: int, seed: int = 0) -> tuple[
     held = set(_generator(seed).sample(range(len(sentences)), count))
     train = [text for index, text in enumerate(sentences) if index not in held]
     return train, [sentences[index] for index in sorted(held)]
-
-
-class _Sieve:
-    """Folds white space, drops what is too short, too long or seen before, and counts."""
-
-    def __init__(self, min_characters: int, max_characters: int) -> None:
-        self._min, self._max = min_characters, max_characters
-        self._seen: set[bytes] = set()
-        self._fates: Counter[str] = Counter()
-
-    def clean(self, texts: Iterable[str]) -> Iterator[str]:
-        for text in texts:
-            folded = " ".join(text.split())
-            fate = self._fate(folded)
-            self._fates[fate] += 1
-            if fate == "passed":
-                yield folded
-
-    def counts(self, *, kept: int) -> CorpusCounts:
-        fates = self._fates
-        return CorpusCounts(
-            read=fates.total(),
-            kept=kept,
-            too_short=fates["too_short"],
-            too_long=fates["too_long"],
-            duplicate=fates["duplicate"],
-            not_sampled=fates["passed"] - kept,
-        )
-
-    def _fate(self, folded: str) -> str:
-        if len(folded) < self._min:
-            return "too_short"
-        if len(folded) > self._max:
-            return "too_long"
-        # Digests, because the texts of a corpus from which a sample is drawn may not fit in memory.
-        digest = hashlib.blake2b(folded.encode(), digest_size=12).digest()
-        if digest in self._seen:
-            return "duplicate"
-        self._seen.add(digest)
-        return "passed"
 
 
 def _sample(texts: Iterable[T], count: int | None, rng: random.Random) -> Iterable[T]:

@@ -1,6 +1,13 @@
 """Quality, one task a file."""
 
 from edgeembed.evaluation.agreement import Agreement, ranking_agreement
+from edgeembed.evaluation.bitext import Bitext, BitextSet, read_bitext, score_bitext
+from edgeembed.evaluation.cross_lingual_retrieval import (
+    CrossLingualRetrieval,
+    read_cross_lingual_retrieval,
+    score_cross_lingual_retrieval,
+)
+from edgeembed.evaluation.cross_lingual_sts import CrossLingualPairs, read_cross_lingual_sts, score_cross_lingual_sts
 from edgeembed.evaluation.encoders import SentenceEncoder, is_bundle, open_encoder
 from edgeembed.evaluation.entity_resolution import EntitySet, read_entities, score_entities
 from edgeembed.evaluation.geometry import GeometrySet, read_geometry, score_geometry
@@ -18,7 +25,11 @@ from edgeembed.evaluation.word_order import WordOrderSet, read_word_order, score
 
 __all__ = [
     "Agreement",
+    "Bitext",
+    "BitextSet",
     "Comparison",
+    "CrossLingualPairs",
+    "CrossLingualRetrieval",
     "EntitySet",
     "Evaluation",
     "Examples",
@@ -44,6 +55,9 @@ __all__ = [
     "is_bundle",
     "open_encoder",
     "ranking_agreement",
+    "read_bitext",
+    "read_cross_lingual_retrieval",
+    "read_cross_lingual_sts",
     "read_entities",
     "read_geometry",
     "read_retrieval",
@@ -52,6 +66,9 @@ __all__ = [
     "read_tasks",
     "read_transfer",
     "read_word_order",
+    "score_bitext",
+    "score_cross_lingual_retrieval",
+    "score_cross_lingual_sts",
     "score_entities",
     "score_geometry",
     "score_retrieval",

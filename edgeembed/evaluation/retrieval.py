@@ -14,6 +14,8 @@ from edgeembed.evaluation.encoders import SentenceEncoder, vectors
 from edgeembed.evaluation.scores import Score
 
 METRIC = "nDCG@10 x100"
+MRR = "MRR@10 x100"
+MAP = "MAP@100 x100"
 _LAYOUT = "expected a BEIR folder: corpus.jsonl, queries.jsonl, qrels/test.tsv"
 
 
@@ -70,14 +72,17 @@ def score_retrieval(encoder: SentenceEncoder, task: RetrievalSet) -> Score:
         task: A retrieval set.
 
     Returns:
-        nDCG@10 with binary relevance; MRR@10, recall@10 and recall@100 among the details. All x100.
+        nDCG@10 with binary relevance; MRR@10, MAP@100, recall@10 and recall@100 among the details. All x100. Of a
+        query, MAP@100 is the mean of the precisions at the ranks of those of its documents that are among the first
+        100, each that is not counting as 0.
 
     Raises:
         CheckError: If the encoder gives vectors that are not finite.
     """
     found = retrieval_metrics(encoder, task)
     details = {
-        "MRR@10 x100": 100 * float(found["mrr@k"][10]),
+        MRR: 100 * float(found["mrr@k"][10]),
+        MAP: 100 * float(found["map@k"][100]),
         "recall@10 x100": 100 * float(found["recall@k"][10]),
         "recall@100 x100": 100 * float(found["recall@k"][100]),
     }
@@ -105,6 +110,7 @@ def retrieval_metrics(encoder: SentenceEncoder, task: RetrievalSet) -> dict[str,
         task.documents,
         task.relevant,
         precision_recall_at_k=[10, 100],
+        map_at_k=[100],
         write_csv=False,
         score_functions={"cosine": cos_sim},
     )

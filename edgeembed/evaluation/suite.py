@@ -1,12 +1,20 @@
 """Several tasks in one go, for one encoder or for several side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from edgeembed_bench.inverted_lists import ListIndex, RetrievalTask, import_faiss
 from edgeembed_bench.parameters import Parameters
 
+from edgeembed.evaluation.bitext import ROWS, BitextSet, read_bitext, score_bitext
+from edgeembed.evaluation.cross_lingual_retrieval import (
+    CrossLingualRetrieval,
+    read_cross_lingual_retrieval,
+    score_cross_lingual_retrieval,
+)
+from edgeembed.evaluation.cross_lingual_sts import CrossLingualPairs, read_cross_lingual_sts, score_cross_lingual_sts
 from edgeembed.evaluation.encoders import SentenceEncoder, open_encoder
 from edgeembed.evaluation.entity_resolution import EntitySet, read_entities, score_entities
 from edgeembed.evaluation.geometry import POSITIVES_ABOVE, GeometrySet, read_geometry, score_geometry
@@ -22,7 +30,32 @@ from edgeembed.evaluation.transfer import TransferSet, read_transfer, score_tran
 from edgeembed.evaluation.word_order import WordOrderSet, read_word_order, score_word_order
 from edgeembed.progress import Reporter, SilentReporter
 
-Task = SentencePairs | RetrievalSet | EntitySet | GeometrySet | TransferSet | GlueTask | WordOrderSet
+Task = (
+    SentencePairs
+    | RetrievalSet
+    | EntitySet
+    | GeometrySet
+    | TransferSet
+    | GlueTask
+    | WordOrderSet
+    | CrossLingualPairs
+    | CrossLingualRetrieval
+    | BitextSet
+)
+
+
+_SCORERS: Mapping[type[Task], Callable[[SentenceEncoder, Any], Score | list[Score]]] = {
+    SentencePairs: score_sts,
+    RetrievalSet: score_retrieval,
+    EntitySet: score_entities,
+    GeometrySet: score_geometry,
+    TransferSet: score_transfer,
+    GlueTask: score_glue,
+    WordOrderSet: score_word_order,
+    CrossLingualPairs: score_cross_lingual_sts,
+    CrossLingualRetrieval: score_cross_lingual_retrieval,
+    BitextSet: score_bitext,
+}
 
 
 @dataclass(frozen=True)
@@ -41,6 +74,10 @@ class TaskPaths:
         transfer: Sets to classify, as `read_transfer` takes them.
         glue: Folders of GLUE's tasks, as `read_glue` takes them.
         word_order: Text whose words change places, as `read_word_order` takes it.
+        cross_lingual_sts: Scored sentence pairs in several languages, as `read_cross_lingual_sts` takes them.
+        cross_lingual_retrieval: Retrieval sets in several languages, as `read_cross_lingual_retrieval` takes them.
+        bitext: Files of sentences and their translations, as `read_bitext` takes them.
+        bitext_rows: The most pairs to take of each of these.
     """
 
     sts: Sequence[Path] = ()
@@ -54,6 +91,10 @@ class TaskPaths:
     transfer: Sequence[Path] = ()
     glue: Sequence[Path] = ()
     word_order: Sequence[str] = ()
+    cross_lingual_sts: Sequence[str | Path] = ()
+    cross_lingual_retrieval: Sequence[str | Path] = ()
+    bitext: Sequence[str | Path] = ()
+    bitext_rows: int = ROWS
 
 
 @dataclass(frozen=True)
@@ -119,6 +160,9 @@ def evaluate_models(
         *read_transfer(paths.transfer),
         *(task for folder in paths.glue for task in read_glue(folder)),
         *(read_word_order(each) for each in paths.word_order),
+        *map(read_cross_lingual_sts, paths.cross_lingual_sts),
+        *map(read_cross_lingual_retrieval, paths.cross_lingual_retrieval),
+        *([read_bitext(paths.bitext, paths.bitext_rows)] if paths.bitext else []),
     ]
     searches = [search_task(read_retrieval(path)) for path in paths.semantic_retrieval]
     if searches:
@@ -172,26 +216,8 @@ def score_tasks(name: str, encoder: SentenceEncoder, tasks: Sequence[Task], repo
 
 
 def _score(encoder: SentenceEncoder, task: Task) -> list[Score]:
-    match task:
-        case SentencePairs():
-            return score_sts(encoder, task)
-        case EntitySet():
-            return score_entities(encoder, task)
-        case GeometrySet():
-            return score_geometry(encoder, task)
-    return [_one_score(encoder, task)]
-
-
-def _one_score(encoder: SentenceEncoder, task: RetrievalSet | TransferSet | GlueTask | WordOrderSet) -> Score:
-    match task:
-        case RetrievalSet():
-            return score_retrieval(encoder, task)
-        case TransferSet():
-            return score_transfer(encoder, task)
-        case GlueTask():
-            return score_glue(encoder, task)
-        case WordOrderSet():
-            return score_word_order(encoder, task)
+    scores = _SCORERS[type(task)](encoder, task)
+    return scores if isinstance(scores, list) else [scores]
 
 
 def _see(

@@ -1,20 +1,32 @@
 """What evaluations found as tables in the papers' forms, for a terminal and for Markdown."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from edgeembed_bench.formats import MISSING, fixed, millions
+from edgeembed_bench.formats import fixed
 from edgeembed_bench.show import Table, tables_markdown
 from edgeembed_bench.specs import told_apart
 
-from edgeembed.evaluation import entity_resolution, geometry, glue, semantic_retrieval, word_order
+from edgeembed.evaluation import entity_resolution, geometry, glue, language_tables, semantic_retrieval, word_order
 from edgeembed.evaluation.results import Evaluation
 from edgeembed.evaluation.scores import Comparison, Score
 from edgeembed.evaluation.seven_sets import SETS, SevenSets
+from edgeembed.evaluation.table_parts import (
+    PARAMETERS,
+    PARAMETERS_ARE,
+    Columns,
+    Rows,
+    as_percent,
+    change_at,
+    detail_at,
+    difference_at,
+    make_table,
+    percent_at,
+    reference_name,
+    value_at,
+)
 from edgeembed.evaluation.transfer import TASKS
 
-Rows = Mapping[str, Evaluation]
-Columns = dict[str, Callable[[Evaluation], str]]
 Row = Callable[[Evaluation], SevenSets | None]
 Percent = Callable[[Evaluation], float | None]
 
@@ -24,13 +36,7 @@ _METRICS_OF_THEIR_OWN = (
     geometry.ALIGNMENT,
     geometry.UNIFORMITY,
     word_order.METRIC,
-)
-_PARAMETERS: Columns = {
-    "params": lambda each: millions(each.parameters.parameters if each.parameters else None),
-    "w/o tables": lambda each: millions(each.parameters.inner_parameters if each.parameters else None),
-}
-_PARAMETERS_ARE = (
-    "params: all numbers of the model; w/o tables: those in no table of token, position or token type vectors"
+    *language_tables.METRICS,
 )
 
 
@@ -59,6 +65,7 @@ def evaluation_tables(evaluations: Sequence[Evaluation]) -> list[Table]:
             tables.append(_word_order(rows, place))
     entities = [place for place, score in enumerate(first.scores) if score.metric == entity_resolution.METRIC]
     others = [place for place, score in enumerate(first.scores) if _is_other(score)]
+    tables.extend(language_tables.tables(rows))
     return [*tables, *([_entities(rows, entities)] if entities else []), *([_others(rows, others)] if others else [])]
 
 
@@ -89,12 +96,6 @@ def _is_other(score: Score) -> bool:
     return not known and score.metric not in _METRICS_OF_THEIR_OWN
 
 
-def _reference(rows: Rows) -> str | None:
-    """Give the reference's name, which is that of the first row; None without a reference."""
-    name, first = next(iter(rows.items()))
-    return None if first.reference is None else name
-
-
 def _sts(rows: Rows, sets: SevenSets) -> Table:
     """Give table 1 of SimTDE and of HPD."""
     reading = "Spearman's correlation x100 over all pairs of a set"
@@ -118,7 +119,7 @@ def _glue(rows: Rows) -> Table:
         "x100, of a logistic regression on frozen vectors; of two texts both and their absolute difference",
         measures,
     ]
-    return _table("GLUE", rows, columns | _PARAMETERS, [*readings, _PARAMETERS_ARE])
+    return make_table("GLUE", rows, columns | PARAMETERS, [*readings, PARAMETERS_ARE])
 
 
 def _value_of_task(name: str) -> Callable[[Evaluation], str]:
@@ -127,7 +128,7 @@ def _value_of_task(name: str) -> Callable[[Evaluation], str]:
 
 def _seven(title: str, reading: str, rows: Rows, sets: SevenSets, row: Row, percent: Percent) -> Table:
     """Give a table of seven sets, their average and parameters; all rows have those sets that the first one has."""
-    reference = _reference(rows)
+    reference = reference_name(rows)
     of_seven = "" if len(sets.present) == len(sets.values) else f" ({len(sets.present)} of {len(sets.values)})"
     columns: Columns = {name: _value_of_set(row, name) for name in sets.values}
     columns[f"Avg.{of_seven}"] = lambda each: fixed(found.average if (found := row(each)) else None, 2)
@@ -135,9 +136,9 @@ def _seven(title: str, reading: str, rows: Rows, sets: SevenSets, row: Row, perc
     if of_seven:
         readings.append(f"{sets.average_of} is over these sets alone, the papers' average over all seven")
     if reference is not None:
-        columns[f"%{of_seven}"] = lambda each: _percent(percent(each))
+        columns[f"%{of_seven}"] = lambda each: as_percent(percent(each))
         readings.append(f"%{of_seven}: that average as a share of {reference}'s")
-    return _table(title, rows, columns | _PARAMETERS, [*readings, _PARAMETERS_ARE])
+    return make_table(title, rows, columns | PARAMETERS, [*readings, PARAMETERS_ARE])
 
 
 def _value_of_set(row: Row, name: str) -> Callable[[Evaluation], str]:
@@ -146,13 +147,13 @@ def _value_of_set(row: Row, name: str) -> Callable[[Evaluation], str]:
 
 def _geometry(rows: Rows, place: int) -> Table:
     """Give the figures of figure 2 of DistilCSE: alignment at a place, uniformity at the next."""
-    scores, reference = next(iter(rows.values())).scores, _reference(rows)
+    scores, reference = next(iter(rows.values())).scores, reference_name(rows)
     alignment, uniformity = scores[place], scores[place + 1]
     columns: Columns = {}
     for at in (place, place + 1):
-        columns[f"{scores[at].metric} ↓"] = _value_at(at, 4)
+        columns[f"{scores[at].metric} ↓"] = value_at(at, 4)
         if reference is not None:
-            columns[f"{scores[at].metric}, difference"] = _difference_at(at)
+            columns[f"{scores[at].metric}, difference"] = difference_at(at)
     readings = [
         "↓: lower is better",
         (
@@ -165,33 +166,33 @@ def _geometry(rows: Rows, place: int) -> Table:
         ),
         *([] if reference is None else [f"difference: from {reference}'s, below 0 is better"]),
     ]
-    return _table(f"Geometry, {alignment.task.removesuffix(f', {geometry.ALIGNMENT}')}", rows, columns, readings)
+    return make_table(f"Geometry, {alignment.task.removesuffix(f', {geometry.ALIGNMENT}')}", rows, columns, readings)
 
 
 def _word_order(rows: Rows, place: int) -> Table:
     score = next(iter(rows.values())).scores[place]
     columns: Columns = {
-        score.metric: _value_at(place, 1),
-        word_order.EXCHANGED: _detail_at(place, word_order.EXCHANGED),
-        word_order.SHUFFLED: _detail_at(place, word_order.SHUFFLED),
+        score.metric: value_at(place, 1),
+        word_order.EXCHANGED: detail_at(place, word_order.EXCHANGED),
+        word_order.SHUFFLED: detail_at(place, word_order.SHUFFLED),
     }
     reading = (
         f"a logistic regression on frozen vectors tells which of {score.items:,} sentences have two neighbouring words "
         "exchanged (chance: 50); cosines of 1: order changes nothing"
     )
-    return _table(f"Word order, {score.task.removesuffix(', word order')}", rows, columns, [reading])
+    return make_table(f"Word order, {score.task.removesuffix(', word order')}", rows, columns, [reading])
 
 
 def _search(rows: Rows, place: int) -> Table:
     """Give table 3 of HPD."""
-    reference, score = _reference(rows), next(iter(rows.values())).scores[place]
+    reference, score = reference_name(rows), next(iter(rows.values())).scores[place]
     details, time, memory = score.details, semantic_retrieval.TIME, semantic_retrieval.MEMORY
     columns: Columns = {
         "dim": lambda each: f"{each.scores[place].details['dimension']:.0f}",
         "MRR@10": lambda each: fixed(each.scores[place].value / 100, 3),
     }
     if reference is not None:
-        columns["%"] = lambda each: _percent(each.comparisons[place].percent)
+        columns["%"] = lambda each: as_percent(each.comparisons[place].percent)
     columns["time ms"] = lambda each: fixed(each.scores[place].details[time], 1)
     if reference is not None:
         columns["time"] = lambda each: _times(each.comparisons[place], time)
@@ -207,68 +208,35 @@ def _search(rows: Rows, place: int) -> Table:
         "mem MB: the index, 10^6 bytes",
         *([] if reference is None else [f"%: of {reference}'s; x: times less than {reference}"]),
     ]
-    return _table(f"Semantic retrieval, {score.task.removesuffix(', IVF')}", rows, columns, readings)
+    return make_table(f"Semantic retrieval, {score.task.removesuffix(', IVF')}", rows, columns, readings)
 
 
 def _entities(rows: Rows, places: Sequence[int]) -> Table:
     """Give table 3 of SimTDE."""
-    scores, reference = next(iter(rows.values())).scores, _reference(rows)
+    scores, reference = next(iter(rows.values())).scores, reference_name(rows)
     columns: Columns = {}
     for place in places:
-        columns[scores[place].task] = _value_at(place)
+        columns[scores[place].task] = value_at(place)
         if reference is not None:
-            columns[f"{scores[place].task}, change"] = _change_at(place)
+            columns[f"{scores[place].task}, change"] = change_at(place)
     readings = ["R@1 x100: queries whose nearest entity is one that they mean"]
     if reference is not None:
         readings.append(f"change: in percent of {reference}'s")
-    return _table("Entity resolution", rows, columns | _PARAMETERS, [*readings, _PARAMETERS_ARE])
+    return make_table("Entity resolution", rows, columns | PARAMETERS, [*readings, PARAMETERS_ARE])
 
 
 def _others(rows: Rows, places: Sequence[int]) -> Table:
-    scores, reference = next(iter(rows.values())).scores, _reference(rows)
+    scores, reference = next(iter(rows.values())).scores, reference_name(rows)
     columns: Columns = {}
     for place in places:
-        columns[scores[place].task] = _value_at(place, 1)
+        columns[scores[place].task] = value_at(place, 1)
         if reference is not None:
-            columns[f"{scores[place].task}, %"] = _percent_at(place)
+            columns[f"{scores[place].task}, %"] = percent_at(place)
     readings = [f"{each.task}: {each.metric}, {each.items:,} items" for each in (scores[place] for place in places)]
     if reference is not None:
         readings.append(f"%: percent of {reference}'s")
-    return _table("Scores", rows, columns, readings)
-
-
-def _value_at(place: int, decimals: int = 2) -> Callable[[Evaluation], str]:
-    return lambda each: fixed(each.scores[place].value, decimals)
-
-
-def _detail_at(place: int, name: str) -> Callable[[Evaluation], str]:
-    return lambda each: fixed(each.scores[place].details[name], 4)
-
-
-def _percent_at(place: int) -> Callable[[Evaluation], str]:
-    return lambda each: _percent(each.comparisons[place].percent)
-
-
-def _difference_at(place: int) -> Callable[[Evaluation], str]:
-    return lambda each: f"{each.comparisons[place].difference:+.4f}"
-
-
-def _change_at(place: int) -> Callable[[Evaluation], str]:
-    def write(each: Evaluation) -> str:
-        percent = each.comparisons[place].percent
-        return MISSING if percent is None else f"{percent - 100:+.2f}%"
-
-    return write
-
-
-def _percent(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.2f}"
+    return make_table("Scores", rows, columns, readings)
 
 
 def _times(comparison: Comparison, figure: str) -> str:
     return f"{semantic_retrieval.times_less(comparison, figure):.1f}x"
-
-
-def _table(title: str, rows: Rows, columns: Columns, readings: Iterable[str]) -> Table:
-    cells = [(name, *(write(each) for write in columns.values())) for name, each in rows.items()]
-    return Table(title, ("model", *columns), tuple(cells), "; ".join(readings))

@@ -2,8 +2,20 @@
 
 from edgeembed_exporters.tailoring.coverage import Coverage, measure_coverage
 
-from edgeembed.vocabulary.tailoring import train_vocabulary
+from edgeembed.vocabulary.languages import LanguageReport, report_languages
+from edgeembed.vocabulary.tailoring import train_multilingual_vocabulary, train_vocabulary
 from edgeembed.vocabulary.transfer import source_rows
 from edgeembed.vocabulary.trimming import trim_vocabulary
+from edgeembed.vocabulary.words import whole_words
 
-__all__ = ["Coverage", "measure_coverage", "source_rows", "train_vocabulary", "trim_vocabulary"]
+__all__ = [
+    "Coverage",
+    "LanguageReport",
+    "measure_coverage",
+    "report_languages",
+    "source_rows",
+    "train_multilingual_vocabulary",
+    "train_vocabulary",
+    "trim_vocabulary",
+    "whole_words",
+]

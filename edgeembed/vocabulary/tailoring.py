@@ -17,11 +17,17 @@ _UNKNOWN = SPECIAL_TOKENS[1]
 _MAX_CHARACTERS = 1000
 """Rarer characters become [UNK]: each would cost two embedding rows for a handful of uses."""
 
+_COVERED = 0.9999
+"""Share of a language's text that its characters in a multilingual vocabulary make up: hundreds for an alphabet,
+thousands for Chinese, which a limit for all languages together would starve."""
+
 _MIN_USES = 2
 """A piece that occurs once teaches the student nothing that its own pieces do not."""
 
 
-def train_vocabulary(sentences: Sequence[str], size: int, *, lowercase: bool = True) -> Tokenizer:
+def train_vocabulary(
+    sentences: Sequence[str], size: int, *, lowercase: bool = True, strip_accents: bool | None = None
+) -> Tokenizer:
     """Give a WordPiece tokenizer trained on a corpus, the same one for the same corpus and size.
 
     Args:
@@ -30,6 +36,7 @@ def train_vocabulary(sentences: Sequence[str], size: int, *, lowercase: bool = T
             fewer.
         lowercase: Whether case and accents are folded, as in `bert-base-uncased`: a small vocabulary then
             holds one form of a word and not three.
+        strip_accents: Whether accents are folded, where it is not as `lowercase` says.
 
     Returns:
         A tokenizer with BERT's normaliser, pre-tokenizer and post-processor (`[CLS] text [SEP]`) that neither
@@ -38,8 +45,97 @@ def train_vocabulary(sentences: Sequence[str], size: int, *, lowercase: bool = T
     Raises:
         InputError: If there are no sentences, or `size` has no room for special tokens and characters.
     """
-    tokenizer = _bert_tokenizer({}, lowercase=lowercase)
-    alphabet = _find_alphabet(sentences, tokenizer)
+    normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=strip_accents)
+    found = _count_characters(sentences, normalizer)
+    return _train(sentences, size, _Alphabet(found.most_used(_MAX_CHARACTERS), found.continuing), normalizer)
+
+
+def train_multilingual_vocabulary(
+    languages: Sequence[Sequence[str]], size: int, *, lowercase: bool = False, strip_accents: bool | None = None
+) -> Tokenizer:
+    """Give a WordPiece tokenizer trained on text of several languages, each with characters of its own.
+
+    Args:
+        languages: The text of each language, as much of each as it is to count.
+        size: As for `train_vocabulary`.
+        lowercase: As for `train_vocabulary`; case and accents are kept, as in `bert-base-multilingual-cased`, because
+            in other scripts marks that count as accents are letters.
+        strip_accents: As for `train_vocabulary`.
+
+    Returns:
+        A tokenizer as `train_vocabulary` gives it. Its characters are, of each language, the most used ones that make
+        up 99.99 % of its text.
+
+    Raises:
+        InputError: As for `train_vocabulary`.
+    """
+    normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=strip_accents)
+    found = [_count_characters(sentences, normalizer) for sentences in languages]
+    alphabet = _Alphabet(
+        set().union(*(each.covering(_COVERED) for each in found)), set().union(*(each.continuing for each in found))
+    )
+    return _train([text for sentences in languages for text in sentences], size, alphabet, normalizer)
+
+
+@dataclass(frozen=True)
+class _Characters:
+    """A text's characters.
+
+    Attributes:
+        uses: How often each is used.
+        continuing: Those that continue a word.
+    """
+
+    uses: Counter[str]
+    continuing: set[str]
+
+    def most_used(self, count: int) -> set[str]:
+        return set(self._ranked()[:count])
+
+    def covering(self, share: float) -> set[str]:
+        chosen, missing = set(), share * self.uses.total()
+        for character in self._ranked():
+            if missing <= 0:
+                break
+            chosen.add(character)
+            missing -= self.uses[character]
+        return chosen
+
+    def _ranked(self) -> list[str]:
+        return sorted(self.uses, key=lambda character: (-self.uses[character], character))
+
+
+@dataclass(frozen=True)
+class _Alphabet:
+    """The characters of a vocabulary.
+
+    Attributes:
+        characters: All of them.
+        continuing: Characters that continue a word, and perhaps others of the text.
+    """
+
+    characters: set[str]
+    continuing: set[str]
+
+    @property
+    def continuations(self) -> list[str]:
+        return [PREFIX + character for character in sorted(self.characters & self.continuing)]
+
+
+def _count_characters(sentences: Sequence[str], normalizer: normalizers.Normalizer) -> _Characters:
+    words = pre_tokenizers.BertPreTokenizer()
+    runs = Counter(run for text in sentences for run in normalizer.normalize_str(text).split())
+    uses: Counter[str] = Counter()
+    continuing: set[str] = set()
+    for run, count in runs.items():
+        for word, _ in words.pre_tokenize_str(run):
+            for character in word:
+                uses[character] += count
+            continuing.update(word[1:])
+    return _Characters(uses, continuing)
+
+
+def _train(sentences: Sequence[str], size: int, alphabet: _Alphabet, normalizer: normalizers.Normalizer) -> Tokenizer:
     _expect_room(size, alphabet)
     # The trainer numbers continuations in the order of a randomly seeded hash table, and ids decide between
     # merges of equal count. Listed among the special tokens they get fixed ids, and the result is the same
@@ -48,32 +144,13 @@ def train_vocabulary(sentences: Sequence[str], size: int, *, lowercase: bool = T
         vocab_size=size,
         min_frequency=_MIN_USES,
         special_tokens=[*SPECIAL_TOKENS, *alphabet.continuations],
-        initial_alphabet=alphabet.characters,
+        initial_alphabet=sorted(alphabet.characters),
         limit_alphabet=len(alphabet.characters),
         show_progress=False,
     )
+    tokenizer = _bert_tokenizer({}, normalizer)
     tokenizer.train_from_iterator(sentences, trainer, length=len(sentences))
-    return _bert_tokenizer(tokenizer.get_vocab(), lowercase=lowercase)
-
-
-@dataclass(frozen=True)
-class _Alphabet:
-    characters: list[str]
-    continuations: list[str]
-
-
-def _find_alphabet(sentences: Sequence[str], tokenizer: Tokenizer) -> _Alphabet:
-    """Find the corpus's characters, and those of them that continue a word."""
-    runs = Counter(run for text in sentences for run in tokenizer.normalizer.normalize_str(text).split())
-    uses: Counter[str] = Counter()
-    continuing: set[str] = set()
-    for run, count in runs.items():
-        for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(run):
-            for character in word:
-                uses[character] += count
-            continuing.update(word[1:])
-    characters = sorted(sorted(uses, key=lambda character: (-uses[character], character))[:_MAX_CHARACTERS])
-    return _Alphabet(characters, [PREFIX + character for character in characters if character in continuing])
+    return _bert_tokenizer(tokenizer.get_vocab(), normalizer)
 
 
 def _expect_room(size: int, alphabet: _Alphabet) -> None:
@@ -88,9 +165,9 @@ def _expect_room(size: int, alphabet: _Alphabet) -> None:
         )
 
 
-def _bert_tokenizer(vocabulary: dict[str, int], *, lowercase: bool) -> Tokenizer:
+def _bert_tokenizer(vocabulary: dict[str, int], normalizer: normalizers.Normalizer) -> Tokenizer:
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=_UNKNOWN, continuing_subword_prefix=PREFIX))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix=PREFIX)
     if vocabulary:

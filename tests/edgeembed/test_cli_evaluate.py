@@ -173,3 +173,22 @@ def test_a_bad_transfer_set_is_refused_before_a_model_is_loaded(
     run = CliRunner().invoke(command, ["student", "--transfer", str(tmp_path)])
     assert isinstance(run.exception, InputError)
     assert "none of the transfer tasks" in str(run.exception)
+
+
+def test_tasks_across_languages_are_chosen_by_pair(tmp_path: Path) -> None:
+    for language in ("de", "en", "fr"):
+        (tmp_path / "mt" / language).mkdir(parents=True)
+        rows = (f"{language} a\tone {language}\t1", f"{language} b\ttwo {language}\t2", f"{language} c\tthree\t3")
+        (tmp_path / "mt" / language / "test.tsv").write_text("\n".join(["sentence1\tsentence2\tscore", *rows]) + "\n")
+    text = tmp_path / "de-en.tsv"
+    text.write_text("de\ten\n" + "".join(f"eins {letter}\tone {letter}\n" for letter in "abcdef"))
+    arguments = ["student", "--cross-lingual-sts", f"{tmp_path / 'mt'}#fr-de", "--bitext", str(text), "--json"]
+    run = CliRunner().invoke(command, [*arguments, "--bitext-rows", "4"])
+    assert run.exit_code == 0, run.output
+    scores = {score["task"]: score["items"] for score in json.loads(run.stdout)["scores"]}
+    assert scores == {
+        "mt, fr-de": 3,
+        "mt, average": 3,
+        f"{tmp_path.name}/de-en, de to en": 4,
+        f"{tmp_path.name}/de-en, en to de": 4,
+    }

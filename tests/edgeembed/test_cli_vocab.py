@@ -113,3 +113,81 @@ def test_help_loads_neither_torch_nor_tokenizers() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
     assert "--trim MODEL" in done.stdout
+
+
+@pytest.fixture
+def languages(tmp_path: Path, sentences: list[str]) -> list[str]:
+    german, english = tmp_path / "de.txt", tmp_path / "en.txt"
+    german.write_text("\n".join(f"Über Nacht schläft Nummer {number}." for number in range(100)))
+    english.write_text("\n".join(sentences))
+    return ["--corpus", f"en={english}", "--corpus", f"de={german}"]
+
+
+def test_each_language_is_reported_beside_another_vocabulary(tmp_path: Path, languages: list[str]) -> None:
+    out = tmp_path / "t.json"
+    done = run(*languages, "--size", 150, "--out", out, "--against", TEACHER, "--smoothing", 0.5, "--json")
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    english, german = result["languages"]
+    assert (english["language"], german["language"]) == ("en", "de")
+    assert (english["text_sentences"], german["text_sentences"]) == (300, 100)
+    assert (english["text_share"], german["text_share"]) == (0.75, 0.25)
+    assert german["sample_share"] == pytest.approx(1 / (1 + 3**0.5))
+    assert german["sample_sentences"] == round(360 / (1 + 3**0.5))
+    assert (german["distinct_sentences"], german["held_out_sentences"]) == (90, 10)
+    assert german["coverage"][str(out)]["unknown_rate"] == 0
+    assert german["coverage"][TEACHER]["size"] == 30_522
+    assert 0 < german["whole_words"][TEACHER]["30522"] < german["whole_words"][str(out)][str(result["size"])]
+    assert result["coverage"][str(out)]["sentences"] == 40
+    assert result["corpus"]["kept"] == 400
+
+
+def test_languages_are_shown_in_tables(tmp_path: Path, languages: list[str]) -> None:
+    done = run(*languages, "--size", 150, "--out", tmp_path / "t.json", "--against", TEACHER)
+    assert "share of the text and of the sample" in done.stdout
+    assert "words that are one token of the first N" in done.stdout
+    assert "75.0%" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ([], "Ü"),
+        (["--cased"], "Ü"),
+        (["--uncased"], "ü"),
+        (["--uncased", "--fold-accents"], "u"),
+        (["--fold-accents"], "U"),
+    ],
+)
+def test_with_languages_case_and_accents_are_kept_unless_folded(
+    tmp_path: Path, languages: list[str], options: list[str], kept: str
+) -> None:
+    out = tmp_path / "t.json"
+    assert run(*languages, "--size", 150, "--out", out, *options).exit_code == 0
+    assert Tokenizer.from_file(str(out)).normalizer.normalize_str("Ü") == kept
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [([], "u"), (["--cased"], "Ü"), (["--keep-accents"], "ü"), (["--cased", "--fold-accents"], "U")],
+)
+def test_without_languages_case_and_accents_are_folded_unless_kept(
+    tmp_path: Path, corpus: Path, options: list[str], kept: str
+) -> None:
+    out = tmp_path / "t.json"
+    assert run("--corpus", corpus, "--size", 120, "--out", out, *options).exit_code == 0
+    assert Tokenizer.from_file(str(out)).normalizer.normalize_str("Ü") == kept
+
+
+def test_a_models_vocabulary_is_trimmed_to_several_languages(tmp_path: Path, languages: list[str]) -> None:
+    done = run(*languages, "--size", 200, "--out", tmp_path / "t.json", "--trim", TEACHER, "--json")
+    assert json.loads(done.stdout)["size"] == 200
+
+
+def test_options_that_would_do_nothing_are_refused(tmp_path: Path, corpus: Path, languages: list[str]) -> None:
+    rest = ["--size", 150, "--out", tmp_path / "t.json"]
+    smoothed = run("--corpus", corpus, *rest, "--smoothing", 0.5)
+    assert "--smoothing has no languages" in str(smoothed.exception)
+    trimmed = run(*languages, *rest, "--trim", TEACHER, "--cased")
+    assert "--trim keeps case" in str(trimmed.exception)
+    assert not (tmp_path / "t.json").exists()

@@ -129,6 +129,7 @@ def test_retrieval_equals_the_hand_computed_figures(tmp_path: Path) -> None:
     gain = 1 / math.log2(3) + 1 / math.log2(4)
     assert score.value == pytest.approx(100 * gain / (1 + 1 / math.log2(3)))
     assert score.details["MRR@10 x100"] == pytest.approx(50)
+    assert score.details["MAP@100 x100"] == pytest.approx(100 * (1 / 2 + 2 / 3) / 2)
     assert score.details["recall@10 x100"] == score.details["recall@100 x100"] == pytest.approx(100)
 
 

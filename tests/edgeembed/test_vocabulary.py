@@ -5,10 +5,18 @@ import sys
 
 import pytest
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.tokenization import Tokenizer as RuntimeTokenizer
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from edgeembed.models import load_tokenizer
-from edgeembed.vocabulary import measure_coverage, source_rows, train_vocabulary, trim_vocabulary
+from edgeembed.vocabulary import (
+    measure_coverage,
+    source_rows,
+    train_multilingual_vocabulary,
+    train_vocabulary,
+    trim_vocabulary,
+    whole_words,
+)
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PROSE = [
@@ -234,3 +242,85 @@ def test_a_tailored_vocabulary_cuts_its_own_text_into_fewer_tokens_than_a_trimme
     text = [f"Deserialise the {kind} buffer into a dataframe." for kind in ("parquet", "arrow", "msgpack")] * 3
     tailored, trimmed = train_vocabulary(text, 110), trim_vocabulary(teacher, text, 110)
     assert measure_coverage(tailored, text).tokens < measure_coverage(trimmed, text).tokens
+
+
+GERMAN = ["Die Bücherei ist heute geschlossen.", "Große Städte schlafen nie.", "Über Nacht wird es kühl."]
+RUSSIAN = ["Библиотека сегодня закрыта.", "Ночью в городе тихо.", "Кошка спит рядом."]
+HINDI = ["पुस्तकालय आज बंद है।", "बिल्ली सो रही है।"]
+
+
+def test_accents_can_be_kept_where_case_is_folded() -> None:
+    vocabulary = train_vocabulary(PROSE, 200, strip_accents=False).get_vocab()
+    assert "##é" in vocabulary
+    assert "C" not in vocabulary
+
+
+def test_a_multilingual_vocabulary_keeps_case_and_accents_of_every_script() -> None:
+    languages = [GERMAN, RUSSIAN, HINDI]
+    tokenizer = train_multilingual_vocabulary(languages, 400)
+    for text in (text for sentences in languages for text in sentences):
+        assert "[UNK]" not in tokenizer.encode(text).tokens
+        assert tokenizer.decode(tokenizer.encode(text).ids).replace(" ", "") == text.replace(" ", "")
+
+
+def test_the_runtime_reads_a_multilingual_vocabulary() -> None:
+    tokenizer = train_multilingual_vocabulary([GERMAN, RUSSIAN, HINDI], 400)
+    read = RuntimeTokenizer(tokenizer.to_str().encode(), 64, "tokenizer.json")
+    for text in ("Über Städte", "Кошка спит", "बिल्ली"):
+        assert read.tokenize(text).ids == tokenizer.encode(text).ids
+        assert read.describe(text).unknown == ()
+
+
+def test_each_language_has_its_own_characters_however_little_text_it_has() -> None:
+    many = [chr(code) * 2 for code in range(0x4E00, 0x4E00 + 1500)]
+    vocabulary = train_multilingual_vocabulary([GERMAN * 5000, [" ".join(many)]], 5000).get_vocab()
+    assert sum(token in vocabulary for token in map(chr, range(0x4E00, 0x4E00 + 1500))) == 1500
+
+
+def test_characters_that_are_one_in_a_hundred_thousand_are_left_out() -> None:
+    vocabulary = train_multilingual_vocabulary([["abc abc abc"] * 20_000 + ["ñ"]], 100).get_vocab()
+    assert "ñ" not in vocabulary
+
+
+def test_a_multilingual_vocabulary_is_the_same_each_time() -> None:
+    one, two = (train_multilingual_vocabulary([GERMAN, RUSSIAN], 300).to_str() for _ in range(2))
+    assert one == two
+
+
+def test_the_first_tokens_of_a_tailored_vocabulary_are_the_smaller_vocabulary() -> None:
+    languages = [GERMAN * 3, RUSSIAN * 3, PROSE * 3]
+    small, large = (train_multilingual_vocabulary(languages, size) for size in (180, 260))
+    assert large.get_vocab_size() > small.get_vocab_size() == 180
+    assert {token: index for token, index in large.get_vocab().items() if index < 180} == small.get_vocab()
+
+
+def test_whole_words_by_hand() -> None:
+    # Of "The reader reads, and reads." the words reads, reads and the are one token; "," and "." are no words.
+    tokenizer = wordpiece("the", "read", "##er", ",", ".", "reads")
+    assert whole_words(tokenizer, ["The reader reads, and reads."], sizes=[6, 10, 99]) == {
+        6: 1 / 5,
+        10: 1 / 5,
+        11: 3 / 5,
+    }
+
+
+def test_an_unknown_word_is_not_a_whole_one() -> None:
+    assert whole_words(wordpiece("read"), ["read zebra"]) == {6: 1 / 2}
+
+
+def test_a_space_that_a_tokenizer_adds_is_no_part_of_a_word() -> None:
+    pieces = Tokenizer(models.Unigram([("<unk>", 0.0), ("▁read", -1.0), ("▁the", -1.0), ("er", -1.0)], 0))
+    pieces.pre_tokenizer = pre_tokenizers.Metaspace()
+    assert whole_words(pieces, ["the reader read"]) == {4: 2 / 3}
+
+
+def test_the_curve_says_what_the_smaller_vocabulary_reaches() -> None:
+    languages = [GERMAN * 3, PROSE * 3]
+    small, large = (train_multilingual_vocabulary(languages, size) for size in (150, 200))
+    curve = whole_words(large, PROSE, sizes=[150])
+    assert curve[150] == whole_words(small, PROSE)[150] < curve[200]
+
+
+def test_whole_words_of_no_text_are_refused(teacher: Tokenizer) -> None:
+    with pytest.raises(InputError, match="no text to measure"):
+        whole_words(teacher, ["...", " "])

@@ -52,24 +52,25 @@ def measure_coverage(tokenizer: Tokenizer, sentences: Iterable[str]) -> Coverage
     words = sum(len(text.split()) for text in texts)
     if not words:
         raise InputError("there is no text to measure a vocabulary on; expected at least one word")
-    unknown_id = _unknown_id(tokenizer)
+    unknown_token = unknown_id(tokenizer)
     tokens = unknown = 0
     for encoding in encode_all(tokenizer, texts):
         tokens += len(encoding.ids)
-        unknown += encoding.ids.count(unknown_id)
+        unknown += encoding.ids.count(unknown_token)
     return Coverage(
         size=tokenizer.get_vocab_size(),
         size_bytes=len(tokenizer.to_str().encode()),
         sentences=len(texts),
         words=words,
         tokens=tokens,
-        unknown_rate=None if unknown_id is None else unknown / max(tokens, 1),
+        unknown_rate=None if unknown_token is None else unknown / max(tokens, 1),
         tokens_per_word=tokens / words,
         tokens_per_sentence=tokens / len(texts),
     )
 
 
-def _unknown_id(tokenizer: Tokenizer) -> int | None:
+def unknown_id(tokenizer: Tokenizer) -> int | None:
+    """Give the id of a tokenizer's unknown token; None if it has no such one."""
     model = description(tokenizer)["model"]
     if model.get("unk_token") is not None:
         unknown: int | None = tokenizer.token_to_id(model["unk_token"])
