@@ -42,7 +42,7 @@ students() {
 }
 
 ranks() {
-    for rank in 32 64 144; do distil "hybrid-rank-$rank" cmow-hybrid $rank; done
+    for rank in 32 64; do distil "hybrid-rank-$rank" cmow-hybrid $rank; done
 }
 
 more() {
@@ -51,7 +51,7 @@ more() {
 
 scores() {
     local students=() name
-    for name in hybrid-more hybrid hybrid-unidirectional cmow cbow hybrid-rank-32 hybrid-rank-64 hybrid-rank-144; do
+    for name in hybrid-more hybrid hybrid-unidirectional cmow cbow hybrid-rank-32 hybrid-rank-64; do
         [ ! -d "$OUT/$name" ] || students+=("$OUT/$name")
     done
     $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --word-order "$TRAIN/en/ted.txt.xz" --glue "$EVAL/glue" \
