@@ -9,13 +9,19 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-corpus_option = click.option(
-    "--corpus",
-    "sources",
-    multiple=True,
-    required=True,
-    help="Text: a file, a folder, - for stdin, or pydoc: for Python's documentation. Repeatable.",
-)
+
+def _corpus(*, required: bool) -> Callable[[Command], Command]:
+    return click.option(
+        "--corpus",
+        "sources",
+        multiple=True,
+        required=required,
+        help="Text: a file, a folder, - for stdin, or pydoc: for Python's documentation. Repeatable.",
+    )
+
+
+corpus_option = _corpus(required=True)
+optional_corpus_option = _corpus(required=False)
 
 
 def _existing(_context: click.Context, _option: click.Parameter, sources: tuple[str, ...]) -> tuple[str, ...]:
