@@ -149,7 +149,8 @@ def distil(  # noqa: PLR0913  # what the command offers
     clock = _Clock(reporter or SilentReporter())
     cache = cache or out.with_name(f"{out.name}.cache")
     prepared = _prepare(recipe, sentences, parallel, domains or {}, cache, clock, seed=seed)
-    checkpoints = cache / "checkpoints" / run_key(recipe, prepared.text, prepared.domains, labelled, seed)
+    key = run_key(recipe, prepared.tokenizer, prepared.text, prepared.domains, labelled, seed)
+    checkpoints = cache / "checkpoints" / key
     if not resume:
         shutil.rmtree(checkpoints, ignore_errors=True)
     results = _train(recipe, prepared, labelled, checkpoints, clock, resume=resume, seed=seed)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from datasets import Dataset
 from edgeembed_runtime.errors import InputError
+from tokenizers import Tokenizer
 
 from edgeembed.corpus.pairs import expect_hard_negatives, read_pairs
 from edgeembed.corpus.parallel import ParallelText
@@ -118,11 +119,17 @@ def stage_dataset(stage: StageSettings, text: LearningText, labelled: LabelledDa
 
 
 def run_key(
-    recipe: Recipe, text: LearningText, domains: npt.NDArray[np.int64], labelled: LabelledData, seed: int
+    recipe: Recipe,
+    tokenizer: Tokenizer,
+    text: LearningText,
+    domains: npt.NDArray[np.int64],
+    labelled: LabelledData,
+    seed: int,
 ) -> str:
     """Identify a run, in 16 hexadecimal digits, by all that decides its weights on a machine."""
+    vocabulary = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
     drawn = [text_key(text.sentences), text_key(text.texts), _digest(text.rows), _digest(domains)]
-    content = json.dumps([recipe.to_dict(), drawn, labelled.identity(), seed], sort_keys=True)
+    content = json.dumps([recipe.to_dict(), vocabulary, drawn, labelled.identity(), seed], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 

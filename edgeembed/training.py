@@ -124,7 +124,7 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
 
     Args:
         student: The student.
-        dataset: What the loss reads, as `StageData` gives it.
+        dataset: What the loss reads, as `stage_dataset` gives it.
         loss: The loss.
         stage: The stage's settings.
         checkpoints: Folder for the stage's checkpoints.

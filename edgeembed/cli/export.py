@@ -152,6 +152,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     reporter = TerminalReporter()
     with reporter.step("load"):
         loaded = load_model(model)
+    loaded.prompts = {**loaded.prompts, **prompts}  # before the vocabulary is cut, which keeps what they need
 
     from edgeembed_exporters import GateError, export, take_apart, write_ort
     from edgeembed_exporters.gate import worst_lines

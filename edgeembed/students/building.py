@@ -138,7 +138,7 @@ def _special_tokens(tokenizer: Tokenizer) -> dict[str, str]:
     found = {
         role: token
         for role, spellings in _SPELLINGS.items()
-        for token in spellings
+        for token in reversed(spellings)  # of two that there are, the first
         if tokenizer.token_to_id(token) is not None
     }
     if "pad_token" not in found:

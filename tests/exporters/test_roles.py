@@ -40,7 +40,7 @@ def model() -> Iterator[SentenceTransformer]:
 
 
 def exported(model: SentenceTransformer, out: Path, **options: Any) -> Encoder:
-    export(model, out, sentences=SENTENCES, **options)
+    export(model, out, sentences=SENTENCES, **{"backend": "numpy", **options})
     return Encoder.load(out)
 
 
@@ -72,7 +72,7 @@ def test_one_bundle_for_both_is_the_default(model: SentenceTransformer, tmp_path
 
 def test_length_and_prompts_can_be_chosen(model: SentenceTransformer, tmp_path: Path) -> None:
     chosen = {"max_seq_length": 20, "prompts": {"query": "q: ", "topic": "t: "}}
-    encoder = exported(model, tmp_path / "b", role="semantic", **chosen)
+    encoder = exported(model, tmp_path / "b", role="semantic", backend="onnx", **chosen)
     expected = {"query": "q: ", "document": "tell: ", "passage": "tell: ", "topic": "t: "}
     assert (encoder.max_seq_length, encoder.bundle.prompts) == (20, expected)
     others = json.loads((tmp_path / "b" / "config_sentence_transformers.json").read_text(encoding="utf-8"))
@@ -98,11 +98,11 @@ def test_a_bundle_gives_the_vectors_of_a_model_that_reads_no_more(tmp_path: Path
     np.testing.assert_allclose(encoder.encode(LONG, on_truncate="ignore"), model.encode(LONG), atol=1e-5)
 
 
-@pytest.mark.parametrize(("reads", "expected"), [(200, 128), (40, 40)])
+@pytest.mark.parametrize(("reads", "expected"), [(200, 128), pytest.param(40, 40, marks=pytest.mark.slow)])
 def test_a_transformer_reads_as_much_as_its_role_where_it_can(tmp_path: Path, reads: int, expected: int) -> None:
     model = make_model()
     model.max_seq_length = reads
-    encoder = exported(model, tmp_path / "b", role="semantic")
+    encoder = exported(model, tmp_path / "b", role="semantic", backend="onnx")
     assert (encoder.max_seq_length, model.max_seq_length) == (expected, reads)
     model.max_seq_length = expected
     np.testing.assert_allclose(encoder.encode(LONG, on_truncate="ignore"), model.encode(LONG), atol=1e-5)
