@@ -78,18 +78,21 @@ def student_vocabulary(recipe: Recipe, source: SentenceTransformer, sentences: S
     """
     settings = recipe.vocabulary
     if settings.kind == "file":
-        return _whole(load_tokenizer(settings.file), settings.file)
+        return _from_file(settings.file)
     if settings.kind == "tailored":
         return train_vocabulary(sentences, settings.size, lowercase=settings.lowercase)
     tokenizer = tokenizer_of(source)
     return trim_vocabulary(tokenizer, sentences, settings.size) if settings.kind == "trimmed" else tokenizer
 
 
-def _whole(tokenizer: Tokenizer, name: str) -> Tokenizer:
-    """Refuse a tokenizer whose ids leave numbers out: a row of the token table stands for each."""
-    ids = tokenizer.get_vocab().values()
-    if len(ids) != max(ids, default=0) + 1:
-        raise InputError(f"{name} has {len(ids):,} tokens and ids up to {max(ids, default=0):,}; expected all of them")
+def _from_file(name: str) -> Tokenizer:
+    try:
+        tokenizer = load_tokenizer(name)
+    except InputError as error:
+        raise InputError(f"vocabulary.file cannot be read: {error}, or a tokenizer.json") from error
+    count, last = tokenizer.get_vocab_size(), max(tokenizer.get_vocab().values(), default=-1)
+    if count != last + 1:  # a row of the token table stands for each number
+        raise InputError(f"{name} has {count:,} tokens, and ids up to {last:,}; expected ids without gaps")
     return tokenizer
 
 

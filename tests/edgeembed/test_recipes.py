@@ -302,11 +302,22 @@ def test_a_vocabulary_can_be_read_from_a_file_of_another_kind(
         )
 
 
-def test_a_vocabulary_without_padding_is_refused(teacher_folder: Path, parallel: ParallelText, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ({"a": 0, "[UNK]": 1}, r"the vocabulary has no padding token; expected \[PAD\] or <pad>"),
+        ({"[PAD]": 0, "[UNK]": 2}, "has 2 tokens, and ids up to 2; expected ids without gaps"),
+        (None, "vocabulary.file cannot be read: no model called .*, or a tokenizer.json"),
+    ],
+)
+def test_a_vocabulary_that_no_table_can_be_made_for_is_refused(
+    teacher_folder: Path, parallel: ParallelText, tmp_path: Path, tokens: dict[str, int] | None, message: str
+) -> None:
     file = tmp_path / "tokenizer.json"
-    Tokenizer(models.WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]")).save(str(file))  # no password
+    if tokens:
+        Tokenizer(models.WordLevel(tokens, unk_token="[UNK]")).save(str(file))  # no password
     recipe = tiny("xayn-semantic-multilingual-vocabulary", teacher_folder, f'vocabulary.file="{file}"')
-    with pytest.raises(InputError, match=r"the vocabulary has no padding token; expected \[PAD\] or <pad>"):
+    with pytest.raises(InputError, match=message):
         distil(recipe, [], tmp_path / "student", parallel=parallel)
 
 
