@@ -1,6 +1,5 @@
 """From text and a teacher to a student: the steps of `edgeembed distill`."""
 
-import hashlib
 import json
 import shutil
 import time
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from datasets import Dataset
+import numpy.typing as npt
 from edgeembed_exporters import add_head
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.writing import new_folder, refuse_existing
@@ -22,8 +21,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from edgeembed.augmentation import AugmentationReport, augment
 from edgeembed.corpus import Corpus, gather_corpus
-from edgeembed.corpus.pairs import read_pairs
-from edgeembed.evaluation.sts import SentencePairs, read_sts
+from edgeembed.corpus.parallel import LanguageCounts, ParallelText, read_parallel
 from edgeembed.hardware import default_device
 from edgeembed.masked_teacher import load_masked_teacher
 from edgeembed.models import PROVENANCE_FILE, load_model, model_folder
@@ -31,11 +29,10 @@ from edgeembed.objectives import Wanted, stage_loss
 from edgeembed.progress import Advance, Reporter, SilentReporter
 from edgeembed.projection import Projection, fit_pca
 from edgeembed.recipe import Recipe
+from edgeembed.stage_data import LabelledData, LearningText, learning_text, run_key, stage_dataset
 from edgeembed.students.assembling import assemble_student, check_student, student_vocabulary, token_targets
-from edgeembed.teacher import TeacherCache, teacher_fingerprint, teacher_vectors, text_key, with_length
-from edgeembed.training import StageResult, corpus_dataset, seed_everything, train_stage
-
-_COUNTED_SENTENCES = 100_000
+from edgeembed.teacher import TeacherCache, teacher_fingerprint, teacher_vectors, with_length
+from edgeembed.training import StageResult, seed_everything, train_stage
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,8 @@ class DistilReport:
     Attributes:
         student: The student's folder.
         parameters: Weights of the student, token table included.
-        sentences: Sentences it was distilled from.
+        sentences: Distinct sentences it was distilled from; of those with translations the sentences alone.
+        languages: What became of each language's translations.
         vocabulary_size: Tokens it knows.
         dimension: Dimensions of its vectors.
         explained_variance: Share of the teacher's variance in the head's dimensions; `None` without a PCA head.
@@ -60,6 +58,7 @@ class DistilReport:
     student: str
     parameters: int
     sentences: int
+    languages: tuple[LanguageCounts, ...]
     vocabulary_size: int
     dimension: int
     explained_variance: float | None
@@ -84,12 +83,28 @@ def recipe_corpus(recipe: Recipe, sources: Sequence[str | Path], seed: int = 0) 
     )
 
 
+def recipe_parallel(recipe: Recipe, sources: Sequence[str | Path], seed: int = 0) -> ParallelText | None:
+    """Read the translations that a recipe asks for; None without sources; errors are those of `read_parallel`."""
+    if not sources:
+        return None
+    return read_parallel(
+        sources,
+        limit=recipe.parallel.limit,
+        smoothing=recipe.parallel.smoothing,
+        min_characters=recipe.corpus.min_characters,
+        max_characters=recipe.corpus.max_characters,
+        seed=seed,
+    )
+
+
 def distil(  # noqa: PLR0913  # what the command offers
     recipe: Recipe,
     sentences: Sequence[str],
     out: Path,
     *,
+    parallel: ParallelText | None = None,
     pairs: Sequence[str | Path] = (),
+    scored: Sequence[str | Path] = (),
     dev: Path | None = None,
     domains: Mapping[str, int] | None = None,
     cache: Path | None = None,
@@ -99,13 +114,16 @@ def distil(  # noqa: PLR0913  # what the command offers
     reporter: Reporter | None = None,
     command: str | None = None,
 ) -> DistilReport:
-    """Distil a student from a teacher over unlabelled sentences.
+    """Distil a student from a teacher over unlabelled sentences, their translations, and what people labelled.
 
     Args:
         recipe: What the student is to be.
-        sentences: Distinct sentences, without those that are held out.
+        sentences: Distinct sentences, without those that are held out; none where all there is has labels or
+            translations.
         out: Folder for the student, which loads as a sentence-transformer.
-        pairs: Files of labelled pairs for contrastive stages, as `read_pairs` takes them.
+        parallel: Sentences and translations, both of which are drawn to the teacher's vector of the sentence.
+        pairs: Files of labelled pairs for stages that read them, as `read_pairs` takes them.
+        scored: Files of scored sentence pairs for stages that read them, as `read_sts` takes them.
         dev: Scored sentence pairs, as `read_sts` takes them; of each stage the checkpoint that does best on them is
             kept.
         domains: The domain of each sentence, for the objective meta; `None` where all are of one.
@@ -124,19 +142,21 @@ def distil(  # noqa: PLR0913  # what the command offers
             little text.
     """
     refuse_existing(out, force=force, marker=PROVENANCE_FILE)
-    if not sentences:
-        raise InputError("there are no sentences to distil from; expected thousands: give a --corpus with text in it")
-    recipe.check_given(pairs)
-    data = _StageData(read_pairs(pairs) if pairs else None, None if dev is None else read_sts(dev))
+    recipe.check_given(corpus=sentences, parallel=parallel.files if parallel else (), pairs=pairs, scored=scored)
+    labelled = LabelledData.read(recipe, pairs, scored, dev)
+    if not sentences and parallel is None:
+        sentences = labelled.texts()
     clock = _Clock(reporter or SilentReporter())
     cache = cache or out.with_name(f"{out.name}.cache")
-    prepared = _prepare(recipe, sentences, domains or {}, cache, clock, seed=seed)
-    checkpoints = cache / "checkpoints" / _run_key(recipe, prepared, data, seed)
+    prepared = _prepare(recipe, sentences, parallel, domains or {}, cache, clock, seed=seed)
+    key = run_key(recipe, prepared.tokenizer, prepared.text, prepared.domains, labelled, seed)
+    checkpoints = cache / "checkpoints" / key
     if not resume:
         shutil.rmtree(checkpoints, ignore_errors=True)
-    results = _train(recipe, prepared, data, checkpoints, clock, resume=resume, seed=seed)
+    results = _train(recipe, prepared, labelled, checkpoints, clock, resume=resume, seed=seed)
     student, whitening = _whitened(recipe, prepared, clock)
-    report = _report(out, student, prepared, results, whitening, clock)
+    languages = parallel.languages if parallel else ()
+    report = _report(out, student, prepared, languages, results, whitening, clock)
     save_student(student, out, recipe, report, seed=seed, force=force, command=command)
     shutil.rmtree(checkpoints, ignore_errors=True)
     return report
@@ -198,11 +218,12 @@ class _Progress(TrainerCallback):  # type: ignore[misc]  # transformers carries 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A student before its first stage, and all that it is to learn from; the sentences shortest first."""
+    """A student before its first stage, and all that it is to learn from a teacher."""
 
     student: SentenceTransformer
     tokenizer: Tokenizer
-    sentences: list[str]
+    text: LearningText
+    domains: npt.NDArray[np.int64]
     augmentation: AugmentationReport | None
     cached: TeacherCache | None
     projection: Projection | None
@@ -210,32 +231,40 @@ class _Prepared:
 
 
 def _prepare(
-    recipe: Recipe, sentences: Sequence[str], domains: Mapping[str, int], cache: Path, clock: _Clock, *, seed: int
+    recipe: Recipe,
+    sentences: Sequence[str],
+    parallel: ParallelText | None,
+    domains: Mapping[str, int],
+    cache: Path,
+    clock: _Clock,
+    *,
+    seed: int,
 ) -> _Prepared:
     teacher = with_length(load_model(recipe.teacher, device=default_device()), unit=recipe.head.normalize)
     source = load_model(recipe.student.source, device=default_device()) if recipe.student.source else teacher
     check_student(recipe, teacher, source)
     augmented = augment(sentences, recipe.augmentation, cache / "augmentation", seed=seed, reporter=clock.reporter)
-    ordered = sorted(augmented.sentences, key=len)
+    text = learning_text(augmented.sentences, parallel)
     seed_everything(seed)  # here, since loading models may draw too
     with clock.step("vocabulary"):
-        tokenizer = student_vocabulary(recipe, source, ordered)
-    cached = _teacher_cache(recipe, teacher, ordered, cache, clock)
+        tokenizer = student_vocabulary(recipe, source, text.texts)
+    cached = _teacher_cache(recipe, teacher, text.sentences, cache, clock)
     with clock.step("initialise"):
         projection = _projection(recipe, cached)
         targets = token_targets(recipe, source, tokenizer)
-        student = assemble_student(recipe, source, tokenizer, targets, projection, ordered)
-    # What augmentation made is a domain of its own.
-    made_of = np.array([domains.get(sentence, -1) for sentence in ordered], dtype=np.int64)
+        student = assemble_student(recipe, source, tokenizer, targets, projection, text.texts)
+    # What augmentation made is a domain of its own, and so is what was translated.
+    made_of = np.array([domains.get(sentence, -1) for sentence in text.sentences], dtype=np.int64)
     wanted = Wanted(cached.vectors, projection, targets, teacher[0].auto_model, made_of) if cached else None
     made = augmented.report if recipe.augmentation.is_wanted else None
-    return _Prepared(student, tokenizer, ordered, made, cached, projection, wanted)
+    return _Prepared(student, tokenizer, text, made_of, made, cached, projection, wanted)
 
 
 def _report(
     out: Path,
     student: SentenceTransformer,
     prepared: _Prepared,
+    languages: tuple[LanguageCounts, ...],
     results: Sequence[StageResult],
     whitening: dict[str, Any] | None,
     clock: _Clock,
@@ -243,7 +272,8 @@ def _report(
     return DistilReport(
         student=str(out),
         parameters=sum(weight.numel() for weight in student.parameters()),
-        sentences=len(prepared.sentences),
+        sentences=len(prepared.text.sentences),
+        languages=languages,
         vocabulary_size=prepared.tokenizer.get_vocab_size(),
         dimension=int(student.get_embedding_dimension()),
         explained_variance=prepared.projection.explained_variance if prepared.projection else None,
@@ -254,14 +284,6 @@ def _report(
         whitening=whitening,
         seconds=clock.seconds,
     )
-
-
-@dataclass(frozen=True)
-class _StageData:
-    """What stages read besides the corpus: labelled pairs by column, and the development set."""
-
-    pairs: dict[str, list[str]] | None
-    dev: SentencePairs | None
 
 
 def _teacher_cache(
@@ -284,7 +306,7 @@ def _projection(recipe: Recipe, cached: TeacherCache | None) -> Projection | Non
 def _train(  # one call a stage
     recipe: Recipe,
     prepared: _Prepared,
-    data: _StageData,
+    labelled: LabelledData,
     checkpoints: Path,
     clock: _Clock,
     *,
@@ -294,7 +316,7 @@ def _train(  # one call a stage
     student, results = prepared.student, []
     masked_teacher = load_masked_teacher(recipe.teacher) if any(stage.masked for stage in recipe.stages) else None
     for number, stage in enumerate(recipe.stages):
-        dataset = Dataset.from_dict(data.pairs) if stage.contrastive else corpus_dataset(prepared.sentences)
+        dataset = stage_dataset(stage, prepared.text, labelled)
         steps = int(stage.epochs * -(-len(dataset) // stage.batch_size))
         with clock.step(f"stage {number + 1}", steps) as advance:
             results.append(
@@ -307,7 +329,7 @@ def _train(  # one call a stage
                     resume=resume,
                     seed=seed,
                     device=default_device(),
-                    dev=data.dev,
+                    dev=labelled.dev,
                     callbacks=[_Progress(advance)],
                 )
             )
@@ -319,13 +341,5 @@ def _whitened(recipe: Recipe, prepared: _Prepared, clock: _Clock) -> tuple[Sente
     if not recipe.head.whiten_dim:
         return prepared.student, None
     with clock.step("whiten"):
-        whitened, report = add_head(prepared.student, prepared.sentences, dim=recipe.head.whiten_dim, whiten=True)
+        whitened, report = add_head(prepared.student, prepared.text.texts, dim=recipe.head.whiten_dim, whiten=True)
     return whitened, asdict(report)
-
-
-def _run_key(recipe: Recipe, prepared: _Prepared, data: _StageData, seed: int) -> str:
-    labelled = [text_key(texts) for texts in (data.pairs or {}).values()]
-    domains = None if prepared.wanted is None else hashlib.sha256(prepared.wanted.domains.tobytes()).hexdigest()
-    dev = None if data.dev is None else [text_key([*data.dev.first, *data.dev.second]), data.dev.scores.tolist()]
-    content = json.dumps([recipe.to_dict(), text_key(prepared.sentences), domains, labelled, dev, seed], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:16]

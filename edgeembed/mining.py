@@ -35,8 +35,10 @@ class Triplets:
         return len(self.texts[COLUMNS[0]])
 
 
-def mine_triplets(pairs: Mapping[str, Sequence[str]], teacher: SentenceTransformer, *, margin: float) -> Triplets:
-    """Give each anchor as hard negative the nearest positive of another, in the teacher's eyes.
+def mine_triplets(
+    pairs: Mapping[str, Sequence[str]], teacher: SentenceTransformer, *, margin: float, corpus: Sequence[str] = ()
+) -> Triplets:
+    """Give each anchor as hard negative the nearest text that is not its own, in the teacher's eyes.
 
     One that is nearly as near as the anchor's own positive may well mean the same, and is passed over (Moreira et al.
     2024, "NV-Retriever", section 3.2: TopK-PercPos).
@@ -45,6 +47,7 @@ def mine_triplets(pairs: Mapping[str, Sequence[str]], teacher: SentenceTransform
         pairs: `anchor` and `positive`, as `read_pairs` gives them; hard negatives that are there already are ignored.
         teacher: The model that judges what lies near.
         margin: How much smaller than the positive's a negative's cosine must be, as a share of it; 0 to 1.
+        corpus: Texts that may be hard negatives too, such as passages; without, the positives of other anchors are.
 
     Returns:
         The triplets; pairs without such a negative are left out.
@@ -60,6 +63,7 @@ def mine_triplets(pairs: Mapping[str, Sequence[str]], teacher: SentenceTransform
         mined = mine_hard_negatives(
             dataset,
             teacher,
+            corpus=list(corpus) or None,
             relative_margin=margin,
             num_negatives=1,
             use_faiss=True,
@@ -70,7 +74,7 @@ def mine_triplets(pairs: Mapping[str, Sequence[str]], teacher: SentenceTransform
     if not len(mined):
         raise InputError(
             f"none of {len(distinct):,} pairs has a hard negative at a margin of {margin:g}; expected more pairs "
-            "of one domain, or a smaller margin"
+            "of one domain, a --corpus of it, or a smaller margin"
         )
     cosines = np.asarray(mined["scores"], dtype=np.float64)
     texts = {name: list(mined[source]) for name, source in zip(COLUMNS, (*names, "negative"), strict=True)}

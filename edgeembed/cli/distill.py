@@ -11,7 +11,7 @@ import click
 from edgeembed.cli.options import (
     augmentation_overrides,
     back_translation_option,
-    corpus_option,
+    optional_corpus_option,
     pairs_option,
     wordnet_option,
 )
@@ -19,12 +19,26 @@ from edgeembed.cli.options import (
 
 @click.command()
 @click.option("--recipe", default="compact", show_default=True, help="A recipe of ours by name, or a TOML file.")
-@corpus_option
+@optional_corpus_option
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the student.")
 @click.option("--teacher", help="The model to distil, in place of the recipe's.")
 @wordnet_option
 @back_translation_option
+@click.option(
+    "--parallel",
+    multiple=True,
+    metavar="FILE[#COLUMNS]",
+    help="TSV of sentences and translations, or a folder of such: en-de.tsv with en and de; or sentence, translation, "
+    "language; or FILE#column1,column2 of another. Repeatable.",
+)
 @pairs_option()
+@click.option(
+    "--scored",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="TSV of scored sentence pairs to learn from: sentence1, sentence2, score. Repeatable.",
+)
 @click.option(
     "--dev",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -51,7 +65,9 @@ def command(  # noqa: PLR0913  # one parameter an option
     sources: tuple[str, ...],
     out: Path,
     teacher: str | None,
+    parallel: tuple[str, ...],
     pairs: tuple[str, ...],
+    scored: tuple[Path, ...],
     dev: Path | None,
     wordnet: str | None,
     back_translation: tuple[str, str] | None,
@@ -62,7 +78,10 @@ def command(  # noqa: PLR0913  # one parameter an option
     force: bool,
     as_json: bool,
 ) -> None:
-    """Distil a compact student from a teacher."""
+    """Distil a compact student from a teacher.
+
+    From --corpus, --parallel, --pairs or --scored, as the recipe has it.
+    """
     from edgeembed_runtime.storage.writing import refuse_existing
 
     from edgeembed.models import PROVENANCE_FILE, model_folder
@@ -72,23 +91,30 @@ def command(  # noqa: PLR0913  # one parameter an option
     settings = load_recipe(recipe, [*overrides, *named, *augmentation_overrides(wordnet, back_translation)])
     refuse_existing(out, force=force, marker=PROVENANCE_FILE)
     # Reading a corpus can take minutes; what is wrong before shows now.
-    settings.check_given(pairs)
+    settings.check_given(corpus=sources, parallel=parallel, pairs=pairs, scored=scored)
     model_folder(settings.teacher)
 
     from edgeembed.cli.progress import TerminalReporter, note
     from edgeembed.corpus import split_holdout
-    from edgeembed.distillation import distil, recipe_corpus
+    from edgeembed.distillation import distil, recipe_corpus, recipe_parallel
 
-    corpus = recipe_corpus(settings, sources, seed)
-    note(f"corpus: {corpus.counts}")
-    sentences, _ = split_holdout(corpus.sentences, settings.corpus.heldout, seed)
+    corpus = recipe_corpus(settings, sources, seed) if sources else None
+    sentences: list[str] = []
+    if corpus is not None:
+        note(f"corpus: {corpus.counts}")
+        sentences, _ = split_holdout(corpus.sentences, settings.corpus.heldout, seed)
+    translated = recipe_parallel(settings, parallel, seed)
+    for counts in translated.languages if translated else ():
+        note(str(counts))
     report = distil(
         settings,
         sentences,
         out,
+        parallel=translated,
         pairs=pairs,
+        scored=scored,
         dev=dev,
-        domains=corpus.domains,
+        domains=corpus.domains if corpus else None,
         cache=cache,
         resume=resume,
         seed=seed,

@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 _PARITY_SENTENCES = 400
 
 
+def _named_prompts(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    prompts = {}
+    for each in given:
+        name, equals, text = each.partition("=")
+        if not name or not equals:
+            raise InputError(f"--prompt {each} names no prompt; expected NAME=TEXT, such as query='query: '")
+        prompts[name] = text
+    return prompts
+
+
 @click.command()
 @click.argument("model", metavar="MODEL")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the bundle.")
@@ -47,10 +57,20 @@ _PARITY_SENTENCES = 400
 @click.option("--whiten", is_flag=True, help="Give all of the new dimensions the same variance.")
 @click.option(
     "--role",
-    default="semantic",
+    default="both",
     show_default=True,
-    type=click.Choice(["semantic", "relevance"]),
-    help="What the encoder is for.",
+    type=click.Choice(["semantic", "relevance", "both"]),
+    help="What the encoder is for: semantic reads 128 tokens, and puts MODEL's prompt for documents before all texts; "
+    "relevance and both read as much as MODEL, and have its prompts for queries and documents.",
+)
+@click.option("--max-length", type=int, metavar="TOKENS", help="Read so much of a text, in place of the role's own.")
+@click.option(
+    "--prompt",
+    "prompts",
+    multiple=True,
+    metavar="NAME=TEXT",
+    callback=_named_prompts,
+    help="Put TEXT before each query, document, or what else NAME says, in place of MODEL's own. Repeatable.",
 )
 @click.option(
     "--min-cosine",
@@ -97,6 +117,8 @@ def command(  # noqa: PLR0913  # one parameter an option
     fit: tuple[str, ...],
     whiten: bool,
     role: str,
+    max_length: int | None,
+    prompts: dict[str, str],
     min_cosine: float | None,
     max_mb: float | None,
     max_ms: float | None,
@@ -130,6 +152,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     reporter = TerminalReporter()
     with reporter.step("load"):
         loaded = load_model(model)
+    loaded.prompts = {**loaded.prompts, **prompts}  # before the vocabulary is cut, which keeps what they need
 
     from edgeembed_exporters import GateError, export, take_apart, write_ort
     from edgeembed_exporters.gate import worst_lines
@@ -147,6 +170,8 @@ def command(  # noqa: PLR0913  # one parameter an option
                 sentences=texts,
                 precision=precision,  # type: ignore[arg-type]  # click checked the choice
                 role=role,  # type: ignore[arg-type]
+                max_seq_length=max_length,
+                prompts=prompts,
                 exporter=exporter,  # type: ignore[arg-type]
                 backend=backend,  # type: ignore[arg-type]
                 torch_weights=torch_weights,

@@ -12,13 +12,14 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _TEXT = "Text: a file, a folder, - for stdin, or pydoc: for Python's documentation."
 
 
-def _corpus_option(metavar: str, text: str) -> Callable[[Command], Command]:
+def _corpus_option(metavar: str, text: str, *, required: bool = True) -> Callable[[Command], Command]:
     return click.option(
-        "--corpus", "sources", multiple=True, required=True, metavar=metavar, help=f"{text} Repeatable."
+        "--corpus", "sources", multiple=True, required=required, metavar=metavar, help=f"{text} Repeatable."
     )
 
 
 corpus_option = _corpus_option("TEXT", _TEXT)
+optional_corpus_option = _corpus_option("TEXT", _TEXT, required=False)
 labelled_corpus_option = _corpus_option("[LANGUAGE=]TEXT", f"{_TEXT} With its language before it: de=news.txt.")
 
 

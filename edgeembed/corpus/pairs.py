@@ -1,6 +1,6 @@
 """Labelled pairs: a text, one that means as much, and perhaps one that only looks so."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
@@ -40,6 +40,23 @@ def read_pairs(sources: Sequence[str | Path]) -> dict[str, list[str]]:
     if count < 2:
         raise InputError(f"{', '.join(map(str, sources))} holds {count} pairs; expected two or more")
     return together
+
+
+def expect_hard_negatives(pairs: Mapping[str, Sequence[str]], sources: Sequence[str | Path]) -> None:
+    """Refuse pairs without hard negatives.
+
+    Args:
+        pairs: What `read_pairs` gave.
+        sources: Where it is from.
+
+    Raises:
+        InputError: If they have none.
+    """
+    if COLUMNS[-1] not in pairs:
+        raise InputError(
+            f"{', '.join(map(str, sources))} has no {COLUMNS[-1]}, which the recipe compares a positive with: "
+            "`edgeembed mine` finds hard negatives"
+        )
 
 
 def _read(source: str) -> dict[str, list[str]]:

@@ -11,7 +11,11 @@ import numpy.typing as npt
 import torch
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers.sentence_transformer.losses import (
+    CosineSimilarityLoss,
+    MultipleNegativesRankingLoss,
+    TripletLoss,
+)
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import nn
 from transformers import PreTrainedModel
@@ -97,14 +101,15 @@ def stage_loss(
         masked_teacher: The teacher as a masked language model; None to learn that from the text alone.
 
     Returns:
-        The weighted sum of the stage's objectives; or the cross-entropy of a pair's cosine among those with all others
-        of the batch, hard negatives included (Gao et al. 2021, "SimCSE", section 4; HPD, equation 1).
+        The weighted sum of the stage's objectives. Without a teacher, the cross-entropy of a pair's cosine among those
+        with all others of the batch, hard negatives included (Gao et al. 2021, "SimCSE", section 4; HPD, equation 1);
+        max(|a - p| - |a - n| + margin, 0) of anchor, positive and hard negative (Xayn, equation 1); or the squared
+        difference of a pair's cosine and its score (Xayn, figure 2).
     """
     if stage.masked:
         return MaskedLanguage(student, masked_teacher, hard_share=stage.hard_share, temperature=stage.logit_temperature)
     if wanted is None:
-        loss: nn.Module = MultipleNegativesRankingLoss(student, scale=1 / stage.temperature)
-        return loss
+        return _labelled_loss(student, stage)
     student[0].gives_hidden_states = bool(_BY_LAYERS.keys() & stage.objectives.keys())
     objectives = {name: _objective(name, stage, student, wanted) for name in stage.objectives}
     return DistillationLoss(
@@ -116,6 +121,17 @@ def stage_loss(
         normalized=isinstance(student[-1], Normalize),
         matrix=_matrix(student, wanted) if stage.learned_matrix else None,
     )
+
+
+def _labelled_loss(student: SentenceTransformer, stage: StageSettings) -> nn.Module:
+    loss: nn.Module
+    if stage.reads_scored:
+        loss = CosineSimilarityLoss(student)
+    elif stage.reads_triplets:
+        loss = TripletLoss(student, triplet_margin=stage.margin)
+    else:
+        loss = MultipleNegativesRankingLoss(student, scale=1 / stage.temperature)
+    return loss
 
 
 def _matrix(student: SentenceTransformer, wanted: Wanted) -> nn.Linear:

@@ -14,7 +14,7 @@ class ContrastiveDistillation(nn.Module):
     Negatives are the teacher's vectors of the other sentences of the batch, of all processes' batches where there are
     several, and those of a bank: the teacher's vectors of the batches before, first in, first out. They come from the
     teacher cache, so that a bank costs no teacher pass. The bank is in the checkpoints. Where it reaches back into the
-    epoch before, a sentence is no negative of its own.
+    epoch before, a sentence is no negative of its own; nor is it of its translation in the same batch.
 
     Args:
         bank_size: Most vectors in the bank; 0 for none.
@@ -42,6 +42,9 @@ class ContrastiveDistillation(nn.Module):
         right = torch.arange(first, first + len(inputs.target), device=targets.device)
         candidates = torch.cat([targets, self.bank[:filled]])
         logits = inputs.student @ candidates.T / self.temperature
+        same = inputs.rows[:, None] == rows
+        same[torch.arange(len(right), device=targets.device), right] = False
+        logits[:, : len(targets)][same] = float("-inf")
         # Few places of the bank hold sentences of this batch; comparing all with all would cost as much as the loss.
         again = torch.isin(self.rows[:filled], inputs.rows).nonzero()[:, 0]
         row, place = (inputs.rows[:, None] == self.rows[again]).nonzero(as_tuple=True)

@@ -12,7 +12,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from tokenizers import Tokenizer
 from torch import nn
 
-from edgeembed.models import tokenizer_of
+from edgeembed.models import load_tokenizer, tokenizer_of
 from edgeembed.projection import Projection
 from edgeembed.recipe import Recipe
 from edgeembed.students.building import build_student, check_source, student_tokenizer
@@ -39,7 +39,7 @@ def check_student(recipe: Recipe, teacher: SentenceTransformer, source: Sentence
         ours = recipe.student.hidden_size or int(source[0].auto_model.config.hidden_size)
     else:
         ours = matrix_shape(recipe).width
-    dimension = ours if head.kind == "none" else head.dim
+    dimension = head.dim if head.kind in {"pca", "linear"} else ours
     if head.whiten_dim > dimension:
         raise InputError(
             f"head.whiten_dim is {head.whiten_dim}, but the student's vectors have {dimension} dimensions; choose "
@@ -51,11 +51,17 @@ def check_student(recipe: Recipe, teacher: SentenceTransformer, source: Sentence
         raise InputError(
             f"head.dim is {head.dim}, but the teacher's vectors have {width} dimensions; choose {width} or less"
         )
+    if head.kind == "teacher_pca" and head.dim != ours:
+        raise InputError(
+            f"head.dim is {head.dim}, but the student is {ours} wide; expected as many principal components of the "
+            "teacher's vectors, with head.kind=teacher_pca"
+        )
     bridged = all(stage.learned_matrix or not stage.reads_vectors for stage in recipe.stages) and head.kind == "none"
-    if head.kind != "linear" and ours != width and not bridged:
+    if head.kind not in {"linear", "teacher_pca"} and ours != width and not bridged:
         raise InputError(
             f"the student is {ours} wide and the teacher's vectors have {width} dimensions; expected head.kind=linear, "
-            "or stages with learned_matrix=true, which learn to map one to the other"
+            "teacher_pca with head.dim as wide as the student, or stages with learned_matrix=true, which learn to map "
+            "one to the other"
         )
 
 
@@ -65,16 +71,29 @@ def student_vocabulary(recipe: Recipe, source: SentenceTransformer, sentences: S
     Args:
         recipe: What the student is to be.
         source: The model that it starts from.
-        sentences: The corpus.
+        sentences: The text that the student learns from.
 
     Raises:
-        InputError: If a vocabulary cannot be trimmed from the source's tokenizer, or trained on so little text.
+        InputError: If a vocabulary cannot be trimmed from the source's tokenizer, trained on so little text, or read.
     """
     settings = recipe.vocabulary
+    if settings.kind == "file":
+        return _from_file(settings.file)
     if settings.kind == "tailored":
         return train_vocabulary(sentences, settings.size, lowercase=settings.lowercase)
     tokenizer = tokenizer_of(source)
     return trim_vocabulary(tokenizer, sentences, settings.size) if settings.kind == "trimmed" else tokenizer
+
+
+def _from_file(name: str) -> Tokenizer:
+    try:
+        tokenizer = load_tokenizer(name)
+    except InputError as error:
+        raise InputError(f"vocabulary.file cannot be read: {error}, or a tokenizer.json") from error
+    count, last = tokenizer.get_vocab_size(), max(tokenizer.get_vocab().values(), default=-1)
+    if count != last + 1:  # a row of the token table stands for each number
+        raise InputError(f"{name} has {count:,} tokens, and ids up to {last:,}; expected ids without gaps")
+    return tokenizer
 
 
 def token_targets(recipe: Recipe, source: SentenceTransformer, tokenizer: Tokenizer) -> torch.Tensor:
@@ -84,10 +103,18 @@ def token_targets(recipe: Recipe, source: SentenceTransformer, tokenizer: Tokeni
         recipe: What the student is to be.
         source: The model that it starts from.
         tokenizer: The student's vocabulary.
+
+    Returns:
+        The embeddings; of no width where nothing in the recipe wants any.
+
+    Raises:
+        InputError: If the source's tokenizer cannot cut the tokens of another into its own.
     """
     table: torch.Tensor = source[0].auto_model.get_input_embeddings().weight.detach().float().cpu()
     if recipe.vocabulary.kind == "teacher":
         return table
+    if not recipe.needs_token_targets:
+        return table.new_empty(tokenizer.get_vocab_size(), 0)
     return torch.stack([table[ids].mean(dim=0) for ids in source_rows(tokenizer, tokenizer_of(source))])
 
 

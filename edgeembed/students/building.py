@@ -18,13 +18,14 @@ from edgeembed.recipe import StudentSettings
 from edgeembed.students.encoders import heads_for, layers_of, positions_of, reshaped
 from edgeembed.students.transformer import CompactTransformer, FactorisedEmbedding, compact_encoder
 
-_BERT_TOKENS = {
-    "unk_token": "[UNK]",
-    "sep_token": "[SEP]",
-    "pad_token": "[PAD]",
-    "cls_token": "[CLS]",
-    "mask_token": "[MASK]",
+_SPELLINGS = {
+    "unk_token": ("[UNK]", "<unk>"),
+    "sep_token": ("[SEP]", "</s>"),
+    "pad_token": ("[PAD]", "<pad>"),
+    "cls_token": ("[CLS]", "<s>"),
+    "mask_token": ("[MASK]", "<mask>"),
 }
+"""How BERT, and RoBERTa and its kin, write special tokens."""
 
 
 def build_student(
@@ -105,18 +106,19 @@ def student_tokenizer(
     Args:
         tokenizer: The vocabulary.
         source: The model that the student is made from.
-        kind: Where the vocabulary comes from, as a recipe says it: "tailored", "trimmed" or "teacher".
+        kind: Where the vocabulary comes from, as a recipe says it: "tailored", "trimmed", "teacher" or "file".
         max_seq_length: Longest input in tokens, special ones included.
 
     Raises:
-        InputError: If the model counts positions from its padding token, and the vocabulary has that elsewhere.
+        InputError: If the vocabulary has no padding token, or the model counts positions from its own, and the
+            vocabulary has that elsewhere.
     """
     theirs: PreTrainedTokenizerBase = source[0].tokenizer
     if kind == "teacher":
         ours = copy.deepcopy(theirs)
         ours.model_max_length = max_seq_length
         return ours
-    special: Mapping[str, Any] = _BERT_TOKENS if kind == "tailored" else theirs.special_tokens_map
+    special: Mapping[str, Any] = theirs.special_tokens_map if kind == "trimmed" else _special_tokens(tokenizer)
     ours = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         model_max_length=max_seq_length,
@@ -130,6 +132,20 @@ def student_tokenizer(
             f"{theirs.pad_token_id}; expected it there: choose vocabulary.kind=teacher"
         )
     return ours
+
+
+def _special_tokens(tokenizer: Tokenizer) -> dict[str, str]:
+    found = {
+        role: token
+        for role, spellings in _SPELLINGS.items()
+        for token in reversed(spellings)  # of two that there are, the first
+        if tokenizer.token_to_id(token) is not None
+    }
+    if "pad_token" not in found:
+        raise InputError(
+            f"the vocabulary has no padding token; expected {' or '.join(_SPELLINGS['pad_token'])} among its tokens"
+        )
+    return found
 
 
 def _copy_weights(source: PreTrainedModel, student: PreTrainedModel, *, layers: bool) -> None:

@@ -18,7 +18,7 @@ tags:
 # {name}
 
 A sentence encoder for devices: {dimension} dimensions, {parameters} parameters, {precision}, {size} MB.
-It reads up to {max_seq_length} tokens of a text and gives a vector of unit length.
+It reads up to {max_seq_length} tokens of a text and gives a vector of unit length. Made for: {roles}.
 
 ## Use
 
@@ -66,6 +66,10 @@ _CONTRACTS = {
     "numpy": "tables of tokens and what follows them, as docs/tensor-file.md\n"
     "of edgeembed describes it. NumPy alone runs it.",
 }
+_RANKERS = {
+    "semantic": "ranking by what texts are like (`SemanticRanker`)",
+    "relevance": "ranking by a query (`RelevanceRanker`)",
+}
 _UNKNOWN = "not stated"
 _UNMEASURED = "not measured"
 # How a command is run, not what it makes.
@@ -88,6 +92,7 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         precision=manifest["precision"],
         size=f"{size_bytes / 1e6:.1f}",
         max_seq_length=manifest["max_seq_length"],
+        roles=" and ".join(_RANKERS[role] for role in manifest["roles"]),
         backend=manifest["backend"],
         model_file=manifest["model_file"],
         contract=_CONTRACTS[manifest["backend"]].format(dimension=manifest["dimension"]),

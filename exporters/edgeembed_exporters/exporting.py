@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,6 +32,7 @@ from edgeembed_exporters.options import (
     Tracer,
     check_options,
 )
+from edgeembed_exporters.roles import in_role
 from edgeembed_exporters.source import Source, take_apart
 from edgeembed_exporters.tokenizer import write_tokenizer
 
@@ -73,7 +74,9 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     min_cosine: float | None = None,
     max_size_mb: float | None = None,
     max_latency_ms: float | None = None,
-    role: Role = "semantic",
+    role: Role = "both",
+    max_seq_length: int | None = None,
+    prompts: Mapping[str, str] | None = None,
     exporter: Tracer = "torch",
     backend: Backend = "onnx",
     torch_weights: bool = False,
@@ -99,7 +102,10 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         max_size_mb: The most megabytes, of a million bytes, that the bundle may have; None sets no limit.
         max_latency_ms: The most milliseconds that one text may take on this machine, the median of the sentences on
             one thread, tokenizing included; None sets no limit.
-        role: What the bundle is for: "semantic" similarity or "relevance" to a query.
+        role: What the bundle is for: "semantic", to rank by what a text is like; "relevance", to rank by a query; or
+            "both". It decides how much of a text is read and what is put before it, as `roles.in_role` says.
+        max_seq_length: How many tokens of a text are read, in place of the role's own number.
+        prompts: Prompts by name, in place of the model's own: "query", "document" or any other.
         exporter: What traces the encoder: "torch", or "optimum" with its own configurations, where `edgeembed[optimum]`
             is installed. The graphs give the same.
         backend: What runs the bundle: "onnx"; or "numpy" alone, for matrix students and for a StaticEmbedding, each
@@ -141,18 +147,11 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     texts = _split_sentences(sentences, precision)
     told = {"quality": quality, "latency": latency, "tailoring": tailoring}
     choices = {"name": name or out.resolve().name, "role": role, **told}
-    job = _prepare(model, exporter, backend, torch_weights, texts, provenance or Provenance(), choices)
-    refusals: dict[Precision, GateError] = {}
-    for each in job.files.precisions if precision == "auto" else (precision,):
-        try:
-            with new_folder(out, force=force, marker=MANIFEST) as folder:
-                parity, latency_ms = _write_bundle(job, each, limits, folder)
-        except GateError as error:
-            refusals[each] = error
-            continue
-        dimension, seconds = job.source.dimension, job.clock.seconds
-        return ExportReport(out, _size_bytes(out), job.files.parameters, dimension, each, parity, latency_ms, seconds)
-    raise _refusal(refusals)
+    with in_role(model, role, max_seq_length=max_seq_length, prompts=prompts or {}):
+        job = _prepare(model, exporter, backend, torch_weights, texts, provenance or Provenance(), choices)
+        return _write_most_faithful(
+            job, job.files.precisions if precision == "auto" else (precision,), limits, out, force
+        )
 
 
 class _Clock:
@@ -227,6 +226,23 @@ def _prepare(
         choices={**choices, "backend": backend},
         clock=clock,
     )
+
+
+def _write_most_faithful(
+    job: _Job, precisions: Sequence[Precision], limits: Limits, out: Path, force: bool
+) -> ExportReport:
+    """Write a bundle at the first of the precisions that keeps all limits."""
+    refusals: dict[Precision, GateError] = {}
+    for each in precisions:
+        try:
+            with new_folder(out, force=force, marker=MANIFEST) as folder:
+                parity, latency_ms = _write_bundle(job, each, limits, folder)
+        except GateError as error:
+            refusals[each] = error
+            continue
+        dimension, seconds = job.source.dimension, job.clock.seconds
+        return ExportReport(out, _size_bytes(out), job.files.parameters, dimension, each, parity, latency_ms, seconds)
+    raise _refusal(refusals)
 
 
 def _write_bundle(job: _Job, precision: Precision, limits: Limits, folder: Path) -> tuple[Parity, float | None]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import edgeembed_runtime
-from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, SCHEMA_VERSION, Parity, checksum_line
+from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, ROLES, SCHEMA_VERSION, Parity, checksum_line
 from edgeembed_runtime.storage.records import FileRecord
 from edgeembed_runtime.storage.writing import new_file
 
@@ -35,7 +35,7 @@ def describe(  # noqa: PLR0913  # what a manifest says
         source: The parts of the model.
         provenance: Where it comes from.
         name: What the encoder is called.
-        role: "semantic" or "relevance".
+        role: "semantic", "relevance" or "both".
         precision: "fp32", "fp16", "int8" or "int4".
         backend: "onnx" or "numpy".
         model_file: The model's path within the folder.
@@ -44,11 +44,13 @@ def describe(  # noqa: PLR0913  # what a manifest says
         latency: What one text takes, and on which machine; None where that was not measured.
         tailoring: What was cut from the model before, and what that cost; None where nothing was.
     """
+    roles = list(ROLES) if role == "both" else [role]
     return {
         "schema_version": SCHEMA_VERSION,
         "edgeembed_version": edgeembed_runtime.__version__,
         "name": name,
-        "role": role,
+        "role": roles[0],
+        "roles": roles,
         "dimension": source.dimension,
         "max_seq_length": source.max_seq_length,
         "pooling": source.pooling,

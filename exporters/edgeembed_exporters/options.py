@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 from edgeembed_runtime.errors import InputError
 
 Precision = Literal["fp32", "fp16", "int8", "int4"]
-Role = Literal["semantic", "relevance"]
+Role = Literal["semantic", "relevance", "both"]
 Tracer = Literal["torch", "optimum"]
 Backend = Literal["onnx", "numpy"]
 

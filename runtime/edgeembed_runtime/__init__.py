@@ -14,6 +14,7 @@ from edgeembed_runtime.errors import (
     EdgeEmbedError,
     InputError,
     MissingExtraError,
+    RoleWarning,
     TruncationWarning,
     VerificationError,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "InterestSettings",
     "MissingExtraError",
     "RelevanceRanker",
+    "RoleWarning",
     "SemanticRanker",
     "TextInfo",
     "TruncationWarning",

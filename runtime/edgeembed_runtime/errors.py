@@ -9,6 +9,7 @@
     └── MissingExtraError (ImportError)  an optional package is needed: exit code 2
 
     TruncationWarning (UserWarning)      a text was longer than the encoder reads
+    RoleWarning (UserWarning)            a ranker was given an encoder that was exported for the other one
 
 A message is one line: what was given, what is expected, what to do. The tree lives in the lowest room because
 every other room raises these too; GateError alone lives with what raises it, in edgeembed_exporters.
@@ -37,6 +38,10 @@ class VerificationError(CheckError):
 
 class TruncationWarning(UserWarning):
     """Warned of when the end of a text was not read because the text is too long."""
+
+
+class RoleWarning(UserWarning):
+    """Warned of when a ranker was given an encoder that was exported for another role alone."""
 
 
 class MissingExtraError(EdgeEmbedError, ImportError):

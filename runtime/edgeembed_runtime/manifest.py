@@ -13,6 +13,9 @@ CHECKSUM = "edgeembed.json.sha256"
 """The checksum of edgeembed.json itself, in the form that `sha256sum --check` reads."""
 SCHEMA_VERSION = 1
 
+ROLES = ("semantic", "relevance")
+"""What an encoder may be made for: to compare texts with texts, or texts with a query."""
+
 # Far more than any of our bundles has; what claims more would have one vector, or one file, fill the memory.
 _MOST_DIMENSIONS = 2**16
 _MOST_TOKENS = 2**20
@@ -66,7 +69,8 @@ class Manifest:
         schema_version: The version of this layout.
         edgeembed_version: The version that exported the bundle.
         name: What the encoder is called.
-        role: "semantic" or "relevance".
+        role: "semantic" or "relevance": the first of its roles.
+        roles: All that it was made for. Older exporters name one role, which decided nothing: their bundles have both.
         dimension: The length of a vector.
         max_seq_length: The most tokens of a text that are read, special ones included.
         pooling: How token vectors become one, for example "mean". It is inside the graph.
@@ -89,6 +93,7 @@ class Manifest:
     edgeembed_version: str
     name: str
     role: str
+    roles: tuple[str, ...]
     dimension: int
     max_seq_length: int
     pooling: str
@@ -160,7 +165,8 @@ def _parse(fields: Fields) -> Manifest:
         schema_version=SCHEMA_VERSION,
         edgeembed_version=fields.text("edgeembed_version"),
         name=fields.text("name"),
-        role=fields.text("role", ("semantic", "relevance")),
+        role=fields.text("role", ROLES),
+        roles=fields.later_texts("roles", ROLES) or ROLES,
         dimension=fields.whole("dimension", at_least=1, at_most=_MOST_DIMENSIONS),
         max_seq_length=fields.whole("max_seq_length", at_least=1, at_most=_MOST_TOKENS),
         pooling=fields.text("pooling"),
@@ -201,6 +207,8 @@ def _check_names(manifest: Manifest, fields: Fields) -> None:
         raise fields.refuse("files", "tokenizer.json among them")
     if manifest.model_file not in names:
         raise fields.refuse("model_file", "one of the names in 'files'")
+    if manifest.role not in manifest.roles:
+        raise fields.refuse("role", "one of the names in 'roles'")
     if manifest.default_prompt_name not in (None, *manifest.prompts):
         raise fields.refuse("default_prompt_name", "null or one of the names in 'prompts'")
 

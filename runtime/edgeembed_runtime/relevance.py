@@ -8,6 +8,7 @@ from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.given_vectors import check_encoder, document_vectors, query_vector
 from edgeembed_runtime.hits import Hit, best_first, check_count
 from edgeembed_runtime.index.stored_vectors import StoredVectors
+from edgeembed_runtime.roles import check_role
 from edgeembed_runtime.texts import as_texts
 
 
@@ -19,10 +20,14 @@ class RelevanceRanker:
 
     Raises:
         InputError: If `encoder` is none.
+
+    Warns:
+        RoleWarning: If its bundle was exported for semantic ranking alone.
     """
 
     def __init__(self, encoder: Encoder) -> None:
         check_encoder(encoder)
+        check_role(encoder, "relevance")
         self._encoder = encoder
 
     def rank(

@@ -14,6 +14,7 @@ from edgeembed_runtime.hits import Hit, best_first, check_count
 from edgeembed_runtime.interests.centres import Centre, InterestSettings, interest_scores
 from edgeembed_runtime.interests.store import InterestStore
 from edgeembed_runtime.interests.tables import EncoderIdentity
+from edgeembed_runtime.roles import check_role
 from edgeembed_runtime.texts import as_texts
 
 
@@ -59,6 +60,9 @@ class SemanticRanker:
     Raises:
         InputError: If the file is no store, is damaged, or belongs to another encoder.
 
+    Warns:
+        RoleWarning: If the encoder's bundle was exported for relevance ranking alone.
+
     Example:
         >>> ranker = SemanticRanker(Encoder(), ":memory:")
         >>> centre = ranker.like("A simple recipe for sourdough bread")
@@ -75,6 +79,7 @@ class SemanticRanker:
         clock: Callable[[], float] = time.time,
     ) -> None:
         check_encoder(encoder)
+        check_role(encoder, "semantic")
         self._encoder = encoder
         self._settings = InterestSettings() if settings is None else settings
         identity = EncoderIdentity(encoder.bundle.name, encoder.bundle.fingerprint, encoder.dimension)

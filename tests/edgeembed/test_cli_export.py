@@ -138,6 +138,8 @@ def test_auto_says_which_limit_each_precision_misses(model: Path, out: Path, cor
         (["--max-mb", "nan", "--sentences", "corpus.txt"], "megabytes"),
         (["--min-cosine", "2", "--sentences", "corpus.txt"], "from -1 to 1"),
         (["--quality", "corpus.txt"], "cannot be read as JSON"),
+        (["--prompt", "query"], "--prompt query names no prompt; expected NAME=TEXT"),
+        (["--max-length", "1", "--sentences", "corpus.txt"], "max_seq_length is 1; expected 3 to"),
         (["--latency", "corpus.txt"], "cannot be read as JSON"),
         (["--torch", "--sentences", "corpus.txt"], "torch weights were asked for, and the encoder is a StaticEncoder"),
     ],
@@ -194,3 +196,12 @@ def test_an_existing_bundle_is_kept_unless_forced_and_a_line_tells_of_each_cut(
     assert [line.split(" ")[0] for line in lines] == ["vocabulary:", "head:", f"{out}:", "cosine"]
     assert Tokenizer.from_file(str(out / "tokenizer.json")).get_vocab_size() <= 80
     assert manifest(out)["dimension"] == 6
+
+
+def test_role_length_and_prompts_are_chosen_and_told(model: Path, out: Path, corpus: Path) -> None:
+    chosen = ("--role", "relevance", "--max-length", 64, "--prompt", "query=the cat: ", "--prompt", "document=")
+    assert export(model, out, "--sentences", corpus, *chosen) == 0
+    told = manifest(out)
+    assert (told["role"], told["roles"], told["max_seq_length"]) == ("relevance", ["relevance"], 64)
+    assert told["prompts"] == {"query": "the cat: ", "document": ""}
+    assert "Made for: ranking by a query (`RelevanceRanker`)." in (out / "README.md").read_text(encoding="utf-8")

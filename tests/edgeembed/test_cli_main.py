@@ -65,9 +65,25 @@ def test_distill_writes_a_student_and_reports_it_as_json(
     assert (tmp_path / "s" / "modules.json").is_file()
 
 
+def test_distill_learns_from_translations_and_tells_how_many_of_each_language(
+    tiny: list[str], sentences: list[str], tmp_path: Path, capfd: Captured
+) -> None:
+    for language, count in (("de", 40), ("pl", 10)):
+        rows = "".join(f"{text}\tÉ{text.upper()}\n" for text in sentences[:count])
+        (tmp_path / f"en-{language}.tsv").write_text(f"en\t{language}\n{rows}", encoding="utf-8")
+    files = [part for name in ("en-de", "en-pl") for part in ("--parallel", str(tmp_path / f"{name}.tsv"))]
+    assert run(["distill", *files, "--out", str(tmp_path / "s"), *tiny, "--json"]) == 0
+    captured = capfd.readouterr()
+    assert "de: 40 pairs read, 40 kept, 40 an epoch\npl: 10 pairs read, 10 kept, 15 an epoch\n" in captured.err
+    report = json.loads(captured.out)
+    assert report["sentences"] == 40
+    assert report["languages"][1] == {"language": "pl", "read": 10, "kept": 10, "sampled": 15}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--parallel", "missing.tsv"], "missing.tsv does not exist"),
         (["--corpus", "missing.txt"], "missing.txt"),
         (["--recipe", "nope", "--corpus", "CORPUS"], "no recipe called nope"),
         (["--set", "student.layer=2", "--corpus", "CORPUS"], "did you mean layers?"),
@@ -76,7 +92,7 @@ def test_distill_writes_a_student_and_reports_it_as_json(
         (["--teacher", "TMP", "--corpus", "CORPUS"], "is no model"),
         (["--seed", "-1", "--corpus", "CORPUS"], "-1 is not in the range"),
         (["--seed", "x", "--corpus", "CORPUS"], "'x' is not a valid integer"),
-        ([], "Missing option '--corpus'"),
+        ([], "the recipe compact learns from text; expected --corpus"),
     ],
 )
 def test_bad_input_gives_one_line_exit_code_two_and_writes_nothing(

@@ -44,6 +44,17 @@ def test_without_a_bank_it_is_equation_4_however_many_batches_there_were() -> No
         )
 
 
+def test_a_translation_in_the_batch_is_no_negative_of_its_sentence() -> None:
+    draw = np.random.default_rng(5)
+    student, target = unit(draw, 3), unit(draw, 3)
+    target[2] = target[0]  # the third is a translation of the first
+    objective = ContrastiveDistillation(0, DIM, TEMPERATURE).double()
+    found = objective(given(student, target, [7, 8, 7])).item()
+    cosines = np.exp(student @ target.T / TEMPERATURE)
+    negatives = np.array([cosines[0, 1], cosines[1, [0, 2]].sum(), cosines[2, 1]])
+    assert found == pytest.approx(np.mean(-np.log(np.diag(cosines) / (np.diag(cosines) + negatives))))
+
+
 def test_with_a_bank_it_is_equation_5_and_the_oldest_leave_first() -> None:
     draw = np.random.default_rng(2)
     objective = ContrastiveDistillation(8, DIM, TEMPERATURE).double()

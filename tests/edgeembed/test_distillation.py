@@ -191,7 +191,7 @@ def test_more_than_the_teacher_has_is_refused_before_work(
 
 
 def test_no_sentences_are_refused(recipe: Recipe, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no sentences"):
+    with pytest.raises(InputError, match="compact learns from text; expected --corpus"):
         distil(recipe, [], tmp_path / "student")
 
 

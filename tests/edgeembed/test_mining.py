@@ -61,6 +61,14 @@ def test_the_answer_to_the_same_question_is_no_negative(teacher: SentenceTransfo
     assert all(negative not in answers for anchor, negative in rows if anchor == ANCHORS[0])
 
 
+def test_a_text_of_the_corpus_is_a_hard_negative_where_it_is_nearer(teacher: SentenceTransformer) -> None:
+    passages = ["Baking a cake takes flour, eggs, sugar and an oven.", "The moon moves the tides."]
+    found = mine_triplets({"anchor": ANCHORS, "positive": POSITIVES}, teacher, margin=0.05, corpus=passages)
+    rows = dict(zip(found.texts["anchor"], found.texts["hard_negative"], strict=True))
+    assert rows[ANCHORS[0]] == passages[0]
+    assert set(rows.values()) <= {*passages, *POSITIVES}
+
+
 def test_pairs_of_one_meaning_alone_are_refused(teacher: SentenceTransformer) -> None:
     same = {"anchor": ["A dog runs."] * 2, "positive": ["A dog is running.", "A running dog."]}
     with pytest.raises(InputError, match=r"none of 2 pairs has a hard negative at a margin of 0\.05"):
@@ -68,14 +76,16 @@ def test_pairs_of_one_meaning_alone_are_refused(teacher: SentenceTransformer) ->
 
 
 def test_what_is_written_can_be_learned_from(pairs: Path, tmp_path: Path) -> None:
-    out = tmp_path / "mined.tsv"
-    done = run("--pairs", f"{pairs}#question,answer", "--out", out, "--json")
+    out, passages = tmp_path / "mined.tsv", tmp_path / "passages.txt"
+    passages.write_text("Baking a cake takes flour, eggs, sugar and an oven.\n" + "A long passage. " * 100 + "\n")
+    done = run("--pairs", f"{pairs}#question,answer", "--corpus", passages, "--out", out, "--json")
     report = json.loads(done.stdout)
     assert (report["triplets"], report["pairs"]) == (4, 4)
     assert 0 < report["negative_cosine"] < report["positive_cosine"]
     triplets = read_pairs([out])
     assert list(triplets) == ["anchor", "positive", "hard_negative"]
     assert sorted(triplets["anchor"]) == sorted(ANCHORS)
+    assert any(text.startswith("Baking a cake") for text in triplets["hard_negative"])
 
 
 def test_pairs_are_never_replaced_by_what_is_mined_from_them(pairs: Path) -> None:

@@ -44,10 +44,23 @@ def test_the_resolved_recipe_can_be_read_back(tmp_path: Path) -> None:
         ('name = "x"\n[student]\nlayers = true', "student.layers is True; expected a whole number"),
         ('name = "x"\n[student]\nlayers = -1', "student.layers is -1; expected 0 or more"),
         ('name = "x"\n[student]\ndropout = 1', "student.dropout is 1.0"),
-        ('name = "x"\n[head]\nkind = "svd"', "head.kind is 'svd'; expected one of: pca, linear, none"),
+        ('name = "x"\n[head]\nkind = "svd"', "head.kind is 'svd'; expected one of: pca, linear, none, teacher_pca"),
         ('name = "x"\n[head]\ndim = -1', "head.dim is -1"),
         ('name = "x"\n[vocabulary]\nsize = 3', "vocabulary.size is 3"),
         ('name = "x"\n[corpus]\nmax_characters = 5', "corpus.max_characters is 5; expected at least"),
+        ('name = "x"\n[vocabulary]\nkind = "file"', "vocabulary.file is ''; expected a tokenizer.json or a model"),
+        ('name = "x"\n[vocabulary]\nfile = "t.json"', "expected none, unless vocabulary.kind is 'file'"),
+        ('name = "x"\n[parallel]\nsmoothing = 1.5', "parallel.smoothing is 1.5; expected 0 to 1"),
+        ('name = "x"\n[parallel]\nlimit = -1', "parallel.limit is -1"),
+        ('name = "x"\n[[stages]]\nmargin = 0', "stages.margin is 0.0; expected more than 0"),
+        (
+            'name = "x"\n[[stages]]\nobjectives = {triplet = 1, mse = 1}',
+            "expected triplet in a stage of its own, since it reads labelled pairs",
+        ),
+        (
+            'name = "x"\n[[stages]]\nobjectives = {gold_similarity = 1, mse = 1}',
+            "expected gold_similarity in a stage of its own, since it reads scored pairs",
+        ),
         ('name = "x"\nstages = []', "expected at least one stage"),
         ('name = "x"\nstages = 3', "stages is 3; expected a list"),
         ('name = "x"\n[[stages]]\nepochs = 0', "stages.epochs is 0.0"),
@@ -117,3 +130,34 @@ def test_a_recipe_that_is_not_text_is_refused(tmp_path: Path) -> None:
 def test_a_wrong_override_is_refused(override: str) -> None:
     with pytest.raises(InputError):
         load_recipe("compact", [override])
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("compact", {}, "compact learns from text; expected --corpus with it, or --parallel"),
+        ("xayn-semantic", {"corpus": ["a.txt"]}, "xayn-semantic learns from translations; expected --parallel"),
+        ("xayn-semantic-teacher", {}, "learns from scored pairs; expected --scored FILE.tsv"),
+        ("xayn-relevance-teacher", {}, "learns from labelled pairs; expected --pairs FILE.tsv"),
+        (
+            "compact",
+            {"corpus": ["a.txt"], "scored": ["s.tsv"]},
+            "--scored s.tsv is given, but the recipe compact has no",
+        ),
+        (
+            "simcse",
+            {"pairs": ["p.tsv"], "parallel": ["en-de.tsv"]},
+            "has no stage that learns from a teacher's vectors",
+        ),
+        ("simtde-small-hidden-states", {"parallel": ["en-de.tsv"]}, "the objective hidden_states compares tokens"),
+    ],
+)
+def test_a_recipe_is_refused_what_it_cannot_learn_from(name: str, given: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        load_recipe(name).check_given(**given)
+    assert message in str(raised.value)
+
+
+def test_labelled_pairs_alone_are_enough_for_a_recipe_that_learns_from_nothing_else() -> None:
+    load_recipe("simcse").check_given(pairs=["p.tsv"])
+    load_recipe("compact").check_given(parallel=["en-de.tsv"])

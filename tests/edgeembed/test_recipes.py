@@ -1,6 +1,7 @@
 """Each recipe that comes with edgeembed, run on a tiny random teacher."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 import torch
 from edgeembed_runtime.errors import InputError
 from sklearn.decomposition import PCA
-from transformers import AutoConfig, AutoModel
+from tokenizers import Tokenizer, models
+from transformers import AutoConfig, AutoModel, TrainerState
 
 from edgeembed import distillation
+from edgeembed.corpus.parallel import LanguageCounts, ParallelText
 from edgeembed.distillation import distil
 from edgeembed.models import load_model
 from edgeembed.recipe import Recipe, load_recipe, recipe_names
@@ -19,7 +22,15 @@ from edgeembed.students.transformer import compact_encoder
 from edgeembed.teacher import with_length
 
 TEACHER_WIDTH = 32
-QUICK = ("lmx-kd", "projection-128", "whitening-128", "hpd-128-no-augmentation", "simtde-small-hidden-states")
+QUICK = (
+    "lmx-kd",
+    "projection-128",
+    "whitening-128",
+    "hpd-128-no-augmentation",
+    "simtde-small-hidden-states",
+    "xayn-semantic-teacher",
+    "xayn-relevance-teacher",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +59,14 @@ def dev(tmp_path: Path, sentences: list[str]) -> Path:
     return file
 
 
+@pytest.fixture
+def parallel(sentences: list[str]) -> ParallelText:
+    """Made-up sentences, and what stands for translations into two languages: other words, with accents."""
+    sources = sentences[:80]
+    translations = [" ".join(f"é{word.capitalize()}" for word in sentence.split()) for sentence in sources]
+    return ParallelText(sources, translations, (LanguageCounts("xx", 80, 80, 80),), ("en-xx.tsv",))
+
+
 def tiny(name: str, teacher_folder: Path, *changes: str) -> Recipe:
     """A recipe with its sizes shrunk to fit the tiny teacher."""
     whole = load_recipe(name)
@@ -60,29 +79,48 @@ def tiny(name: str, teacher_folder: Path, *changes: str) -> Recipe:
     for key, size in {
         "student.token_dim": 8 if whole.student.token_dim else 0,
         "student.hidden_size": 16 if whole.student.hidden_size else 0,
-        "head.dim": TEACHER_WIDTH if whole.head.dim == 384 else 6,
+        "head.dim": {"teacher_pca": 16}.get(whole.head.kind, TEACHER_WIDTH if whole.head.dim == 384 else 6),
         "head.whiten_dim": 6 if whole.head.whiten_dim else 0,
     }.items():
         sizes.append(f"{key}={size}")
+    if whole.vocabulary.file:
+        sizes.append(f'vocabulary.file="{teacher_folder}"')
     recipe = load_recipe(name, [*sizes, *changes])
     stages = tuple(replace(stage, epochs=1.0, batch_size=32) for stage in recipe.stages)
     return replace(recipe, stages=stages)
 
 
-def made(recipe: Recipe, sentences: list[str], folder: Path, pairs: Path) -> distillation.DistilReport:
-    labelled = [pairs] if any(stage.contrastive for stage in recipe.stages) else []
+def made(
+    recipe: Recipe,
+    sentences: list[str],
+    folder: Path,
+    pairs: Path,
+    *,
+    dev: Path | None = None,
+    parallel: ParallelText | None = None,
+) -> distillation.DistilReport:
+    labelled = [pairs] if any(stage.reads_pairs for stage in recipe.stages) else []
+    scored = [dev] if dev and any(stage.reads_scored for stage in recipe.stages) else []
     domains = {sentence: row % 2 for row, sentence in enumerate(sentences)}
-    return distil(recipe, sentences, folder / "student", pairs=labelled, domains=domains)
+    translated = parallel if recipe.parallel.required else None
+    out = folder / "student"
+    return distil(recipe, sentences, out, parallel=translated, pairs=labelled, scored=scored, domains=domains)
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in recipe_names()]
 )
 def test_a_recipe_gives_a_student_that_encodes(
-    name: str, teacher_folder: Path, sentences: list[str], pairs: Path, tmp_path: Path
+    name: str,
+    teacher_folder: Path,
+    sentences: list[str],
+    pairs: Path,
+    dev: Path,
+    parallel: ParallelText,
+    tmp_path: Path,
 ) -> None:
-    recipe = tiny(name, teacher_folder)
-    report = made(recipe, sentences, tmp_path, pairs)
+    recipe = tiny(name, teacher_folder, "stages.highest_score=9")
+    report = made(recipe, sentences, tmp_path, pairs, dev=dev, parallel=parallel)
     student = load_model(str(tmp_path / "student"))
     vectors = student.encode(sentences[:10])
     assert vectors.shape == (10, report.dimension)
@@ -163,7 +201,7 @@ def test_a_recipe_for_labelled_pairs_asks_for_them(teacher_folder: Path, sentenc
 def test_pairs_that_no_stage_reads_are_refused(
     teacher_folder: Path, sentences: list[str], pairs: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match="simtde-small has no contrastive stage"):
+    with pytest.raises(InputError, match="simtde-small has no stage that reads labelled pairs"):
         distil(tiny("simtde-small", teacher_folder), sentences, tmp_path / "student", pairs=[pairs])
 
 
@@ -193,6 +231,149 @@ def test_a_student_can_start_from_a_model_other_than_its_teacher(
     recipe = tiny("hpd-128-no-augmentation", teacher_folder, f'student.source="{teacher_folder}"', "student.layers=2")
     report = distil(recipe, sentences, tmp_path / "student")
     assert report.dimension == 6
+
+
+def test_a_translation_gets_the_vector_of_its_sentence(
+    teacher_folder: Path, sentences: list[str], parallel: ParallelText, tmp_path: Path
+) -> None:
+    recipe = tiny("xayn-semantic", teacher_folder, "vocabulary.size=200")
+    stage = replace(recipe.stages[0], epochs=30.0, learning_rate=2e-2)
+    report = distil(replace(recipe, stages=(stage,)), [], tmp_path / "student", parallel=parallel)
+    assert (report.sentences, report.dimension, report.languages) == (80, 16, parallel.languages)
+    student, teacher = load_model(str(tmp_path / "student")), with_length(load_model(str(teacher_folder)), unit=False)
+    components = PCA(16, svd_solver="full").fit_transform(teacher.encode(parallel.sources))
+    for texts in (parallel.sources, parallel.translations):
+        theirs, ours = components @ components.T, student.encode(texts)
+        assert np.corrcoef((ours @ ours.T).ravel(), theirs.ravel())[0, 1] > 0.9
+    both = np.concatenate([student.encode(parallel.sources), student.encode(parallel.translations)])
+    distances = np.linalg.norm(both[:80, None] - both[None, 80:], axis=2)
+    assert (distances.argmin(axis=1) == np.arange(80)).mean() > 0.9
+
+
+@pytest.mark.slow
+def test_a_resumed_run_on_translations_gives_the_weights_of_one_that_was_never_interrupted(
+    teacher_folder: Path, sentences: list[str], parallel: ParallelText, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class _StoppedError(Exception):
+        pass
+
+    class Stops(distillation._Progress):
+        def on_step_end(self, _args: object, state: TrainerState, _control: object, **_: object) -> None:
+            if state.global_step == 9:
+                raise _StoppedError
+
+    recipe = tiny("xayn-semantic", teacher_folder)
+    stage = replace(recipe.stages[0], epochs=2.0, learning_rate=1e-3, checkpoint_steps=4)
+    run = partial(distil, replace(recipe, stages=(stage,)), sentences, parallel=parallel, cache=tmp_path / "cache")
+    run(tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        patched.setattr(distillation, "_Progress", Stops)
+        with pytest.raises(_StoppedError):
+            run(tmp_path / "resumed")
+    report = run(tmp_path / "resumed", resume=True)
+    assert report.reused_sentences == report.sentences == len(sentences)
+    whole, resumed = (load_model(str(tmp_path / name)).state_dict() for name in ("whole", "resumed"))
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+def test_a_vocabulary_of_translations_keeps_case_and_accents(
+    teacher_folder: Path, parallel: ParallelText, tmp_path: Path
+) -> None:
+    distil(tiny("xayn-semantic", teacher_folder), [], tmp_path / "student", parallel=parallel)
+    tokenizer = load_model(str(tmp_path / "student")).tokenizer
+    one, other, plain = (tokenizer(text)["input_ids"] for text in ("éCat", "écat", "ecat"))
+    assert one != other != plain != one
+
+
+def test_a_vocabulary_can_be_read_from_a_file_of_another_kind(
+    teacher_folder: Path, parallel: ParallelText, tmp_path: Path
+) -> None:
+    file = tmp_path / "tokenizer.json"
+    made_of = Tokenizer(
+        models.Unigram([("<pad>", 0.0), ("<unk>", 0.0), *((c, -1.0) for c in "é▁abcdefghij")], unk_id=1)
+    )
+    made_of.save(str(file))
+    recipe = tiny("xayn-semantic-multilingual-vocabulary", teacher_folder, f'vocabulary.file="{file}"')
+    report = distil(recipe, [], tmp_path / "student", parallel=parallel)
+    assert report.vocabulary_size == 14
+    with pytest.raises(InputError, match="expected WordPiece"):
+        distil(
+            replace(recipe, student=replace(recipe.student, table_init="svd")), [], tmp_path / "b", parallel=parallel
+        )
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ({"a": 0, "[UNK]": 1}, r"the vocabulary has no padding token; expected \[PAD\] or <pad>"),
+        ({"[PAD]": 0, "[UNK]": 2}, "has 2 tokens, and ids up to 2; expected ids without gaps"),
+        (None, "vocabulary.file cannot be read: no model called .*, or a tokenizer.json"),
+    ],
+)
+def test_a_vocabulary_that_no_table_can_be_made_for_is_refused(
+    teacher_folder: Path, parallel: ParallelText, tmp_path: Path, tokens: dict[str, int] | None, message: str
+) -> None:
+    file = tmp_path / "tokenizer.json"
+    if tokens:
+        Tokenizer(models.WordLevel(tokens, unk_token="[UNK]")).save(str(file))  # no password
+    recipe = tiny("xayn-semantic-multilingual-vocabulary", teacher_folder, f'vocabulary.file="{file}"')
+    with pytest.raises(InputError, match=message):
+        distil(recipe, [], tmp_path / "student", parallel=parallel)
+
+
+def test_a_student_without_a_head_is_as_wide_as_the_components_that_it_learns(
+    teacher_folder: Path, parallel: ParallelText, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"head.dim is 8, but the student is 16 wide"):
+        distil(tiny("xayn-semantic", teacher_folder, "head.dim=8"), [], tmp_path / "student", parallel=parallel)
+
+
+def test_a_teacher_learns_what_people_scored(teacher_folder: Path, dev: Path, tmp_path: Path) -> None:
+    from edgeembed.evaluation.encoders import open_encoder
+    from edgeembed.evaluation.sts import read_sts, score_sts
+
+    recipe = tiny("xayn-semantic-teacher", teacher_folder, "stages.highest_score=9")
+    stage = replace(recipe.stages[0], epochs=20.0, learning_rate=3e-3)
+    distil(replace(recipe, stages=(stage,)), [], tmp_path / "student", scored=[dev])
+    assert score_sts(open_encoder(str(tmp_path / "student")), read_sts(dev))[0].value > 95
+
+
+def test_scores_beyond_the_highest_are_refused(teacher_folder: Path, dev: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"scores from 0 to 9; expected 0 to 5: set stages.highest_score"):
+        distil(tiny("xayn-semantic-teacher", teacher_folder), [], tmp_path / "student", scored=[dev])
+
+
+def test_a_teacher_puts_relevant_passages_nearer_to_queries_by_a_margin(
+    teacher_folder: Path, pairs: Path, tmp_path: Path
+) -> None:
+    from edgeembed.corpus.pairs import read_pairs
+
+    recipe = tiny("xayn-relevance-teacher", teacher_folder)
+    stage = replace(recipe.stages[0], epochs=5.0, learning_rate=3e-3, margin=0.5)
+    distil(replace(recipe, stages=(stage,)), [], tmp_path / "student", pairs=[pairs])
+    student = load_model(str(tmp_path / "student"))
+    query, relevant, irrelevant = (student.encode(texts) for texts in read_pairs([pairs]).values())
+    gap = np.linalg.norm(query - irrelevant, axis=1) - np.linalg.norm(query - relevant, axis=1)
+    assert (gap > 0).mean() > 0.9
+
+
+def test_a_margin_needs_hard_negatives(teacher_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "pairs.tsv"
+    file.write_text("anchor\tpositive\na\tb\nc\td\n")
+    with pytest.raises(InputError, match=r"has no hard_negative.*`edgeembed mine` finds hard negatives"):
+        distil(tiny("xayn-relevance-teacher", teacher_folder), [], tmp_path / "student", pairs=[file])
+
+
+@pytest.mark.parametrize(("size", "megabytes"), [(50_000, 27), (100_000, 53), (150_000, 79)])
+def test_xayns_students_are_of_the_papers_size(size: int, megabytes: int) -> None:
+    shape = load_recipe("xayn-semantic", [f"vocabulary.size={size}"])
+    sizes = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
+    with torch.device("meta"):  # shapes without weights
+        teacher = AutoModel.from_config(AutoConfig.for_model("bert", **sizes))
+        config = reshaped(teacher, layers=1, hidden_size=shape.student.hidden_size, dropout=0.0)
+        config.vocab_size = shape.vocabulary.size
+        student = compact_encoder(config, shape.student.token_dim)
+    assert 4e-6 * sum(weight.numel() for weight in student.parameters()) == pytest.approx(megabytes, rel=0.03)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from edgeembed_exporters.card import command_line, model_card
 
 MANIFEST: dict[str, Any] = {
     "name": "small",
+    "roles": ["semantic", "relevance"],
     "dimension": 8,
     "parameters": 12_345,
     "precision": "int8",
@@ -31,6 +32,7 @@ MANIFEST: dict[str, Any] = {
 def test_the_card_states_where_the_model_comes_from_and_what_was_measured() -> None:
     card = model_card(MANIFEST, size_bytes=7_100_000, command="edgeembed export x")
     facts = (
+        *("`SemanticRanker`", "`RelevanceRanker`"),
         *("big-one", "compact - Three layers.", "CC BY 4.0; CC0", "`edgeembed export x`"),
         *("worst 0.99230", "percentile 0.99370", "mean 0.99800", "0.99710", "0.96200"),
         *("vocabulary, head;", "80.5", "7.1 MB", "12,345", '"median_ms": 1.44'),

@@ -96,6 +96,7 @@ _WRONG: dict[str, list[object]] = {
     "dimension": [0, -1, "8", 8.5, True, None],
     "max_seq_length": [0, None],
     "role": ["other", 3],
+    "roles": [[], ["other"], [[]], "semantic", None],
     "precision": ["float32", None],
     "prompts": [[], {"query": 3}, None],
     "default_prompt_name": ["absent", 3],

@@ -23,6 +23,7 @@ def test_all_is_sorted_and_exact() -> None:
         "InterestSettings",
         "MissingExtraError",
         "RelevanceRanker",
+        "RoleWarning",
         "SemanticRanker",
         "TextInfo",
         "TruncationWarning",

@@ -28,7 +28,7 @@ def _lines(bundle: Bundle) -> dict[str, object]:
     return {
         "name": bundle.name,
         "path": bundle.path,
-        "role": bundle.role,
+        "role": ", ".join(bundle.roles),
         "teacher": bundle.teacher or "none",
         "size": f"{bundle.size_bytes / 1e6:.2f} MB",
         "parameters": f"{bundle.parameters:,}",

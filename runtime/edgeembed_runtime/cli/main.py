@@ -12,7 +12,7 @@ from typing import NoReturn, TextIO
 
 from edgeembed_runtime import __version__
 from edgeembed_runtime.cli import encode, index, info, interests, rank, search, verify
-from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError, TruncationWarning
+from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError, RoleWarning, TruncationWarning
 
 _NAME = "edgeembed-runtime"
 _INTERRUPTED = 130  # as shells report Ctrl-C and a closed pipe
@@ -91,7 +91,8 @@ def _one_line_warnings() -> Iterator[None]:
         _report(f"warning: {message}", 0)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", TruncationWarning)
+        for category in (RoleWarning, TruncationWarning):
+            warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield
 

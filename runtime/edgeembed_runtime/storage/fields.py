@@ -79,6 +79,13 @@ class Fields:
         """Give a list of texts."""
         return tuple(self._take(name, "a list of texts", lambda v: isinstance(v, list) and _all_text(v)))
 
+    def later_texts(self, name: str, choices: Collection[str]) -> tuple[str, ...]:
+        """Give a list of some of `choices`; an empty one where the field is missing, as older versions write none."""
+        if name not in self._values:
+            return ()
+        expected = f"a list of some of {', '.join(choices)}"
+        return tuple(self._take(name, expected, lambda v: _are_some(v, choices)))
+
     def texts_by_name(self, name: str) -> dict[str, str]:
         """Give an object whose values are texts."""
         return dict(self._take(name, "an object of texts", lambda v: isinstance(v, dict) and _all_text(v.values())))
@@ -143,6 +150,10 @@ def _is_text(value: object) -> bool:
 
 def _all_text(values: Collection[object]) -> bool:
     return all(_is_text(value) for value in values)
+
+
+def _are_some(value: object, choices: Collection[str]) -> bool:
+    return isinstance(value, list) and bool(value) and all(each in choices for each in value)
 
 
 def _shown(value: object) -> str:
