@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 # Enough that the worst of them tells, and read by both models in well under a minute.
 _PARITY_SENTENCES = 400
+# Thousands of sentences in seconds; the documentation of all that is installed takes a minute to read.
+_PARITY_TEXT = (
+    "pydoc:argparse,asyncio,calendar,collections,csv,datetime,email,http,inspect,logging,os,pathlib,random,shutil,socket,"
+    "statistics,subprocess,tarfile,tempfile,threading,unittest,urllib,zipfile"
+)
 
 
 def _named_prompts(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -159,7 +164,7 @@ def command(  # noqa: PLR0913  # one parameter an option
 
     take_apart(loaded)  # what cannot be exported is refused before the text is gathered
     with reporter.step("sentences"):
-        texts = read_corpus([sentences] if sentences else trim_to or fit or ["pydoc:"], limit=_PARITY_SENTENCES)
+        texts = read_corpus([sentences] if sentences else trim_to or fit or [_PARITY_TEXT], limit=_PARITY_SENTENCES)
     with reporter.step("tailor"):
         loaded, cuts = tailor(loaded, tailoring)
     try:
