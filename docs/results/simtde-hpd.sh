@@ -68,7 +68,7 @@ tables() {
     local students=() name
     for name in simtde-small-more $SIMTDE $HPD; do [ ! -d "$OUT/$name" ] || students+=("$OUT/$name"); done
     $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force
-    $COMMAND evaluate "$OUT/hpd-128" --against $TEACHER --semantic-retrieval "$EVAL/retrieval/scifact" \
+    $COMMAND evaluate "$OUT/hpd-128" --against $TEACHER --semantic-retrieval "$EVAL/retrieval/scifact" --nlist 64 \
         --out "$OUT/retrieval.json" --markdown "$OUT/retrieval.md" --force
 }
 
