@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,7 @@ class NumpyBackend:
     def __init__(self, data: bytes, dimension: int, where: str) -> None:
         # Weights that are not finite show in the vectors, which are checked; to warn of them as well helps nobody.
         with np.errstate(all="ignore"):
-            student = read_student(data, dimension, where)
+            student = _folded(read_student(data, dimension, where))
             self._head, self._has_bias = _with_bias(student)
         self._where = where
         self._matrices = [table for table in (student.forward, student.backward) if table is not None]
@@ -88,6 +89,16 @@ class NumpyBackend:
         for rows, table, step in zip(matrices, self._matrices, self._orders, strict=True):
             rows[:] = table.rows(ids[::step])
         return ordered_product(matrices.reshape(*matrices.shape[:2], self._side, self._side))
+
+
+def _folded(student: MatrixStudent) -> MatrixStudent:
+    """Multiply the basis of vectors that are added up into the head, once for all texts."""
+    head, cbow = student.head, student.cbow
+    if head is None or cbow is None or cbow.basis is None or cbow.bias is not None or len(cbow.basis) > cbow.width:
+        return student
+    before = head.shape[1] - cbow.width
+    folded = np.hstack([head[:, :before], head[:, before:] @ cbow.basis.T])
+    return replace(student, cbow=replace(cbow, basis=None), head=folded)
 
 
 def _with_bias(student: MatrixStudent) -> tuple[Array | None, bool]:
