@@ -59,22 +59,22 @@ scores() {
         --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force
 }
 
-# finetune TASK TRAIN DEV MEASURE
+# finetune SEED TASK TRAIN DEV MEASURE
 finetune() {
     for encoding in diffcat joint; do
-        for seed in 0 1 2; do
-            local out=$OUT/tasks/$1-$encoding-$seed
-            [ -d "$out" ] || $COMMAND finetune "$OUT/hybrid-more" --train "$EVAL/$2" --dev "$EVAL/$3" --measure "$4" --encoding $encoding \
-                --seed $seed --set epochs=8 --set learning_rate=1e-3 --out "$out" --json > "$out.json"
-        done
+        local out=$OUT/tasks/$2-$encoding-$1
+        [ -d "$out" ] || $COMMAND finetune "$OUT/hybrid-more" --train "$EVAL/$3" --dev "$EVAL/$4" --measure "$5" --encoding $encoding \
+            --seed "$1" --set epochs=8 --set learning_rate=1e-3 --out "$out" --json > "$out.json"
     done
 }
 
 tasks() {
     mkdir -p "$OUT/tasks"
-    finetune mrpc glue/mrpc_train_full.tsv glue/mrpc_test.tsv accuracy-f1
-    finetune rte glue/rte_train.tsv glue/rte_dev.tsv accuracy
-    finetune stsb stsb/train.tsv stsb/dev.tsv pearson-spearman
+    for seed in 0 1 2; do
+        finetune $seed rte glue/rte_train.tsv glue/rte_dev.tsv accuracy
+        finetune $seed mrpc glue/mrpc_train_full.tsv glue/mrpc_test.tsv accuracy-f1
+        finetune $seed stsb stsb/train.tsv stsb/dev.tsv pearson-spearman
+    done
 }
 
 bundles() {
@@ -86,8 +86,8 @@ bundles() {
 }
 
 bench() {
-    $COMMAND bench "hybrid-small=$OUT/numpy-int8" "hybrid-small, ONNX=$OUT/onnx-int8" "$STATIC" --against $TEACHER --texts "$EVAL/stsb/dev.tsv" \
-        --sts "$EVAL/stsb/test.tsv" --no-sweep --out "$OUT/bench.json" --markdown "$OUT/bench.md" --force
+    $COMMAND bench "hybrid-small=$OUT/numpy-int8" "hybrid-small, ONNX=$OUT/onnx-int8" --against "$STATIC" --texts "$EVAL/stsb/dev.tsv" \
+        --no-sweep --out "$OUT/bench.json" --markdown "$OUT/bench.md" --force
     local names=(bert-base distilbert mobilebert tinybert) peers=() name
     [ -d "$OUT/peers" ] || $PYTHON -m edgeembed_bench.random_peers "${names[@]}" --out "$OUT/peers" \
         --tokenizer "$($PYTHON -c "from edgeembed.models import model_folder; print(model_folder('$TEACHER'))")"

@@ -23,8 +23,10 @@ class TokenTable(nn.Module):
         if self.basis is None:
             nn.init.normal_(self.weight, std=std)
         else:
-            nn.init.normal_(self.weight)
-            nn.init.normal_(self.basis, std=std / rank**0.5)
+            # Both alike, so that a step of Adam moves rows no faster than those of a whole table.
+            factor_std = (std / rank**0.5) ** 0.5
+            nn.init.normal_(self.weight, std=factor_std)
+            nn.init.normal_(self.basis, std=factor_std)
 
     def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
         """Give float32 rows (..., width) of int64 ids of any shape."""

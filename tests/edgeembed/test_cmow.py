@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from edgeembed.students.cmow import MatrixEmbedding, Shape
 from edgeembed.students.matrix_products import ordered_product, prefix_products
+from edgeembed.students.matrix_tables import TokenTable
 
 Numbers = npt.NDArray[np.float64]
 
@@ -169,6 +170,21 @@ def test_matrices_start_at_the_identity_and_a_little_noise(words: PreTrainedToke
         noise = rows_of(made.matrices["forwards"])
         assert noise.std() == pytest.approx(0.01, rel=0.1)
         assert abs(noise.mean()) < 1e-3
+
+
+@pytest.mark.parametrize("rank", [16, 96, 288])
+def test_a_table_of_low_rank_moves_no_faster_than_a_whole_one(rank: int) -> None:
+    torch.manual_seed(0)
+    tokens, wanted = torch.arange(40), torch.randn(40, 400)
+    moved = []
+    for each in (0, rank):
+        table = TokenTable(40, 400, each, 0.01)
+        before = table(tokens).detach()
+        adam = torch.optim.Adam(table.parameters(), lr=1e-3)
+        (table(tokens) * wanted).sum().backward()
+        adam.step()
+        moved.append(float((table(tokens) - before).detach().square().mean().sqrt()))
+    assert 0.1 < moved[1] / moved[0] < 1.5
 
 
 def test_dropout_leaves_the_identity_alone(words: PreTrainedTokenizerBase) -> None:
