@@ -6,6 +6,7 @@
 #            many more steps; with augmentation, as many steps as without; HPD for as many steps as the baselines take, too
 #   small    SimTDE-128-L3(384) on more text
 #   tables   scores all of them
+#   rates    how long teacher vectors and an epoch take, of sentences of 120 and of 250 characters at most; where nothing else runs
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -64,6 +65,14 @@ small() {
         --set corpus.max_characters=250 --set stages.checkpoint_steps=100
 }
 
+rates() {
+    local characters
+    for characters in 120 250; do
+        distil "rates-$characters" simtde-small "${corpus[@]}" --set corpus.limit=9000 --set corpus.limit_per_source=1500 \
+            --set corpus.max_characters=$characters --cache "$(mktemp -d)"
+    done
+}
+
 tables() {
     local students=() name
     for name in simtde-small-more $SIMTDE $HPD; do [ ! -d "$OUT/$name" ] || students+=("$OUT/$name"); done
@@ -72,10 +81,10 @@ tables() {
         --out "$OUT/retrieval.json" --markdown "$OUT/retrieval.md" --force
 }
 
-[ $# -gt 0 ] || set -- simtde hpd small tables
+[ $# -gt 0 ] || set -- simtde hpd small tables rates
 for step in "$@"; do
     case $step in
-        simtde | hpd | small | tables) $step ;;
-        *) echo "$0: no step $step; expected simtde, hpd, small or tables" >&2 && exit 2 ;;
+        simtde | hpd | small | tables | rates) $step ;;
+        *) echo "$0: no step $step; expected simtde, hpd, small, tables or rates" >&2 && exit 2 ;;
     esac
 done
