@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from edgeembed_exporters import GateError, Source, export, exporting, take_apart
+from edgeembed_exporters import GateError, Source, export, onnx_files, take_apart
 from edgeembed_exporters.graph import SentenceGraph, build_graph, trace
 from onnx import numpy_helper
 from sentence_transformers import SentenceTransformer
@@ -92,7 +92,7 @@ def test_a_broken_quantization_is_caught_and_not_written(
     damage: Damage,
 ) -> None:
     write = onnx.save
-    monkeypatch.setattr(exporting, "trace", lambda *_: traced)
+    monkeypatch.setattr(onnx_files, "trace", lambda *_: traced)
 
     def write_broken(made: onnx.ModelProto, *arguments: Any, **options: Any) -> None:
         damage(made.graph)
@@ -116,7 +116,7 @@ def test_a_dropped_head_is_caught_and_not_written(tmp_path: Path, monkeypatch: p
         graph.head = graph.head[:1]  # as an exporter does that writes token vectors and leaves the rest to others
         return graph
 
-    monkeypatch.setattr(exporting, "build_graph", build_without_head)
+    monkeypatch.setattr(onnx_files, "build_graph", build_without_head)
     with pytest.raises(GateError, match="nothing was written"):
         export(model, tmp_path / "b", sentences=SENTENCES)
     assert list(tmp_path.iterdir()) == []
