@@ -16,7 +16,8 @@ from tokenizers import Tokenizer
 from edgeembed.corpus.pairs import expect_hard_negatives, read_pairs
 from edgeembed.corpus.parallel import ParallelText
 from edgeembed.evaluation.sts import SentencePairs, read_sts
-from edgeembed.recipe import Recipe, StageSettings
+from edgeembed.recipe import Recipe
+from edgeembed.stage_settings import StageSettings
 from edgeembed.teacher import text_key
 
 

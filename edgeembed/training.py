@@ -27,9 +27,10 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoin
 
 from edgeembed.evaluation.sts import SentencePairs
 from edgeembed.hardware import has_bf16
-from edgeembed.recipe import StageSettings
+from edgeembed.stage_settings import StageSettings
 
 _SHUFFLED_TOGETHER = 50
+_DEV_METRIC = "eval_dev_spearman_cosine"
 _OBJECTIVES_FILE = "objectives.safetensors"
 
 
@@ -156,6 +157,9 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
             # torch warns of its own scheduler order when a checkpoint is loaded; nothing a user can act on.
             warnings.simplefilter("ignore")
             result = trainer.train(resume_from_checkpoint=checkpoint)
+            best = trainer.state.best_metric
+            if dev is not None and best is None:  # a stage that ended before its first look
+                best = trainer.evaluate()[_DEV_METRIC]
     except (OSError, SafetensorError) as error:
         raise InputError(
             f"cannot write checkpoints to {checkpoints}: {error}; make room there or give another --cache"
@@ -163,7 +167,6 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
     # The trainer leaves its autocast around the student, which would round the vectors of whoever encodes with it next.
     trainer.accelerator.unwrap_model(student, keep_fp32_wrapper=False)
     student.eval()
-    best = trainer.state.best_metric
     return StageResult(float(result.training_loss), None if best is None else 100 * float(best))
 
 
@@ -191,7 +194,7 @@ def _arguments(
         eval_strategy="steps" if selects else "no",
         eval_steps=stage.checkpoint_steps,
         load_best_model_at_end=selects,
-        metric_for_best_model="eval_dev_spearman_cosine" if selects else None,
+        metric_for_best_model=_DEV_METRIC if selects else None,
         bf16=has_bf16(device),
         use_cpu=device == "cpu",
         seed=seed,

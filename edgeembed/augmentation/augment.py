@@ -11,7 +11,7 @@ from edgeembed.augmentation.cache import Method, cached_variants
 from edgeembed.augmentation.synonyms import SynonymSubstitution, Variant
 from edgeembed.augmentation.wordnet import read_wordnet
 from edgeembed.progress import Reporter, SilentReporter
-from edgeembed.recipe import AugmentationSettings
+from edgeembed.recipe_settings import AugmentationSettings
 
 _SAMPLES = 10
 

@@ -44,7 +44,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     from edgeembed_runtime.errors import InputError
 
     from edgeembed.cli.outputs import Outputs
-    from edgeembed.recipe import AugmentationSettings
+    from edgeembed.recipe_settings import AugmentationSettings
 
     there, back = back_translation or ("", "")
     settings = AugmentationSettings(wordnet=wordnet or "", variants=variants, there=there, back=back)

@@ -32,7 +32,7 @@ from edgeembed.objectives.meta_distillation import MetaDistillation, prototype_s
 from edgeembed.objectives.similarity import similarity, similarity_mae
 from edgeembed.objectives.token_embedding import TokenEmbedding
 from edgeembed.projection import Projection
-from edgeembed.recipe import StageSettings
+from edgeembed.stage_settings import StageSettings
 from edgeembed.students.encoders import layers_of
 
 _PLAIN: dict[str, Objective] = {

@@ -14,7 +14,7 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from edgeembed.projection import low_rank
-from edgeembed.recipe import StudentSettings
+from edgeembed.recipe_settings import StudentSettings
 from edgeembed.students.encoders import heads_for, layers_of, positions_of, reshaped
 from edgeembed.students.transformer import CompactTransformer, FactorisedEmbedding, compact_encoder
 

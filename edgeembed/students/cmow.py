@@ -9,12 +9,12 @@ from typing import Any, Literal
 import torch
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import InputModule
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from edgeembed.students.matrix_products import on_one_scale, ordered_product, prefix_products
 from edgeembed.students.matrix_tables import TokenTable
+from edgeembed.students.tokenizing import TokenizingModule
 
 INITIAL_NOISE = 0.01  # the paper's, on matrices beside the identity
 Architecture = Literal["cbow", "cmow", "hybrid"]
@@ -74,7 +74,7 @@ def afresh(model: Any, seed: int) -> Any:
     return SentenceTransformer(modules=[fresh, *rest], device=model.device, trust_remote_code=True)
 
 
-class MatrixEmbedding(InputModule):  # type: ignore[misc]  # sentence-transformers carries no types
+class MatrixEmbedding(TokenizingModule):
     """CBOW, CMOW or their hybrid as the first module of a student.
 
     Args:
@@ -86,13 +86,12 @@ class MatrixEmbedding(InputModule):  # type: ignore[misc]  # sentence-transforme
     """
 
     config_file_name = "matrix_embedding.json"
-    save_in_root = True
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, shape: Shape, max_seq_length: int, dropout: float = 0.0
     ) -> None:
-        super().__init__()
-        self.tokenizer, self.shape, self.max_seq_length = tokenizer, shape, max_seq_length
+        super().__init__(tokenizer, max_seq_length)
+        self.shape = shape
         size, width = len(tokenizer), shape.matrix_dim**2
         self.matrices = nn.ModuleDict(
             {name: TokenTable(size, width, shape.rank, INITIAL_NOISE) for name in shape.directions}
@@ -102,20 +101,6 @@ class MatrixEmbedding(InputModule):  # type: ignore[misc]  # sentence-transforme
             self.vectors = TokenTable(size, shape.vector_dim, shape.rank, shape.vector_dim**-0.5)
         self.head = nn.Linear(shape.width, shape.dimension) if shape.dimension else None
         self.dropout = nn.Dropout(dropout)
-
-    def preprocess(self, inputs: list[str], prompt: str | None = None, **_: Any) -> dict[str, torch.Tensor]:
-        """Tokenize texts, padded to the longest: int64 `input_ids` and `attention_mask` (batch, tokens)."""
-        texts = [prompt + text for text in inputs] if prompt else list(inputs)
-        return dict(
-            self.tokenizer(
-                texts,
-                padding=True,
-                truncation=True,
-                max_length=self.max_seq_length,
-                return_tensors="pt",
-                return_token_type_ids=False,
-            )
-        )
 
     def forward(self, features: dict[str, torch.Tensor], **_: Any) -> dict[str, torch.Tensor]:
         """Add float32 `sentence_embedding` (batch, dimension) to the features."""
@@ -227,12 +212,6 @@ class MatrixEmbedding(InputModule):  # type: ignore[misc]  # sentence-transforme
     def get_config_dict(self) -> dict[str, Any]:
         """Give what `load` needs besides the weights and the tokenizer."""
         return {"shape": asdict(self.shape), "max_seq_length": self.max_seq_length}
-
-    def save(self, output_path: str, *_: Any, safe_serialization: bool = True, **__: Any) -> None:
-        """Write weights, configuration and tokenizer into a folder."""
-        self.save_config(output_path)
-        self.save_torch_weights(output_path, safe_serialization=safe_serialization)
-        self.tokenizer.save_pretrained(output_path)
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **_: Any) -> MatrixEmbedding:

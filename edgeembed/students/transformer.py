@@ -6,7 +6,6 @@ import os
 from typing import Any
 
 import torch
-from sentence_transformers.base.modules import InputModule
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -17,6 +16,7 @@ from transformers import (
 )
 
 from edgeembed.students.padding import encoded_by_length
+from edgeembed.students.tokenizing import TokenizingModule
 
 
 class FactorisedEmbedding(nn.Module):
@@ -39,7 +39,7 @@ class FactorisedEmbedding(nn.Module):
         return embeddings
 
 
-class CompactTransformer(InputModule):  # type: ignore[misc]  # sentence-transformers carries no types
+class CompactTransformer(TokenizingModule):
     """The first module of a student: text to token embeddings (SimTDE, section 3).
 
     Args:
@@ -50,30 +50,14 @@ class CompactTransformer(InputModule):  # type: ignore[misc]  # sentence-transfo
     """
 
     config_file_name = "compact_transformer.json"
-    save_in_root = True
 
     def __init__(
         self, auto_model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, token_dim: int, max_seq_length: int
     ) -> None:
-        super().__init__()
+        super().__init__(tokenizer, max_seq_length)
         self.auto_model = auto_model
-        self.tokenizer = tokenizer
         self.token_dim = token_dim
-        self.max_seq_length = max_seq_length
         self.gives_hidden_states = False
-
-    def preprocess(self, inputs: list[str], prompt: str | None = None, **_: Any) -> dict[str, torch.Tensor]:
-        """Tokenize texts, padded to the longest: int64 `input_ids` and `attention_mask` (batch, tokens)."""
-        texts = [prompt + text for text in inputs] if prompt else list(inputs)
-        encoded = self.tokenizer(
-            texts,
-            padding=True,
-            truncation=True,
-            max_length=self.max_seq_length,
-            return_tensors="pt",
-            return_token_type_ids=False,
-        )
-        return dict(encoded)
 
     def forward(self, features: dict[str, torch.Tensor], **_: Any) -> dict[str, torch.Tensor]:
         """Add float `token_embeddings` (batch, tokens, hidden_size) to the features.
@@ -107,12 +91,6 @@ class CompactTransformer(InputModule):  # type: ignore[misc]  # sentence-transfo
             "max_seq_length": self.max_seq_length,
             "encoder": self.auto_model.config.to_dict(),
         }
-
-    def save(self, output_path: str, *_: Any, safe_serialization: bool = True, **__: Any) -> None:
-        """Write weights, configuration and tokenizer into a folder."""
-        self.save_config(output_path)
-        self.save_torch_weights(output_path, safe_serialization=safe_serialization)
-        self.tokenizer.save_pretrained(output_path)
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **_: Any) -> CompactTransformer:

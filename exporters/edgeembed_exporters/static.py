@@ -12,6 +12,8 @@ from tokenizers import Tokenizer
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
+from edgeembed_exporters.layerless import layerless_config
+
 _HF: Any = transformers  # it carries no types
 
 # sentence-transformers reads texts of any length. A bundle states a limit: the longest that encoders usually have.
@@ -29,15 +31,7 @@ class StaticEncoder(nn.Module):
         super().__init__()
         count, width = rows.shape
         self.embeddings = nn.Embedding(count, width, _weight=rows.clone(), _freeze=True)
-        # transformers has no name for it, and programs refuse what has none: the nearest is a BERT without layers.
-        self.config = _HF.BertConfig(
-            vocab_size=count,
-            hidden_size=width,
-            num_hidden_layers=0,
-            num_attention_heads=1,
-            intermediate_size=width,
-            max_position_embeddings=_MOST_TOKENS,
-        )
+        self.config = layerless_config(count, width, _MOST_TOKENS)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Any:
         """Give the tokens' rows as last_hidden_state, (batch, tokens, width)."""

@@ -14,7 +14,8 @@ from transformers import TrainerState
 from edgeembed import distillation
 from edgeembed.distillation import distil
 from edgeembed.models import load_model, provenance
-from edgeembed.recipe import Recipe, StageSettings, load_recipe
+from edgeembed.recipe import Recipe, load_recipe
+from edgeembed.stage_settings import StageSettings
 from edgeembed.training import LengthGroupedSampler
 
 

@@ -24,7 +24,7 @@ from edgeembed.objectives import (
 )
 from edgeembed.objectives.choosing import followed_layers
 from edgeembed.projection import Projection
-from edgeembed.recipe import StageSettings
+from edgeembed.stage_settings import StageSettings
 from edgeembed.students.transformer import FactorisedEmbedding
 
 

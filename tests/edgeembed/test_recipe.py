@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.recipe import StageSettings, load_recipe, recipe_names
+from edgeembed.recipe import load_recipe, recipe_names
+from edgeembed.stage_settings import StageSettings
 
 
 def recipe_file(folder: Path, text: str) -> str:

@@ -180,13 +180,14 @@ def test_whitened_vectors_have_identity_covariance_on_the_corpus(
     assert report.whitening["whitened"]
 
 
+@pytest.mark.parametrize("steps", [2, 500], ids=["looks on the way", "ends before a look"])
 def test_the_checkpoint_that_does_best_on_the_development_set_is_kept(
-    teacher_folder: Path, sentences: list[str], dev: Path, tmp_path: Path
+    teacher_folder: Path, sentences: list[str], dev: Path, tmp_path: Path, steps: int
 ) -> None:
     from edgeembed.evaluation.encoders import open_encoder
     from edgeembed.evaluation.sts import read_sts, score_sts
 
-    recipe = tiny("simtde-small", teacher_folder, "stages.checkpoint_steps=2", "stages.learning_rate=0.01")
+    recipe = tiny("simtde-small", teacher_folder, f"stages.checkpoint_steps={steps}", "stages.learning_rate=0.01")
     report = distil(recipe, sentences, tmp_path / "student", dev=dev)
     (best,) = report.dev_spearman
     found = score_sts(open_encoder(str(tmp_path / "student")), read_sts(dev))[0].value

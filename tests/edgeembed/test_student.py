@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
 from edgeembed.models import load_model, tokenizer_of
-from edgeembed.recipe import StudentSettings
+from edgeembed.recipe_settings import StudentSettings
 from edgeembed.students.building import build_student, check_source, student_tokenizer
 from edgeembed.students.encoders import layers_of
 

@@ -6,14 +6,13 @@ import math
 from typing import Any
 
 import torch
-import transformers
 from edgeembed_runtime.matrix.student_file import BACKWARD, CBOW, FORWARD, HEAD
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
+from edgeembed_exporters.layerless import layerless_config
 from edgeembed_exporters.matrices.tensors import MatrixTensors
 
-_HF: Any = transformers  # it carries no types
 _TINY = 1e-30
 
 
@@ -38,15 +37,7 @@ class MatrixEncoder(nn.Module):
         self.halvings = math.ceil(math.log2(max(2, max_seq_length)))
         count = len(next(iter(tables.values())).rows.weight)
         width = self.head.weight.shape[0] if self.head else sum(table.width for table in tables.values())
-        # transformers has no name for it, and programs refuse what has none: the nearest is a BERT without layers.
-        self.config = _HF.BertConfig(
-            vocab_size=count,
-            hidden_size=width,
-            num_hidden_layers=0,
-            num_attention_heads=1,
-            intermediate_size=width,
-            max_position_embeddings=max_seq_length,
-        )
+        self.config = layerless_config(count, width, max_seq_length)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Any:
         """Give the text's vector for each token as last_hidden_state, (batch, tokens, width)."""

@@ -10,7 +10,8 @@ from edgeembed_runtime.errors import InputError
 from edgeembed.augmentation import augment, back_translation, cache
 from edgeembed.augmentation.synonyms import SynonymSubstitution
 from edgeembed.cli.augment import command
-from edgeembed.recipe import AugmentationSettings, load_recipe
+from edgeembed.recipe import load_recipe
+from edgeembed.recipe_settings import AugmentationSettings
 
 TEXT = [
     "The car stopped.",
