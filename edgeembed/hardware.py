@@ -2,7 +2,6 @@
 
 import torch
 
-# Not avx512_bf16: without AMX's tiles, bfloat16 was measured slower than float32, encoding and training.
 _BF16_FEATURES = ("amx_bf16", "bf16", "sve_bf16")
 
 
@@ -19,5 +18,10 @@ def has_bf16(device: str) -> bool:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device == "cpu":
         capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
-        return any(bool(capabilities.get(feature)) for feature in _BF16_FEATURES)
+        return any(bool(capabilities.get(feature)) for feature in _BF16_FEATURES) or _has_fast_avx512_bf16(capabilities)
     return False
+
+
+def _has_fast_avx512_bf16(capabilities: dict[str, object]) -> bool:
+    # Measured, encoding and training: on AMD's three times as fast as float32, on Intel's without AMX's tiles slower.
+    return bool(capabilities.get("avx512_bf16")) and str(capabilities.get("cpu_name", "")).startswith("AMD")

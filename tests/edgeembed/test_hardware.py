@@ -1,0 +1,29 @@
+"""bfloat16 is used where it was measured to be faster than float32."""
+
+import pytest
+import torch
+
+from edgeembed.hardware import has_bf16
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "fast"),
+    [
+        ({"cpu_name": "AMD EPYC", "avx512_bf16": True}, True),
+        ({"cpu_name": "AMD EPYC", "avx512_bf16": False}, False),
+        ({"cpu_name": "Intel(R) Xeon(R)", "avx512_bf16": True}, False),
+        ({"cpu_name": "Intel(R) Xeon(R)", "avx512_bf16": True, "amx_bf16": True}, True),
+        ({"avx512_bf16": True}, False),
+        ({"bf16": True}, True),
+        ({}, False),
+    ],
+)
+def test_cpus_compute_in_bfloat16_where_that_is_faster(
+    monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, object], fast: bool
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+    assert has_bf16("cpu") is fast
+
+
+def test_devices_that_were_not_measured_compute_in_float32() -> None:
+    assert not has_bf16("mps")
