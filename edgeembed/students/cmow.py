@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from functools import wraps
+from typing import Any, Literal, TypeVar, cast
 
 import torch
 from edgeembed_runtime.errors import InputError
@@ -18,6 +20,7 @@ from edgeembed.students.tokenizing import TokenizingModule
 
 INITIAL_NOISE = 0.01  # the paper's, on matrices beside the identity
 Architecture = Literal["cbow", "cmow", "hybrid"]
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,16 @@ def afresh(model: Any, seed: int) -> Any:
     return SentenceTransformer(modules=[fresh, *rest], device=model.device, trust_remote_code=True)
 
 
+def _unrounded(method: _Method) -> _Method:
+    # bfloat16 has no room for what a matrix differs from the identity by, and a product adds up the rounding of each.
+    @wraps(method)
+    def unrounded(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        with torch.autocast(next(self.parameters()).device.type, enabled=False):
+            return method(self, *args, **kwargs)
+
+    return cast("_Method", unrounded)
+
+
 class MatrixEmbedding(TokenizingModule):
     """CBOW, CMOW or their hybrid as the first module of a student.
 
@@ -102,6 +115,7 @@ class MatrixEmbedding(TokenizingModule):
         self.head = nn.Linear(shape.width, shape.dimension) if shape.dimension else None
         self.dropout = nn.Dropout(dropout)
 
+    @_unrounded
     def forward(self, features: dict[str, torch.Tensor], **_: Any) -> dict[str, torch.Tensor]:
         """Add float32 `sentence_embedding` (batch, dimension) to the features."""
         token_ids, mask = features["input_ids"], features["attention_mask"]
@@ -118,6 +132,7 @@ class MatrixEmbedding(TokenizingModule):
         features["sentence_embedding"] = self._together(parts, exponents)
         return features
 
+    @_unrounded
     def token_vectors(self, token_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Give a vector for each token, of what stands before it and of what stands after it, itself included.
 
@@ -148,6 +163,7 @@ class MatrixEmbedding(TokenizingModule):
         dropped: torch.Tensor = self.dropout(together)
         return dropped
 
+    @_unrounded
     def token_rows(self, token_ids: torch.Tensor) -> torch.Tensor:
         """Give what the tables hold of each token, identities included: float32 (batch, tokens, width of all parts)."""
         mask = torch.ones_like(token_ids)

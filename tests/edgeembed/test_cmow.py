@@ -94,6 +94,21 @@ def test_a_text_is_the_papers_equations_whatever_it_is_padded_with(
     assert found.shape[1] == made.get_embedding_dimension()
 
 
+@pytest.mark.parametrize("shape", SHAPES[3:])
+def test_training_in_bfloat16_rounds_no_product(words: PreTrainedTokenizerBase, shape: dict[str, Any]) -> None:
+    made, given = student(words, **shape), batch([7, 8, 9, 10, 11], [9])
+
+    def numbers() -> list[torch.Tensor]:
+        ids, mask = given["input_ids"], given["attention_mask"]
+        return [made(dict(given))["sentence_embedding"], made.token_vectors(ids, mask), made.token_rows(ids)]
+
+    expected = numbers()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = numbers()
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
 def test_order_matters_to_matrices_alone(words: PreTrainedTokenizerBase) -> None:
     orders = batch([7, 8, 9], [9, 8, 7])
     for architecture, matters in (("cbow", False), ("cmow", True), ("hybrid", True)):
