@@ -5,7 +5,7 @@
 #   methods  stage 1 by CKD, KD, PKD and MetaKD on the same sentences and steps, each followed by the same stage 2
 #   banks    CKD with banks of 0 and 4,096
 #   stages   one stage on the labelled text alone; stage 2 alone
-#   scale    CKD on a quarter of the sentences, and on more of them, with as many steps
+#   scale    CKD on a quarter of the sentences with as many steps, and four times as many steps on the same and on more of them
 #   starts   CKD for a student as wide as its teacher: from random, SimCSE's and the teacher's layers
 #   tables   scores, geometry and transfer of all of them
 #   costs    what bank, cache, looks and checkpoints cost
@@ -42,10 +42,10 @@ distil() {
     [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$recipe" --out "$OUT/$name" --cache "$OUT/cache" --dev "$DEV" --resume "$@"
 }
 
-# sentences COUNT: the options for that many sentences, in as many steps of 256 as the others take
+# sentences COUNT [STEPS]: the options for that many sentences in as many steps of 256
 sentences() {
     echo --set "corpus.limit=$(($1 + 1000))" --set "corpus.limit_per_source=$(($1 / 6))" \
-        --set "stages.epochs=$(python3 -c "print(round($STEPS * 256 / $1, 4))")"
+        --set "stages.epochs=$(python3 -c "print(round(${2:-$STEPS} * 256 / $1, 4))")"
 }
 
 mine() {
@@ -77,9 +77,10 @@ stages() {
 }
 
 scale() {
-    for count in 15000 160000; do
-        # shellcheck disable=SC2046
-        distil "distilcse-$count" distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences $count)
+    local row
+    for row in "15000 $STEPS" "60000 $((4 * STEPS))" "240000 $((4 * STEPS))"; do
+        # shellcheck disable=SC2046,SC2086
+        distil "distilcse-${row/ /-}" distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences $row)
     done
 }
 
