@@ -46,7 +46,7 @@ def main(student_folder: str, corpus: str, dev_file: str) -> None:
     generator, draw = torch.Generator().manual_seed(0), np.random.default_rng(0)
     student = load_model(student_folder, device="cpu").train()
     optimizer = torch.optim.AdamW(student.parameters(), lr=1e-4)
-    sentences = gather_corpus([corpus], limit=ROUNDS * BATCH, max_characters=250).sentences
+    sentences = gather_corpus([corpus], limit=ROUNDS * BATCH, max_characters=120).sentences
     dev = read_sts(Path(dev_file))
     evaluator = EmbeddingSimilarityEvaluator(dev.first, dev.second, dev.scores.tolist(), write_csv=False)
     objectives = {size: ContrastiveDistillation(size, WIDTH, 0.05) for size in (0, BANK)}
