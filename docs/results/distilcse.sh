@@ -101,7 +101,7 @@ starts() {
 tables() {
     local students=() name
     for name in "$OUT"/*/; do [ ! -f "$name/modules.json" ] || students+=("$name"); done
-    $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --geometry "$EVAL/stsb/test.tsv" \
+    $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --geometry "$EVAL/stsb/dev.tsv" \
         --transfer "$EVAL/senteval" --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force
 }
 

@@ -1,0 +1,67 @@
+"""Plots of docs/results/distilcse.md: alignment against uniformity, and score against the number of sentences.
+
+python docs/results/distilcse_plots.py scores.json OUT_FOLDER
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Runs of the same sentences and steps: (name of the student's folder, label).
+POINTS = (
+    ("distilcse", "CKD"),
+    ("distilcse-bank-4096", "CKD, bank 4,096"),
+    ("distilcse-bank-0", "CKD, no bank"),
+    ("distilcse-kd", "KD"),
+    ("distilcse-metakd", "MetaKD"),
+    ("distilcse-pkd", "PKD"),
+    ("distilcse-one-stage", "one stage"),
+    ("stage-2-alone", "stage 2 alone"),
+)
+# Sentences, and the folders of the runs of 240 and of 960 steps.
+SCALE = ((15_000, "distilcse-15000-240", None), (60_000, "distilcse", "distilcse-60000-960"), (240_000, None, "distilcse-240000-960"))
+
+
+def score(found: dict[str, Any], name: str) -> float:
+    """Give a row's score of a task whose name ends so."""
+    (value,) = (each["value"] for each in found["scores"] if each["task"].endswith(name))
+    return float(value)
+
+
+def geometry(axes: Axes, rows: dict[str, dict[str, Any]]) -> None:
+    """Draw alignment against uniformity, both the lower the better."""
+    for name, label in POINTS:
+        if name in rows:
+            place = score(rows[name], "uniformity"), score(rows[name], "alignment")
+            axes.plot(*place, "o")
+            axes.annotate(label, place, xytext=(5, 4), textcoords="offset points", fontsize=8)
+    axes.set(xlabel="uniformity (lower is better)", ylabel="alignment (lower is better)")
+
+
+def scale(axes: Axes, rows: dict[str, dict[str, Any]]) -> None:
+    """Draw the average over similarity sets against sentences."""
+    for place, label in ((1, "240 steps"), (2, "960 steps")):
+        found = [(run[0], rows[run[place]]["sts"]["average"]) for run in SCALE if run[place] in rows]
+        axes.plot(*zip(*found, strict=True), "o-", label=label)
+    axes.set(xscale="log", xlabel="sentences of stage 1", ylabel="average of four similarity sets")
+    axes.set_xticks([run[0] for run in SCALE], [f"{run[0]:,}" for run in SCALE], minor=False)
+    axes.minorticks_off()
+    axes.legend()
+
+
+def main(scores: str, folder: str) -> None:
+    """Draw both."""
+    models = json.loads(Path(scores).read_text(encoding="utf-8"))
+    rows = {Path(each["model"]).name: each for each in models}
+    for name, draw in (("alignment-uniformity", geometry), ("scale", scale)):
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        draw(figure.subplots(), rows)
+        figure.savefig(Path(folder) / f"distilcse-{name}.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
