@@ -23,7 +23,11 @@ POINTS = (
     ("stage-2-alone", "stage 2 alone"),
 )
 # Sentences, and the folders of the runs of 240 and of 960 steps.
-SCALE = ((15_000, "distilcse-15000-240", None), (60_000, "distilcse", "distilcse-60000-960"), (240_000, None, "distilcse-240000-960"))
+SCALE = (
+    (15_000, "distilcse-15000-240", None),
+    (60_000, "distilcse", "distilcse-60000-960"),
+    (240_000, None, "distilcse-240000-960"),
+)
 
 
 def score(found: dict[str, Any], name: str) -> float:

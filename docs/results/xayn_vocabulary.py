@@ -1,0 +1,35 @@
+"""An existing multilingual vocabulary in the form that `vocabulary.file` takes: Mistral's, for Xayn's ablation.
+
+python docs/results/xayn_vocabulary.py mistral_common-VERSION.whl SIZE tokenizer.json
+
+Its merges are in the order of training, so that its first tokens are the vocabulary of that size.
+"""
+
+import base64
+import json
+import sys
+import zipfile
+
+from tokenizers import processors
+from transformers.integrations.mistral import MistralConverter
+
+_FILE = "mistral_common/data/tekken_240911.json"
+_SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+
+
+def main(wheel: str, size: str, out: str) -> None:
+    """Convert it."""
+    with zipfile.ZipFile(wheel) as files:
+        found = json.loads(files.read(_FILE))
+    tokens: dict[str | bytes, int] = {token: place for place, token in enumerate(_SPECIAL)}
+    for each in found["vocab"][: int(size) - len(_SPECIAL)]:
+        tokens[base64.b64decode(each["token_bytes"])] = len(tokens)
+    converter = MistralConverter(vocab=tokens, pattern=found["config"]["pattern"], additional_special_tokens=_SPECIAL)
+    tokenizer = converter.converted()
+    ends = [(token, tokens[token]) for token in ("<s>", "</s>")]
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=ends)
+    tokenizer.save(out)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
