@@ -169,6 +169,8 @@ class StudentSettings:
         table_init: `svd` starts table and projection at the best low-rank factorisation of the teacher's table,
             weighted by how often the corpus uses a token; `random` as SimTDE does.
         hidden_size: Width of its layers; `0` for the teacher's. Narrower layers start at random.
+        intermediate_size: Width of their feed-forward parts, which hold two thirds of a BERT's layer; `0` for as many
+            times the layers' width as the model has. Of narrower ones the neurons that matter most are kept.
         max_seq_length: Longest input in tokens.
         dropout: Dropout while training; none by default, since a small student underfits.
     """
@@ -181,12 +183,13 @@ class StudentSettings:
     token_dim: int = 128
     table_init: Literal["svd", "random"] = "svd"
     hidden_size: int = 0
+    intermediate_size: int = 0
     max_seq_length: int = 256
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse impossible sizes."""
-        for name in ("layers", "token_dim", "hidden_size"):
+        for name in ("layers", "token_dim", "hidden_size", "intermediate_size"):
             require(getattr(self, name) >= 0, f"student.{name}", getattr(self, name), "0 or more")
         require(self.max_seq_length >= 3, "student.max_seq_length", self.max_seq_length, "3 tokens or more")
         require(0 <= self.dropout < 1, "student.dropout", self.dropout, "at least 0 and below 1")

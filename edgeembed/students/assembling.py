@@ -149,6 +149,7 @@ def assemble_student(  # the parts of a student
         targets,
         weights,
         settings,
+        sentences,
     )
     width = transformer.get_embedding_dimension()
     parts: list[nn.Module] = [Pooling(width, pooling_mode="mean")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,7 +15,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTok
 
 from edgeembed.projection import low_rank
 from edgeembed.recipe_settings import StudentSettings
-from edgeembed.students.encoders import heads_for, layers_of, positions_of, reshaped
+from edgeembed.students.encoders import encoder_kind, heads_for, layers_of, neurons_of, positions_of, reshaped
+from edgeembed.students.feed_forward import take_neurons
 from edgeembed.students.transformer import CompactTransformer, FactorisedEmbedding, compact_encoder
 
 _SPELLINGS = {
@@ -34,6 +35,7 @@ def build_student(
     token_targets: torch.Tensor,
     token_weights: torch.Tensor,
     settings: StudentSettings,
+    sentences: Sequence[str] = (),
 ) -> CompactTransformer:
     """Build a student's first module from the model that it starts from.
 
@@ -47,6 +49,7 @@ def build_student(
         token_targets: Wanted token embeddings, float32 (vocabulary, hidden size of the model).
         token_weights: How much each token matters, float32 (vocabulary,).
         settings: The student's shape.
+        sentences: The text that it learns from, which tells what neurons matter where it has fewer.
 
     Returns:
         The module, its layers and everything beside them those of the model where it is as wide.
@@ -58,11 +61,19 @@ def build_student(
     theirs: PreTrainedModel = source[0].auto_model
     layers = settings.layers or len(layers_of(theirs))
     width = settings.hidden_size or theirs.config.hidden_size
-    config = reshaped(theirs, layers=layers, hidden_size=width, dropout=settings.dropout)
+    config = reshaped(
+        theirs,
+        layers=layers,
+        hidden_size=width,
+        dropout=settings.dropout,
+        intermediate_size=settings.intermediate_size,
+    )
     config.vocab_size, config.pad_token_id = len(token_targets), tokenizer.pad_token_id
     encoder = compact_encoder(config, settings.token_dim)
     if width == theirs.config.hidden_size:
-        _copy_weights(theirs, encoder, layers=settings.layer_init == "last")
+        _copy_weights(theirs, encoder)
+        if settings.layer_init == "last":
+            _copy_layers(source, encoder, sentences)
     if settings.table_init == "svd":
         _fill_table(encoder, token_targets, token_weights)
     return CompactTransformer(encoder, tokenizer, settings.token_dim, settings.max_seq_length)
@@ -85,6 +96,7 @@ def check_source(source: SentenceTransformer, settings: StudentSettings) -> None
     for name, given, most in (
         ("student.layers", settings.layers, depth),
         ("student.hidden_size", width, encoder.config.hidden_size),
+        ("student.intermediate_size", settings.intermediate_size, neurons_of(encoder)),
         ("student.token_dim", settings.token_dim, width),
         ("student.max_seq_length", settings.max_seq_length, positions_of(encoder)),
     ):
@@ -148,18 +160,26 @@ def _special_tokens(tokenizer: Tokenizer) -> dict[str, str]:
     return found
 
 
-def _copy_weights(source: PreTrainedModel, student: PreTrainedModel, *, layers: bool) -> None:
-    ours, theirs = layers_of(student), layers_of(source)
-    if layers:
-        for mine, other in zip(ours, theirs[len(theirs) - len(ours) :], strict=True):
-            mine.load_state_dict(other.state_dict())
-    in_layers = {id(weight) for stack in (ours, theirs) for weight in stack.parameters()}
+def _copy_weights(source: PreTrainedModel, student: PreTrainedModel) -> None:
+    """Copy what is beside layers and token table."""
+    in_layers = {id(weight) for model in (source, student) for weight in layers_of(model).parameters()}
     tables = {id(weight) for model in (source, student) for weight in model.get_input_embeddings().parameters()}
     wanted = dict(student.named_parameters())
     with torch.no_grad():
         for name, weight in source.named_parameters():
             if name in wanted and id(weight) not in in_layers | tables:
                 wanted[name].copy_(weight)
+
+
+def _copy_layers(source: SentenceTransformer, student: PreTrainedModel, sentences: Sequence[str]) -> None:
+    encoder: PreTrainedModel = source[0].auto_model
+    ours, theirs = layers_of(student), layers_of(encoder)
+    last = theirs[len(theirs) - len(ours) :]
+    if neurons_of(student) < neurons_of(encoder):
+        take_neurons(source, list(last), list(ours), encoder_kind(encoder).feed_forward, sentences)
+        return
+    for mine, other in zip(ours, last, strict=True):
+        mine.load_state_dict(other.state_dict())
 
 
 def _fill_table(encoder: PreTrainedModel, targets: torch.Tensor, weights: torch.Tensor) -> None:

@@ -8,6 +8,10 @@ from edgeembed_runtime.errors import InputError
 from torch import nn
 from transformers import PreTrainedModel
 
+from edgeembed.students.feed_forward import FeedForward
+
+_BERTS = FeedForward("intermediate.dense", "output.dense")
+
 
 @dataclass(frozen=True)
 class EncoderKind:
@@ -17,12 +21,14 @@ class EncoderKind:
         layers: Path of its list of layers within the encoder.
         dropouts: The settings that say how much is dropped while training.
         intermediate: The setting that says how wide the feed-forward layers are.
+        feed_forward: Where a layer keeps them.
         position_offset: Positions that no token has: RoBERTa's descendants begin after the padding.
     """
 
     layers: str = "encoder.layer"
     dropouts: tuple[str, ...] = ("hidden_dropout_prob", "attention_probs_dropout_prob")
     intermediate: str = "intermediate_size"
+    feed_forward: FeedForward = _BERTS
     position_offset: int = 0
 
 
@@ -30,7 +36,9 @@ _ROBERTA = EncoderKind(position_offset=2)
 _KINDS = {
     "bert": EncoderKind(),
     "camembert": _ROBERTA,
-    "distilbert": EncoderKind("transformer.layer", ("dropout", "attention_dropout"), "hidden_dim"),
+    "distilbert": EncoderKind(
+        "transformer.layer", ("dropout", "attention_dropout"), "hidden_dim", FeedForward("ffn.lin1", "ffn.lin2")
+    ),
     "mpnet": _ROBERTA,
     "roberta": _ROBERTA,
     "roberta-prelayernorm": _ROBERTA,
@@ -75,16 +83,24 @@ def heads_for(config: Any, hidden_size: int) -> int:
     return heads if hidden_size % heads == 0 else 0
 
 
-def reshaped(encoder: PreTrainedModel, *, layers: int, hidden_size: int, dropout: float) -> Any:
+def neurons_of(encoder: PreTrainedModel) -> int:
+    """Give how wide an encoder's feed-forward layers are."""
+    return int(getattr(encoder.config, encoder_kind(encoder).intermediate))
+
+
+def reshaped(
+    encoder: PreTrainedModel, *, layers: int, hidden_size: int, dropout: float, intermediate_size: int = 0
+) -> Any:
     """Give a copy of an encoder's configuration with other sizes.
 
-    Attention heads keep their width, or else their number; feed-forward layers keep their ratio to it.
+    Attention heads keep their width, or else their number.
 
     Args:
         encoder: The encoder.
         layers: How many layers.
         hidden_size: Width of a token's vector within the encoder.
         dropout: How much is dropped while training.
+        intermediate_size: Width of the feed-forward layers; 0 for their ratio to `hidden_size` as it is.
     """
     kind, config = encoder_kind(encoder), encoder.config
     copied = type(config).from_dict(config.to_dict())
@@ -92,7 +108,8 @@ def reshaped(encoder: PreTrainedModel, *, layers: int, hidden_size: int, dropout
     if hidden_size != config.hidden_size:
         copied.hidden_size = hidden_size
         copied.num_attention_heads = heads_for(config, hidden_size)
-        setattr(copied, kind.intermediate, getattr(config, kind.intermediate) * hidden_size // config.hidden_size)
+    in_ratio = neurons_of(encoder) * hidden_size // config.hidden_size
+    setattr(copied, kind.intermediate, intermediate_size or in_ratio)
     for name in kind.dropouts:
         setattr(copied, name, dropout)
     return copied

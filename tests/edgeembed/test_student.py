@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +14,21 @@ from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 from edgeembed.models import load_model, tokenizer_of
 from edgeembed.recipe_settings import StudentSettings
 from edgeembed.students.building import build_student, check_source, student_tokenizer
-from edgeembed.students.encoders import layers_of
+from edgeembed.students.encoders import encoder_kind, layers_of, neurons_of
 
 ARCHITECTURES = ["bert", "camembert", "distilbert", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta"]
-WHOLE = {"layers": 0, "token_dim": 0}
+WHOLE: dict[str, Any] = {"layers": 0, "token_dim": 0}
 
 
 def settings(**changes: Any) -> StudentSettings:
     return StudentSettings(**{"max_seq_length": 32, "layers": 1, "token_dim": 8} | changes)
 
 
-def student_of(teacher: SentenceTransformer, **changes: Any) -> SentenceTransformer:
+def student_of(teacher: SentenceTransformer, /, sentences: Sequence[str] = (), **changes: Any) -> SentenceTransformer:
     shape = settings(**changes)
     table = teacher[0].auto_model.get_input_embeddings().weight.detach()
     tokenizer = student_tokenizer(tokenizer_of(teacher), teacher, "teacher", shape.max_seq_length)
-    transformer = build_student(teacher, tokenizer, table, torch.ones(len(table)), shape)
+    transformer = build_student(teacher, tokenizer, table, torch.ones(len(table)), shape, sentences)
     width = transformer.get_embedding_dimension()
     return SentenceTransformer(modules=[transformer, Pooling(width, "mean"), Normalize()], device="cpu").eval()
 
@@ -91,6 +93,32 @@ def test_a_student_takes_the_teachers_last_layers(architecture: str, tokenizer: 
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_neurons_that_others_speak_for_are_cut_without_loss(
+    architecture: str, tokenizer: Tokenizer, sentences: list[str], tmp_path: Path
+) -> None:
+    teacher = teacher_like(architecture, tokenizer, tmp_path)
+    paths = encoder_kind(teacher[0].auto_model).feed_forward
+    with torch.no_grad():
+        for layer in layers_of(teacher[0].auto_model):
+            widen = attrgetter(paths.widen)(layer)
+            widen.weight[20:40], widen.bias[20:40] = widen.weight[:20], widen.bias[:20]  # twins
+            widen.weight[40:], widen.bias[40:] = 0, 1.5  # say the same of every token
+    student = student_of(teacher, sentences, **WHOLE, intermediate_size=20)
+    assert neurons_of(student[0].auto_model) == 20
+    cosines = (torch.tensor(student.encode(sentences)) * torch.tensor(teacher.encode(sentences))).sum(dim=1)
+    assert cosines.min() > 0.9999
+
+
+def test_of_fewer_neurons_those_are_kept_that_matter(teacher_folder: Path, sentences: list[str]) -> None:
+    teacher = load_model(str(teacher_folder))
+    wanted, cosines = torch.tensor(teacher.encode(sentences)), {}
+    for name, start in (("kept", "last"), ("anew", "random")):
+        student = student_of(teacher, sentences, **WHOLE, intermediate_size=32, layer_init=start)
+        cosines[name] = (torch.tensor(student.encode(sentences)) * wanted).sum(dim=1).mean()
+    assert cosines["kept"] > 0.9 > cosines["anew"]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_saved_student_loads_with_sentence_transformers_and_gives_the_same_vectors(
     architecture: str, tokenizer: Tokenizer, sentences: list[str], tmp_path: Path
 ) -> None:
@@ -141,6 +169,7 @@ def test_the_table_is_as_narrow_as_asked_for(teacher_folder: Path, tokenizer: To
             {"hidden_size": 10},
             "student.hidden_size is 10; expected a multiple of 4, the teacher's attention heads, or of 8",
         ),
+        ({"intermediate_size": 65}, "student.intermediate_size is 65, but the teacher has only 64"),
         ({"max_seq_length": 65}, "student.max_seq_length is 65, but the teacher has only 64"),
     ],
 )
