@@ -5,7 +5,7 @@
 #   methods  stage 1 by CKD, KD, PKD and MetaKD on the same sentences and steps, each followed by the same stage 2
 #   banks    CKD with banks of 0 and 4,096
 #   stages   one stage on the labelled text alone; stage 2 alone
-#   scale    CKD on a quarter of the sentences with as many steps, and four times as many steps on the same and on more of them
+#   scale    CKD on a quarter of the sentences with as many steps, and twice as many steps on the same and on twice the sentences
 #   starts   CKD for a student as wide as its teacher: from random, SimCSE's and the teacher's layers
 #   tables   scores, geometry and transfer of all of them
 #   costs    what bank, cache, looks and checkpoints cost
@@ -78,7 +78,7 @@ stages() {
 
 scale() {
     local row
-    for row in "15000 $STEPS" "60000 $((4 * STEPS))" "240000 $((4 * STEPS))"; do
+    for row in "15000 $STEPS" "60000 $((2 * STEPS))" "120000 $((2 * STEPS))"; do
         # shellcheck disable=SC2046,SC2086
         distil "distilcse-${row/ /-}" distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences $row)
     done

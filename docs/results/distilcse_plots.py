@@ -22,11 +22,11 @@ POINTS = (
     ("distilcse-one-stage", "one stage"),
     ("stage-2-alone", "stage 2 alone"),
 )
-# Sentences, and the folders of the runs of 240 and of 960 steps.
+# Sentences, and the folders of the runs of 240 and of 480 steps.
 SCALE = (
     (15_000, "distilcse-15000-240", None),
-    (60_000, "distilcse", "distilcse-60000-960"),
-    (240_000, None, "distilcse-240000-960"),
+    (60_000, "distilcse", "distilcse-60000-480"),
+    (120_000, None, "distilcse-120000-480"),
 )
 
 
@@ -48,7 +48,7 @@ def geometry(axes: Axes, rows: dict[str, dict[str, Any]]) -> None:
 
 def scale(axes: Axes, rows: dict[str, dict[str, Any]]) -> None:
     """Draw the average over similarity sets against sentences."""
-    for place, label in ((1, "240 steps"), (2, "960 steps")):
+    for place, label in ((1, "240 steps"), (2, "480 steps")):
         found = [(run[0], rows[run[place]]["sts"]["average"]) for run in SCALE if run[place] in rows]
         axes.plot(*zip(*found, strict=True), "o-", label=label)
     axes.set(xscale="log", xlabel="sentences of stage 1", ylabel="average of four similarity sets")
