@@ -7,7 +7,8 @@
 #   stages   one stage on the labelled text alone; stage 2 alone
 #   scale    CKD on a quarter of the sentences with as many steps, and twice as many steps on the same and on twice the sentences
 #   starts   CKD for a student as wide as its teacher: from random, SimCSE's and the teacher's layers
-#   tables   scores, geometry and transfer of all of them
+#   tables   similarity and geometry of all of them
+#   transfer the transfer tasks, of the four methods
 #   costs    what bank, cache, looks and checkpoints cost
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
@@ -102,18 +103,23 @@ tables() {
     local students=() name
     for name in "$OUT"/*/; do [ ! -f "$name/modules.json" ] || students+=("$name"); done
     $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --geometry "$EVAL/stsb/dev.tsv" \
-        --transfer "$EVAL/senteval" --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force
+        --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force
+}
+
+transfer() {
+    $COMMAND evaluate "$OUT/distilcse" "$OUT"/distilcse-{kd,metakd,pkd} --against $TEACHER --transfer "$EVAL/senteval" \
+        --out "$OUT/transfer.json" --markdown "$OUT/transfer.md" --force
 }
 
 costs() {
     $PYTHON docs/results/distilcse_costs.py "$OUT/distilcse" "$TRAIN/en/wikipedia.txt.xz" "$DEV" > "$OUT/costs.json"
 }
 
-for step in "${@:-mine methods banks stages scale starts tables costs}"; do
+for step in "${@:-mine methods banks stages scale starts tables transfer costs}"; do
     for each in $step; do
         case $each in
-            mine | methods | banks | stages | scale | starts | tables | costs) $each ;;
-            *) echo "$0: no step $each; expected mine, methods, banks, stages, scale, starts, tables or costs" >&2 && exit 2 ;;
+            mine | methods | banks | stages | scale | starts | tables | transfer | costs) $each ;;
+            *) echo "$0: no step $each; expected mine, methods, banks, stages, scale, starts, tables, transfer or costs" >&2 && exit 2 ;;
         esac
     done
 done
