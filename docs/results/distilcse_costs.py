@@ -21,6 +21,7 @@ from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimil
 
 from edgeembed.corpus import gather_corpus
 from edgeembed.evaluation.sts import read_sts
+from edgeembed.hardware import has_bf16
 from edgeembed.models import load_model
 from edgeembed.objectives import ContrastiveDistillation, ObjectiveInputs
 
@@ -58,7 +59,9 @@ def main(student_folder: str, corpus: str, dev_file: str) -> None:
         cached[:] = draw.normal(size=cached.shape)
 
         def learn(texts: list[str]) -> None:
-            student(student.preprocess(texts))["sentence_embedding"].square().sum().backward()
+            with torch.autocast("cpu", torch.bfloat16, enabled=has_bf16("cpu")):  # as the trainer does
+                vectors = student(student.preprocess(texts))["sentence_embedding"]
+            vectors.float().square().sum().backward()
             torch.nn.utils.clip_grad_norm_(student.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
