@@ -1,5 +1,9 @@
 """bfloat16 is used where it was measured to be faster than float32."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -27,3 +31,12 @@ def test_cpus_compute_in_bfloat16_where_that_is_faster(
 
 def test_devices_that_were_not_measured_compute_in_float32() -> None:
     assert not has_bf16("mps")
+
+
+@pytest.mark.parametrize(("given", "wanted"), [(None, "32"), ("7", "7")])
+def test_products_of_many_shapes_do_not_fill_the_memory(given: str | None, wanted: str) -> None:
+    name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+    surroundings = {key: value for key, value in os.environ.items() if key != name} | ({name: given} if given else {})
+    code = f"import os, edgeembed.training; print(os.environ[{name!r}])"
+    found = subprocess.run([sys.executable, "-c", code], env=surroundings, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == wanted
