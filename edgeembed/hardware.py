@@ -4,8 +4,8 @@ import os
 
 import torch
 
-# oneDNN keeps what it made for each shape of a product. Training has hundreds of shapes, and in bfloat16 what is kept for
-# them grew to many GB: few are enough. It reads this at its first product.
+# oneDNN keeps what it made for each shape of a product. Training has hundreds of shapes, and in bfloat16 what it kept
+# grew to many GB: few are enough. It reads this at its first product.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
 
 _BF16_FEATURES = ("amx_bf16", "bf16", "sve_bf16")
