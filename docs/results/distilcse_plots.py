@@ -40,9 +40,8 @@ def geometry(axes: Axes, rows: dict[str, dict[str, Any]]) -> None:
     """Draw alignment against uniformity, both the lower the better."""
     for name, label in POINTS:
         if name in rows:
-            place = score(rows[name], "uniformity"), score(rows[name], "alignment")
-            axes.plot(*place, "o")
-            axes.annotate(label, place, xytext=(5, 4), textcoords="offset points", fontsize=8)
+            axes.plot(score(rows[name], "uniformity"), score(rows[name], "alignment"), "o", label=label)
+    axes.legend(fontsize=8)
     axes.set(xlabel="uniformity (lower is better)", ylabel="alignment (lower is better)")
 
 
