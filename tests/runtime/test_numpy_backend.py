@@ -140,6 +140,19 @@ def test_vectors_are_those_of_the_definition(student: str, kind: str) -> None:
             assert np.abs(projected.embed(ids) - reference(with_head, ids, pooling)).max() < 1e-5
 
 
+@pytest.mark.parametrize("kind", _KINDS[3:])
+def test_large_tables_of_low_rank_stay_as_they_are(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = _STUDENTS["hybrid"]
+    tensors = tables(names, kind)
+    small = load(tensors, width_of(names))
+    monkeypatch.setattr("edgeembed_runtime.backends.numpy._WIDE_BYTES", 2 * 4 * _VOCABULARY * _SIDE**2 - 1)
+    large = load(tensors, width_of(names))
+    for length in _LENGTHS:
+        ids = some_ids(length)
+        assert np.abs(large.embed(ids) - reference(tensors, ids)).max() < 1e-5
+        assert np.abs(large.embed(ids) - small.embed(ids)).max() < 1e-6
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     ids=st.lists(st.integers(0, _VOCABULARY - 1), max_size=80),

@@ -14,13 +14,15 @@ from edgeembed_runtime.matrix.student_file import MatrixStudent, read_student
 Array = npt.NDArray[np.float32]
 
 _ONE = np.ones(1, dtype=np.float32)
+_WIDE_BYTES = 32 * 2**20  # a quarter less time a text is worth so much memory, and no more
 
 
 class NumpyBackend:
     """A matrix student's tables. Threads may share one.
 
     Args:
-        data: The bytes of the tensor file; docs/tensor-file.md describes it. Tables stay in them, as they are.
+        data: The bytes of the tensor file; docs/tensor-file.md describes it. Tables stay in them, as they are, but for
+            matrices of low rank, which are multiplied out where that takes no more than 32 MiB.
         dimension: The length of a vector.
         where: What to call the file in messages.
 
@@ -31,7 +33,7 @@ class NumpyBackend:
     def __init__(self, data: bytes, dimension: int, where: str) -> None:
         # Weights that are not finite show in the vectors, which are checked; to warn of them as well helps nobody.
         with np.errstate(all="ignore"):
-            student = _folded(read_student(data, dimension, where))
+            student = _widened(_folded(read_student(data, dimension, where)))
             self._head, self._has_bias = _with_bias(student)
         self._where = where
         self._matrices = [table for table in (student.forward, student.backward) if table is not None]
@@ -99,6 +101,18 @@ def _folded(student: MatrixStudent) -> MatrixStudent:
     before = head.shape[1] - cbow.width
     folded = np.hstack([head[:, :before], head[:, before:] @ cbow.basis.T])
     return replace(student, cbow=replace(cbow, basis=None), head=folded)
+
+
+def _widened(student: MatrixStudent) -> MatrixStudent:
+    """Multiply matrices of low rank out, once for all texts, where that takes little memory."""
+    tables = [table for table in (student.forward, student.backward) if table is not None and table.basis is not None]
+    if not tables or sum(4 * table.vocabulary * table.width for table in tables) > _WIDE_BYTES:
+        return student
+    return replace(
+        student,
+        forward=student.forward and student.forward.widened(),
+        backward=student.backward and student.backward.widened(),
+    )
 
 
 def _with_bias(student: MatrixStudent) -> tuple[Array | None, bool]:

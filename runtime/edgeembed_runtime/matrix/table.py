@@ -1,6 +1,6 @@
 """A row of numbers for each token: stored in few bytes, widened only for the tokens of a text."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,11 @@ class Table:
         if self.basis is not None:
             rows = rows @ self.basis
         return rows if self.bias is None else rows + self.bias
+
+    def widened(self) -> "Table":
+        """Give the same table as rows that nothing remains to be done to."""
+        rows = self.rows(np.arange(self.vocabulary, dtype=np.intp))
+        return replace(self, codes=rows, scale=None, basis=None, bias=None)
 
     def total(self, ids: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
         """Give the sum of the rows of a text's tokens; of no tokens it is 0.
