@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -22,12 +23,11 @@ POINTS = (
     ("distilcse-one-stage", "one stage"),
     ("stage-2-alone", "stage 2 alone"),
 )
-# Sentences, and the folders of the runs of 240 and of 480 steps.
-SCALE = (
-    (15_000, "distilcse-15000-240", None),
-    (60_000, "distilcse", "distilcse-60000-480"),
-    (120_000, None, "distilcse-120000-480"),
-)
+# Folders of the runs by steps and sentences.
+SCALE = {
+    "240 steps": {15_000: "distilcse-15000-240", 60_000: "distilcse"},
+    "480 steps": {60_000: "distilcse-60000-480", 120_000: "distilcse-120000-480"},
+}
 
 
 def score(found: dict[str, Any], name: str) -> float:
@@ -47,11 +47,12 @@ def geometry(axes: Axes, rows: dict[str, dict[str, Any]]) -> None:
 
 def scale(axes: Axes, rows: dict[str, dict[str, Any]]) -> None:
     """Draw the average over similarity sets against sentences."""
-    for place, label in ((1, "240 steps"), (2, "480 steps")):
-        found = [(run[0], rows[run[place]]["sts"]["average"]) for run in SCALE if run[place] in rows]
-        axes.plot(*zip(*found, strict=True), "o-", label=label)
+    for label, runs in SCALE.items():
+        found = {count: rows[name]["sts"]["average"] for count, name in runs.items() if name in rows}
+        axes.plot(list(found), list(found.values()), "o-", label=label)
     axes.set(xscale="log", xlabel="sentences of stage 1", ylabel="average of four similarity sets")
-    axes.set_xticks([run[0] for run in SCALE], [f"{run[0]:,}" for run in SCALE], minor=False)
+    counts = sorted({count for runs in SCALE.values() for count in runs})
+    axes.set_xticks(counts, [f"{count:,}" for count in counts])
     axes.minorticks_off()
     axes.legend()
 
@@ -63,7 +64,8 @@ def main(scores: str, folder: str) -> None:
     for name, draw in (("alignment-uniformity", geometry), ("scale", scale)):
         figure = Figure(figsize=(6, 4), layout="constrained")
         draw(figure.subplots(), rows)
-        figure.savefig(Path(folder) / f"distilcse-{name}.svg", metadata={"Date": None})
+        with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):  # the same file each time, and text as text
+            figure.savefig(Path(folder) / f"distilcse-{name}.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -63,12 +63,16 @@ def take_neurons(
         ours: As many, with as many neurons or fewer, and all else of the same size.
         paths: Where the layers keep their feed-forward maps.
         sentences: Text for the model to read; some of it is.
+
+    Raises:
+        ValueError: If there is none.
     """
+    if not sentences:
+        raise ValueError("there is no text to tell which neurons matter")
     narrows: list[nn.Linear] = [attrgetter(paths.narrow)(layer) for layer in theirs]
     moments = [_Moments(narrow) for narrow in narrows]
-    with torch.inference_mode():
-        # One by one, since padding has neurons too.
-        source.encode(list(sentences[:: max(1, len(sentences) // _SENTENCES)]), batch_size=1, show_progress_bar=False)
+    # One by one, since padding has neurons too.
+    source.encode(list(sentences[:: max(1, len(sentences) // _SENTENCES)]), batch_size=1, show_progress_bar=False)
     for layer, other, seen in zip(ours, theirs, moments, strict=True):
         seen.hook.remove()
         _fill(layer, other, paths, *seen.mean_and_covariance())

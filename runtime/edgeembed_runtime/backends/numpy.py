@@ -105,8 +105,9 @@ def _folded(student: MatrixStudent) -> MatrixStudent:
 
 def _widened(student: MatrixStudent) -> MatrixStudent:
     """Multiply matrices of low rank out, once for all texts, where that takes little memory."""
-    tables = [table for table in (student.forward, student.backward) if table is not None and table.basis is not None]
-    if not tables or sum(4 * table.vocabulary * table.width for table in tables) > _WIDE_BYTES:
+    tables = [table for table in (student.forward, student.backward) if table is not None]
+    size_bytes = sum(4 * table.vocabulary * table.width for table in tables)
+    if all(table.basis is None for table in tables) or size_bytes > _WIDE_BYTES:
         return student
     return replace(
         student,
