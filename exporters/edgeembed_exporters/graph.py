@@ -12,7 +12,7 @@ import torch
 from edgeembed_runtime.errors import InputError
 from torch import nn
 
-from edgeembed_exporters.pooling import MaskedPooling
+from edgeembed_exporters.pooling import MaskedPooling, modes_for_direction
 from edgeembed_exporters.source import Source, pooling_modes
 from edgeembed_exporters.unused import cut_positions, fold_token_types
 
@@ -77,7 +77,9 @@ def build_graph(source: Source) -> SentenceGraph:
     pooling, *head = copy.deepcopy(source.modules)
     if head and type(head[-1]).__name__ == "Normalize":  # the graph normalises by itself
         head.pop()
-    return SentenceGraph(encoder, (MaskedPooling(pooling_modes(pooling)), *head)).cpu().float().eval()
+    modes = pooling_modes(pooling)
+    modes = modes if head else modes_for_direction(modes)  # normalising takes away any length
+    return SentenceGraph(encoder, (MaskedPooling(modes), *head)).cpu().float().eval()
 
 
 def _choose_attention(encoder: Any) -> None:

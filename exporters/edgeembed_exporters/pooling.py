@@ -15,7 +15,7 @@ class MaskedPooling(nn.Module):
     their graphs are as different as their code.
 
     Args:
-        modes: Names in `POOLING_MODES`; the vectors of several are put one after the other.
+        modes: Names in `POOLING_MODES`, or `sum`; the vectors of several are put one after the other.
     """
 
     def __init__(self, modes: Sequence[str]) -> None:
@@ -53,6 +53,10 @@ def _mean(tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return (tokens * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
 
 
+def _sum(tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return (tokens * mask).sum(dim=1)
+
+
 def _mean_by_root(tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return (tokens * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1).sqrt()
 
@@ -76,3 +80,10 @@ _POOLS: dict[str, Pool] = {
 }
 POOLING_MODES = tuple(_POOLS)
 """The names of sentence-transformers."""
+_POOLS["sum"] = _sum
+_OF_ITS_DIRECTION = {"mean", "mean_sqrt_len_tokens"}
+
+
+def modes_for_direction(modes: Sequence[str]) -> tuple[str, ...]:
+    """Give pooling modes whose vectors have the same direction, and any length: a mean's is that of the sum."""
+    return ("sum",) if len(modes) == 1 and modes[0] in _OF_ITS_DIRECTION else tuple(modes)

@@ -1,13 +1,14 @@
 """Matrix products in int8, such that a vector depends neither on its batch nor on the processor.
 
 onnxruntime's dynamic quantization gives a whole batch one scale, so a text's vector depends on its neighbours. Here it
-is one of two ways for each product:
+is one of three ways for each product:
 
+- Of a table's rows, which are stored in int8, the stored levels are multiplied (`looked_up`).
 - After a layer normalisation, levels are fixed beforehand (`normalised`): few nodes, and nearest to the model.
 - Elsewhere every token has a scale of its own (ZeroQuant, Yao et al. 2022, section 4.1; `by_token`), since ranges of
   attentions and GELUs differ from text to text too much for fixed ones.
 
-With either, products of one level and one weight fit twice into 16 bits: processors with AVX2 but without VNNI add them
+With each, products of one level and one weight fit twice into 16 bits: processors with AVX2 but without VNNI add them
 in pairs there, and with 8 bits each they would saturate. They multiply levels as they are stored, before the level of
 zero is taken off.
 
@@ -22,6 +23,7 @@ import onnx
 from edgeembed_exporters.editing import Editor
 from edgeembed_exporters.precision.by_token import multiply_by_token
 from edgeembed_exporters.precision.calibration import measure_reaches
+from edgeembed_exporters.precision.looked_up import multiply_looked_up, stored_rows
 from edgeembed_exporters.precision.normalised import Normalisation, multiply_normalised, normalisation_of
 from edgeembed_exporters.precision.products import Group, find_products, over_shared, split_gemms
 from edgeembed_exporters.precision.residual import move_biases
@@ -47,8 +49,10 @@ def quantise_products(model: onnx.ModelProto, token_ids: Iterable[list[int]]) ->
     norms = _normalisations(editor, groups)
     replacements: dict[str, list[onnx.NodeProto]] = {}
     for group in groups:
-        reach, norm = reaches[group.activation], norms.get(group.activation)
-        if norm is None:
+        reach, norm, rows = reaches[group.activation], norms.get(group.activation), stored_rows(editor, group)
+        if rows is not None:
+            nodes = multiply_looked_up(editor, group, rows)
+        elif norm is None:
             nodes = multiply_by_token(editor, group, reach)
         else:
             nodes = multiply_normalised(editor, group, norm, reach)

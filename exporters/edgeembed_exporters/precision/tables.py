@@ -43,9 +43,10 @@ def _rewrite(model: onnx.ModelProto, write: Write) -> None:
     editor = Editor(model)
     replacements: dict[str, list[onnx.NodeProto]] = {}
     for node in editor.graph.node:
-        table = editor.constant(node.input[0]) if looks_up_rows(node) else None
+        is_cut = node.op_type == "Slice"  # what reads the first of a table's rows, as of positions
+        table = editor.constant(node.input[0]) if is_cut or looks_up_rows(node) else None
         if table is not None and _is_large(table):
-            replacements[node.output[0]] = write(editor, node, table)
+            replacements[node.output[0]] = _cut_in_int8(editor, node, table) if is_cut else write(editor, node, table)
     editor.replace(replacements)
 
 
@@ -64,6 +65,19 @@ def _in_int8(editor: Editor, node: onnx.NodeProto, table: Array) -> list[onnx.No
         helper.make_node("Gather", [stored, node.input[1]], [f"{output}.row_scales"]),
         helper.make_node("Cast", [f"{output}.row_levels"], [f"{output}.row"], to=TensorProto.FLOAT),
         helper.make_node("Mul", [f"{output}.row", f"{output}.row_scales"], [output]),
+    ]
+
+
+def _cut_in_int8(editor: Editor, node: onnx.NodeProto, table: Array) -> list[onnx.NodeProto]:
+    """Give the first rows of a table, at any precision: such tables are small, a scale a column needs no look-up."""
+    output = node.output[0]
+    scales = np.abs(table).max(axis=0) / np.float32(127)
+    scales[scales == 0] = 1
+    rows = editor.add_constant(f"{node.input[0]}.rows", np.rint(table / scales).astype(np.int8))
+    return [
+        helper.make_node("Slice", [rows, *node.input[1:]], [f"{output}.row_levels"]),
+        helper.make_node("Cast", [f"{output}.row_levels"], [f"{output}.row"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", [f"{output}.row", editor.add_constant(f"{node.input[0]}.scales", scales)], [output]),
     ]
 
 

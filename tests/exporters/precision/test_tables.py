@@ -77,3 +77,18 @@ def test_a_table_whose_columns_are_looked_up_stays(quantise: object) -> None:
     before = evaluate(model, EVERY_ROW)
     quantise(model)  # type: ignore[operator]
     np.testing.assert_array_equal(evaluate(model, EVERY_ROW), before)
+
+
+@both
+def test_the_first_rows_of_a_table_have_a_scale_a_column(quantise: object) -> None:
+    table = normal(ROWS, 64) * np.logspace(-3, 3, 64, dtype=np.float32)
+    table[:, 7] = 0
+    constants = {"first": np.array([0]), "along": np.array([0])}
+    model = look_up(
+        table, "many = Shape<start = 1, end = 2>(input_ids) out = Slice(table, first, many, along)", **constants
+    )
+    quantise(model)  # type: ignore[operator]
+    onnx.checker.check_model(model)
+    assert sizes(model) < ROWS * 64 + 64 * 4 + 100
+    error = np.abs(evaluate(model, EVERY_ROW) - table).max(axis=0)
+    assert (error <= np.abs(table).max(axis=0) / 254 * 1.001).all()
