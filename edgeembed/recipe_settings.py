@@ -171,6 +171,8 @@ class StudentSettings:
         hidden_size: Width of its layers; `0` for the teacher's. Narrower layers start at random.
         intermediate_size: Width of their feed-forward parts, which hold two thirds of a BERT's layer; `0` for as many
             times the layers' width as the model has. Of narrower ones the neurons that matter most are kept.
+        attention_heads: How many each layer has; `0` for as many as keep the model's width, or else its number. Layers
+            that start at random may have fewer: each costs time, however narrow it is.
         max_seq_length: Longest input in tokens.
         dropout: Dropout while training; none by default, since a small student underfits.
     """
@@ -184,12 +186,13 @@ class StudentSettings:
     table_init: Literal["svd", "random"] = "svd"
     hidden_size: int = 0
     intermediate_size: int = 0
+    attention_heads: int = 0
     max_seq_length: int = 256
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse impossible sizes."""
-        for name in ("layers", "token_dim", "hidden_size", "intermediate_size"):
+        for name in ("layers", "token_dim", "hidden_size", "intermediate_size", "attention_heads"):
             require(getattr(self, name) >= 0, f"student.{name}", getattr(self, name), "0 or more")
         require(self.max_seq_length >= 3, "student.max_seq_length", self.max_seq_length, "3 tokens or more")
         require(0 <= self.dropout < 1, "student.dropout", self.dropout, "at least 0 and below 1")

@@ -5,7 +5,8 @@
 #   methods  stage 1 by CKD, KD, PKD and MetaKD on the same sentences and steps, each followed by the same stage 2
 #   banks    CKD with banks of 0 and 4,096
 #   stages   one stage on the labelled text alone; stage 2 alone
-#   scale    CKD on a quarter of the sentences with as many steps, and twice as many steps on the same and on twice the sentences
+#   scale    CKD on a quarter of the sentences with as many steps; twice as many steps on the same and on twice the
+#            sentences; and once through 200,000
 #   starts   CKD for a student as wide as its teacher: from random, SimCSE's and the teacher's layers
 #   tables   similarity and geometry of all of them
 #   transfer the transfer tasks, of the four methods
@@ -79,7 +80,7 @@ stages() {
 
 scale() {
     local row
-    for row in "15000 $STEPS" "60000 $((2 * STEPS))" "120000 $((2 * STEPS))"; do
+    for row in "15000 $STEPS" "60000 $((2 * STEPS))" "120000 $((2 * STEPS))" "200000 780"; do
         # shellcheck disable=SC2046,SC2086
         distil "distilcse-${row/ /-}" distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences $row)
     done

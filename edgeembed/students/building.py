@@ -67,6 +67,7 @@ def build_student(
         hidden_size=width,
         dropout=settings.dropout,
         intermediate_size=settings.intermediate_size,
+        attention_heads=settings.attention_heads,
     )
     config.vocab_size, config.pad_token_id = len(token_targets), tokenizer.pad_token_id
     encoder = compact_encoder(config, settings.token_dim)
@@ -102,12 +103,22 @@ def check_source(source: SentenceTransformer, settings: StudentSettings) -> None
     ):
         if given > most:
             raise InputError(f"{name} is {given}, but the teacher has only {most}; choose {most} or less")
-    if not heads_for(encoder.config, width):
-        heads = encoder.config.num_attention_heads
-        raise InputError(
-            f"student.hidden_size is {width}; expected a multiple of {heads}, the teacher's attention heads, or of "
-            f"{encoder.config.hidden_size // heads}, the width of one"
-        )
+    _check_heads(encoder.config, width, settings)
+
+
+def _check_heads(config: Any, width: int, settings: StudentSettings) -> None:
+    heads, wanted = config.num_attention_heads, settings.attention_heads
+    keeps_layers = width == config.hidden_size and settings.layer_init == "last"
+    if wanted not in {0, heads} and keeps_layers:
+        raise InputError(f"student.attention_heads is {wanted}; expected {heads}, since the layers are the teacher's")
+    if heads_for(config, width, wanted):
+        return
+    if wanted:
+        raise InputError(f"student.attention_heads is {wanted}; expected a divisor of {width}, the layers' width")
+    raise InputError(
+        f"student.hidden_size is {width}; expected a multiple of {heads}, the teacher's attention heads, or of "
+        f"{config.hidden_size // heads}, the width of one; or student.attention_heads"
+    )
 
 
 def student_tokenizer(
@@ -188,7 +199,10 @@ def _fill_table(encoder: PreTrainedModel, targets: torch.Tensor, weights: torch.
         if isinstance(embedding, FactorisedEmbedding):
             table, projection = low_rank(targets, weights, embedding.table.embedding_dim)
             embedding.table.weight.copy_(table)
-            embedding.projection.weight.copy_(projection)
+            if len(projection) == encoder.config.hidden_size:
+                embedding.projection.weight.copy_(projection)
+            else:  # layers of another width start at random: any turn is as good, and keeps the lengths
+                nn.init.orthogonal_(embedding.projection.weight)
         else:
             width = encoder.config.hidden_size
             rows = targets if width == targets.shape[1] else low_rank(targets, weights, width)[0]

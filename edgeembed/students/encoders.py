@@ -74,8 +74,16 @@ def positions_of(encoder: PreTrainedModel) -> int:
     return int(encoder.config.max_position_embeddings) - encoder_kind(encoder).position_offset
 
 
-def heads_for(config: Any, hidden_size: int) -> int:
-    """Give how many attention heads layers of another width have; 0 where neither their width nor number can stay."""
+def heads_for(config: Any, hidden_size: int, wanted: int = 0) -> int:
+    """Give how many attention heads layers of another width have; 0 where they cannot be had.
+
+    Args:
+        config: The configuration of the encoder that they are made from.
+        hidden_size: Their width.
+        wanted: How many there are to be; 0 for as many as keep their width, or else their number.
+    """
+    if wanted:
+        return wanted if hidden_size % wanted == 0 else 0
     heads = int(config.num_attention_heads)
     width = int(config.hidden_size) // heads
     if hidden_size % width == 0:
@@ -89,11 +97,15 @@ def neurons_of(encoder: PreTrainedModel) -> int:
 
 
 def reshaped(
-    encoder: PreTrainedModel, *, layers: int, hidden_size: int, dropout: float, intermediate_size: int = 0
+    encoder: PreTrainedModel,
+    *,
+    layers: int,
+    hidden_size: int,
+    dropout: float,
+    intermediate_size: int = 0,
+    attention_heads: int = 0,
 ) -> Any:
     """Give a copy of an encoder's configuration with other sizes.
-
-    Attention heads keep their width, or else their number.
 
     Args:
         encoder: The encoder.
@@ -101,13 +113,14 @@ def reshaped(
         hidden_size: Width of a token's vector within the encoder.
         dropout: How much is dropped while training.
         intermediate_size: Width of the feed-forward layers; 0 for their ratio to `hidden_size` as it is.
+        attention_heads: How many; 0 for as many as keep their width, or else their number.
     """
     kind, config = encoder_kind(encoder), encoder.config
     copied = type(config).from_dict(config.to_dict())
     copied.num_hidden_layers = layers
-    if hidden_size != config.hidden_size:
+    if attention_heads or hidden_size != config.hidden_size:
         copied.hidden_size = hidden_size
-        copied.num_attention_heads = heads_for(config, hidden_size)
+        copied.num_attention_heads = heads_for(config, hidden_size, attention_heads)
     in_ratio = neurons_of(encoder) * hidden_size // config.hidden_size
     setattr(copied, kind.intermediate, intermediate_size or in_ratio)
     for name in kind.dropouts:

@@ -154,6 +154,22 @@ def test_a_student_whose_width_no_head_divides_keeps_their_number(teacher_folder
     assert (config.hidden_size, config.num_attention_heads) == (12, 4)
 
 
+def test_layers_that_start_at_random_have_as_many_heads_as_asked_for(teacher_folder: Path) -> None:
+    teacher = load_model(str(teacher_folder))
+    narrow = student_of(teacher, hidden_size=24, attention_heads=3, token_dim=0)
+    wide = student_of(teacher, attention_heads=2, layer_init="random")
+    assert [each[0].auto_model.config.num_attention_heads for each in (narrow, wide)] == [3, 2]
+
+
+def test_a_narrow_students_table_starts_at_the_teachers_too(teacher_folder: Path) -> None:
+    teacher = load_model(str(teacher_folder))
+    embedding = student_of(teacher, hidden_size=16, token_dim=8)[0].auto_model.get_input_embeddings()
+    same_width = student_of(teacher, token_dim=8)[0].auto_model.get_input_embeddings()
+    torch.testing.assert_close(embedding.table.weight, same_width.table.weight)
+    projection = embedding.projection.weight
+    torch.testing.assert_close(projection.T @ projection, torch.eye(8), atol=1e-5, rtol=0)
+
+
 def test_the_table_is_as_narrow_as_asked_for(teacher_folder: Path, tokenizer: Tokenizer) -> None:
     embedding = student_of(load_model(str(teacher_folder)), token_dim=5)[0].auto_model.get_input_embeddings()
     assert tuple(embedding.table.weight.shape) == (tokenizer.get_vocab_size(), 5)
@@ -171,6 +187,8 @@ def test_the_table_is_as_narrow_as_asked_for(teacher_folder: Path, tokenizer: To
         ),
         ({"intermediate_size": 65}, "student.intermediate_size is 65, but the teacher has only 64"),
         ({"max_seq_length": 65}, "student.max_seq_length is 65, but the teacher has only 64"),
+        ({"hidden_size": 16, "attention_heads": 3}, "student.attention_heads is 3; expected a divisor of 16"),
+        ({"attention_heads": 2}, "student.attention_heads is 2; expected 4, since the layers are the teacher's"),
     ],
 )
 def test_a_student_larger_than_its_teacher_is_refused(
