@@ -1,12 +1,13 @@
 """Matrix products in int8, such that a vector depends neither on its batch nor on the processor.
 
 onnxruntime's dynamic quantization gives a whole batch one scale, so a text's vector depends on its neighbours. Here it
-is one of three ways for each product:
+is one of four ways for each product:
 
 - Of a table's rows, which are stored in int8, the stored levels are multiplied (`looked_up`).
 - After a layer normalisation, levels are fixed beforehand (`normalised`): few nodes, and nearest to the model.
-- Elsewhere every token has a scale of its own (ZeroQuant, Yao et al. 2022, section 4.1; `by_token`), since ranges of
-  attentions and GELUs differ from text to text too much for fixed ones.
+- Of what an attention gives they are fixed too (`attended`): the product that makes its values centres and scales it.
+- Elsewhere every token has a scale of its own (ZeroQuant, Yao et al. 2022, section 4.1; `by_token`), since a GELU's
+  ranges differ from text to text too much for fixed ones.
 
 With each, products of one level and one weight fit twice into 16 bits: processors with AVX2 but without VNNI add them
 in pairs there, and with 8 bits each they would saturate. They multiply levels as they are stored, before the level of
@@ -21,6 +22,7 @@ import numpy as np
 import onnx
 
 from edgeembed_exporters.editing import Editor
+from edgeembed_exporters.precision.attended import centre_values, multiply_attended
 from edgeembed_exporters.precision.by_token import multiply_by_token
 from edgeembed_exporters.precision.calibration import measure_reaches
 from edgeembed_exporters.precision.looked_up import multiply_looked_up, stored_rows
@@ -47,11 +49,14 @@ def quantise_products(model: onnx.ModelProto, token_ids: Iterable[list[int]]) ->
     reaches = measure_reaches(quantised, [group.activation for group in groups], token_ids)
     reaches = over_shared(groups, reaches, np.maximum)
     norms = _normalisations(editor, groups)
+    attended = centre_values(editor, groups, reaches)
     replacements: dict[str, list[onnx.NodeProto]] = {}
-    for group in groups:
+    for group in attended.groups:
         reach, norm, rows = reaches[group.activation], norms.get(group.activation), stored_rows(editor, group)
         if rows is not None:
             nodes = multiply_looked_up(editor, group, rows)
+        elif group.activation in attended.steps:
+            nodes = multiply_attended(editor, group, attended.steps[group.activation])
         elif norm is None:
             nodes = multiply_by_token(editor, group, reach)
         else:
