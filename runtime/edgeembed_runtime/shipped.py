@@ -1,38 +1,57 @@
-"""The encoder that ships inside the wheel."""
+"""The encoders that ship inside the wheel."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from edgeembed_runtime.errors import BundleError
+from edgeembed_runtime.errors import BundleError, InputError
 from edgeembed_runtime.manifest import MANIFEST
 from edgeembed_runtime.storage.reading import Folder
+
+DEFAULT = "mini"
+"""The one that is taken where none is named."""
 
 _MODELS = Path(__file__).parent / "models"
 
 
-def shipped_bundle() -> Folder:
-    """Give the folder of the bundle in the wheel; it may lie in a zip file, if the whole package does.
+def shipped_bundle(name: str | None = None) -> Folder:
+    """Give the folder of a bundle in the wheel; it may lie in a zip file, if the whole package does.
+
+    Args:
+        name: Its name; None stands for the default one, or the only one that this build carries.
 
     Raises:
-        BundleError: If this build carries none, or more than one.
+        InputError: If there is none of this name.
+        BundleError: If none is named, and this build carries none, or several without the default one.
     """
-    found = [folder for folder in _models() if (folder / MANIFEST).is_file()]
+    found = _bundles()
+    if name is not None and name not in found:
+        carried = f"of {', '.join(map(repr, found))}" if found else "none, since this build carries no encoder"
+        raise InputError(f"there is no encoder {name!r} in the wheel; expected {carried}, or Encoder.load(path)")
     if not found:
         raise BundleError(
             "this build carries no encoder; expected one inside edgeembed_runtime: "
             "give a bundle, with Encoder.load(path) or --bundle"
         )
-    if len(found) > 1:
-        names = ", ".join(folder.name for folder in found)
-        raise BundleError(f"this build carries {len(found)} encoders ({names}), expected one: remove all but one")
-    return found[0]
+    if name is None and DEFAULT not in found and len(found) > 1:
+        raise BundleError(
+            f"this build carries {len(found)} encoders ({', '.join(found)}) and none is {DEFAULT}: name one"
+        )
+    return found[name or (DEFAULT if DEFAULT in found else next(iter(found)))]
 
 
-def _models() -> Sequence[Folder]:
+def shipped_names() -> list[str]:
+    """Give the names of the encoders in the wheel."""
+    return list(_bundles())
+
+
+def _bundles() -> dict[str, Folder]:
+    return {folder.name: folder for folder in _models() if (folder / MANIFEST).is_file()}
+
+
+def _models() -> list[Folder]:
     if _MODELS.is_dir():
         return sorted(_MODELS.iterdir())
     # Imported only inside a zip file: it costs as much as half of numpy.
     from importlib.resources import files
 
     packed = files("edgeembed_runtime") / "models"
-    return list(packed.iterdir()) if packed.is_dir() else []
+    return sorted(packed.iterdir(), key=lambda folder: folder.name) if packed.is_dir() else []

@@ -7,7 +7,8 @@ from pathlib import Path
 import edgeembed_runtime.shipped
 import numpy as np
 import pytest
-from edgeembed_runtime import Bundle, BundleError, Encoder
+from edgeembed_runtime import Bundle, BundleError, Encoder, InputError
+from edgeembed_runtime.shipped import shipped_bundle, shipped_names
 
 _WITHOUT_NETWORK = """
 import sys
@@ -27,13 +28,34 @@ def test_a_build_without_an_encoder_says_so(monkeypatch: pytest.MonkeyPatch, tmp
         Encoder()
 
 
-def test_a_build_with_two_encoders_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "edgeembed.json").touch()
-    monkeypatch.setattr(edgeembed_runtime.shipped, "_MODELS", tmp_path)
-    with pytest.raises(BundleError, match=r"2 encoders \(one, two\)"):
+def build_with(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / name).mkdir(parents=True)
+        (folder / name / "edgeembed.json").touch()
+    return folder
+
+
+def test_a_build_with_two_encoders_and_no_default_one_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(edgeembed_runtime.shipped, "_MODELS", build_with(tmp_path, "one", "two"))
+    with pytest.raises(BundleError, match=r"2 encoders \(one, two\) and none is mini"):
         Encoder()
+
+
+def test_mini_is_the_default_of_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(edgeembed_runtime.shipped, "_MODELS", build_with(tmp_path, "a", "mini", "nano"))
+    assert shipped_bundle() == tmp_path / "mini"
+    assert shipped_bundle("nano") == tmp_path / "nano"
+    assert shipped_names() == ["a", "mini", "nano"]
+
+
+def test_an_encoder_that_the_wheel_does_not_carry_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(edgeembed_runtime.shipped, "_MODELS", build_with(tmp_path, "mini", "nano"))
+    with pytest.raises(
+        InputError, match=r"no encoder 'micro' in the wheel; expected of 'mini', 'nano', or Encoder.load"
+    ):
+        Encoder("micro")
+    with pytest.raises(InputError, match=r"the bundle is \w*Path, expected a Bundle"):
+        Encoder(tmp_path)  # type: ignore[arg-type]
 
 
 def test_the_encoder_in_the_build_is_the_default(

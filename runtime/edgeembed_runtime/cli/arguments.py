@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.index.settings import ENGINE_NAMES
-from edgeembed_runtime.shipped import shipped_bundle
+from edgeembed_runtime.shipped import shipped_bundle, shipped_names
 
 if TYPE_CHECKING:
     from edgeembed_runtime.encoder import Encoder
@@ -24,14 +24,17 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_bundle(parser: argparse._ActionsContainer) -> None:
     """Add --bundle."""
-    parser.add_argument("--bundle", metavar="DIR", help="the bundle to use (default: the one that came with the wheel)")
+    parser.add_argument("--bundle", metavar="DIR", help="the bundle to use: a folder, or mini (the default) or nano")
 
 
 def add_one_bundle(parser: argparse.ArgumentParser) -> None:
     """Add BUNDLE, which may be written --bundle too."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
-        "folder", nargs="?", metavar="BUNDLE", help="the bundle (default: the one that came with the wheel)"
+        "folder",
+        nargs="?",
+        metavar="BUNDLE",
+        help="the bundle: a folder, or mini (the default) or nano, which came with the wheel",
     )
     add_bundle(group)
 
@@ -64,7 +67,9 @@ def load_encoder(args: argparse.Namespace) -> "Encoder":
     """
     from edgeembed_runtime.encoder import Encoder
 
-    return Encoder() if args.bundle is None else Encoder.load(args.bundle)
+    if args.bundle is None or _is_shipped(args.bundle):
+        return Encoder(args.bundle)
+    return Encoder.load(args.bundle)
 
 
 def open_bundle(args: argparse.Namespace) -> Bundle:
@@ -74,7 +79,12 @@ def open_bundle(args: argparse.Namespace) -> Bundle:
         BundleError: If there is none.
     """
     named = args.bundle if args.folder is None else args.folder
-    return Bundle.open(shipped_bundle() if named is None else named)
+    return Bundle.open(shipped_bundle(named) if named is None or _is_shipped(named) else named)
+
+
+def _is_shipped(named: str) -> bool:
+    """Tell whether this is the name of an encoder in the wheel, and no folder's."""
+    return named in shipped_names() and not Path(named).exists()
 
 
 def read_texts(args: argparse.Namespace) -> list[str]:
