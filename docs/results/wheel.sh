@@ -78,7 +78,7 @@ bench() {
 install() {
     local name
     for name in "${NAMES[@]}"; do
-        $PYTHON docs/results/wheel_quality.py "$OUT/scores.json" "bundles/$name" > "$OUT/$name-quality.json"
+        $PYTHON docs/results/wheel_quality.py "$OUT/scores.json" "$OUT/bundles/$name" > "$OUT/$name-quality.json"
         $COMMAND export "$OUT/$name" --precision int8 --out "runtime/edgeembed_runtime/models/$name" --name "edgeembed-$name" \
             --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --force
     done
