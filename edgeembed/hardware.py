@@ -1,8 +1,10 @@
 """What the machine at hand computes with."""
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 # oneDNN keeps what it made for each shape of a product. Training has hundreds of shapes, and in bfloat16 what it kept
 # grew to many GB: few are enough. It reads this at its first product.
@@ -31,3 +33,12 @@ def has_bf16(device: str) -> bool:
 def _has_fast_avx512_bf16(capabilities: dict[str, object]) -> bool:
     # Measured, encoding and training: on AMD's three times as fast as float32, on Intel's without AMX's tiles slower.
     return bool(capabilities.get("avx512_bf16")) and str(capabilities.get("cpu_name", "")).startswith("AMD")
+
+
+def attention_in_training(device: str) -> AbstractContextManager[None]:
+    """Choose how attentions are computed while a student is trained on a device.
+
+    On a processor torch takes a fused kernel whose way back multiplies head by head: a step of 256 texts of 25 tokens,
+    through two layers 384 wide, takes 0.76 s with it and 0.51 s with plain products of batches.
+    """
+    return sdpa_kernel(SDPBackend.MATH) if device == "cpu" else nullcontext()

@@ -26,7 +26,7 @@ from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
 
 from edgeembed.evaluation.sts import SentencePairs
-from edgeembed.hardware import has_bf16
+from edgeembed.hardware import attention_in_training, has_bf16
 from edgeembed.stage_settings import StageSettings
 
 _SHUFFLED_TOGETHER = 50
@@ -153,7 +153,7 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
     trainer.remove_callback(PrinterCallback)  # it prints to stdout, which belongs to results
     checkpoint = _last_whole_checkpoint(checkpoints) if resume else None
     try:
-        with warnings.catch_warnings():
+        with attention_in_training(device), warnings.catch_warnings():
             # torch warns of its own scheduler order when a checkpoint is loaded; nothing a user can act on.
             warnings.simplefilter("ignore")
             result = trainer.train(resume_from_checkpoint=checkpoint)

@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from edgeembed.hardware import has_bf16
+from edgeembed.hardware import attention_in_training, has_bf16
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,12 @@ def test_products_of_many_shapes_do_not_fill_the_memory(given: str | None, wante
     code = f"import os, edgeembed.training; print(os.environ[{name!r}])"
     found = subprocess.run([sys.executable, "-c", code], env=surroundings, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == wanted
+
+
+def test_attentions_are_trained_as_plain_products_on_a_processor_alone() -> None:
+    before = torch.backends.cuda.flash_sdp_enabled()
+    with attention_in_training("cpu"):
+        assert (torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.math_sdp_enabled()) == (False, True)
+    with attention_in_training("cuda"):
+        assert torch.backends.cuda.flash_sdp_enabled() == before
+    assert torch.backends.cuda.flash_sdp_enabled() == before
