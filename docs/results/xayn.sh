@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Makes what docs/results/xayn.md tells, from the root of the repository, into build/xayn.
 #     docs/results/xayn.sh [STEP...]
-#   vocabularies  50,000, 100,000 and 150,000 tokens of ten languages, with the smoothing exponents 1.0, 0.7 and 0.3; and an existing one
-#   sizes         a semantic ranker of each size at 0.7, and of each exponent at 100,000: the same pairs, steps and shape
-#   variants      of 100,000 tokens: the existing vocabulary; without PCA (projected to the teacher's width; or as wide)
+#   vocabularies  50,000, 100,000 and 150,000 tokens of ten languages; 100,000 of ten times as much English as of others, with the
+#                 smoothing exponents 1.0, 0.7 and 0.3; and an existing one
+#   sizes         a semantic ranker of each of these: the same pairs, steps and shape
+#   variants      of 100,000 tokens: the existing vocabulary; without PCA, as wide as the teacher
 #   relevance     a relevance ranker of 100,000 tokens
 #   scores        similarity and retrieval within and across languages
 #   bundles       those of smoothing 0.7, at fp32 and int8
@@ -22,20 +23,24 @@ export HF_HUB_OFFLINE=1
 # The paper's 2e-5 is for 140,000 steps; these are two passes, some thousand steps.
 settings=(--parallel "$TRAIN/parallel" --set parallel.limit=$PAIRS --set stages.epochs=2 --set stages.learning_rate=1e-3)
 
+# vocabulary SIZE SMOOTHING NAME ENGLISH: a vocabulary of the ten languages, unless it is there
+vocabulary() {
+    local language texts=(--corpus "en=$4")
+    for language in de fr es it pt nl pl ru tr; do texts+=(--corpus "$language=$TRAIN/multilingual/$language.txt.xz"); done
+    [ -f "$OUT/$3.json" ] || $COMMAND vocab "${texts[@]}" --size "$1" --smoothing "$2" --against "$OUT/mistral.json" --out "$OUT/$3.json" \
+        --json > "$OUT/$3.report"
+}
+
 vocabularies() {
-    local language texts=() size smoothing
-    for language in en de fr es it pt nl pl ru tr; do texts+=(--corpus "$language=$TRAIN/multilingual/$language.txt.xz"); done
+    local size smoothing
     mkdir -p "$OUT"
     [ -f "$OUT/mistral.json" ] || {
         $PYTHON -m pip download --quiet --no-deps --dest "$OUT" mistral-common==1.13.1
         $PYTHON docs/results/xayn_vocabulary.py "$OUT"/mistral_common-*.whl 100000 "$OUT/mistral.json"
     }
-    for size in 50000 100000 150000; do
-        for smoothing in 1.0 0.7 0.3; do
-            [ -f "$OUT/$size-$smoothing.json" ] || $COMMAND vocab "${texts[@]}" --size $size --smoothing $smoothing --against "$OUT/mistral.json" \
-                --out "$OUT/$size-$smoothing.json" --json > "$OUT/$size-$smoothing.report"
-        done
-    done
+    for size in 50000 100000 150000; do vocabulary $size 0.7 "$size-0.7" "$TRAIN/multilingual/en.txt.xz"; done
+    # Of languages with as much text each, smoothing changes nothing: ten times as much of English for the exponents.
+    for smoothing in 1.0 0.7 0.3; do vocabulary 100000 $smoothing "english-$smoothing" "$TRAIN/en/wikipedia.txt.xz"; done
 }
 
 # distil NAME RECIPE VOCABULARY OPTION...: a student, unless it is there
@@ -48,12 +53,13 @@ distil() {
 
 sizes() {
     local vocabulary
-    for vocabulary in 100000-0.7 50000-0.7 150000-0.7 100000-1.0 100000-0.3; do distil "semantic-$vocabulary" xayn-semantic "$vocabulary"; done
+    for vocabulary in 100000-0.7 50000-0.7 150000-0.7 english-1.0 english-0.7 english-0.3; do
+        distil "semantic-$vocabulary" xayn-semantic "$vocabulary"
+    done
 }
 
 variants() {
     distil semantic-mistral xayn-semantic mistral
-    distil semantic-projected xayn-semantic 100000-0.7 --set head.kind=linear --set head.dim=384
     distil semantic-wide xayn-semantic-wide 100000-0.7
 }
 
