@@ -27,6 +27,7 @@ POINTS = (
 SCALE = {
     "240 steps": {15_000: "distilcse-15000-240", 60_000: "distilcse"},
     "480 steps": {60_000: "distilcse-60000-480", 120_000: "distilcse-120000-480"},
+    "780 steps": {200_000: "distilcse-200000-780"},
 }
 
 
