@@ -8,6 +8,7 @@
 #   dev      scores to choose by: STS-B dev, SICK-R trial, SciFact's train queries
 #   scores   scores on test sets, of the bundles
 #   bench    size and latency beside the teacher's int8; where nothing else runs
+#   shapes   the same of other shapes, hardly trained
 #   install  the bundles into runtime/edgeembed_runtime/models, their scores in their cards
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
@@ -75,6 +76,27 @@ bench() {
         --out "$OUT/bench.json" --markdown "$OUT/bench.md" --force
 }
 
+# shape LAYERS NEURONS WIDTH HEADS: the bundle of a student of 12,000 tokens that learned next to nothing
+shape() {
+    local name=$1-$2-$3-$4
+    [ -d "$OUT/shapes/$name" ] || {
+        $COMMAND distill --recipe nano --corpus "$OUT/text" --out "$OUT/shapes/$name.student" --cache "$OUT/cache" --set corpus.limit=30000 \
+            --set student.layers="$1" --set student.intermediate_size="$2" --set student.hidden_size="$3" --set student.attention_heads="$4" \
+            --set head.kind=linear --set head.dim=384 --set stages.epochs=0.01
+        $COMMAND export "$OUT/shapes/$name.student" --precision int8 --out "$OUT/shapes/$name" --sentences "$OUT/text"
+    }
+}
+
+shapes() {
+    local each
+    for each in "3 1536 384 12" "2 1536 384 12" "2 512 384 12" "1 512 384 12" "1 384 256 8" "1 384 256 4" "1 384 192 3"; do
+        # shellcheck disable=SC2086  # four numbers
+        shape $each
+    done
+    $COMMAND bench "$OUT"/shapes/*-*[0-9] --against "teacher, int8=$OUT/bundles/teacher" --texts "$EVAL/stsb/dev.tsv" --no-sweep \
+        --out "$OUT/shapes.json" --markdown "$OUT/shapes.md" --force
+}
+
 install() {
     local name
     for name in "${NAMES[@]}"; do
@@ -87,7 +109,7 @@ install() {
 [ $# -gt 0 ] || set -- text mini nano bundles dev scores bench
 for step in "$@"; do
     case $step in
-        text | mini | nano | bundles | dev | scores | bench | install) $step ;;
-        *) echo "$0: no step $step; expected text, mini, nano, bundles, dev, scores, bench or install" >&2 && exit 2 ;;
+        text | mini | nano | bundles | dev | scores | bench | shapes | install) $step ;;
+        *) echo "$0: no step $step; expected text, mini, nano, bundles, dev, scores, bench, shapes or install" >&2 && exit 2 ;;
     esac
 done
