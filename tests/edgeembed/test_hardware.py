@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -43,9 +44,10 @@ def test_products_of_many_shapes_do_not_fill_the_memory(given: str | None, wante
 
 
 def test_attentions_are_trained_as_plain_products_on_a_processor_alone() -> None:
-    before = torch.backends.cuda.flash_sdp_enabled()
+    settings: Any = torch.backends.cuda
+    before = settings.flash_sdp_enabled()
     with attention_in_training("cpu"):
-        assert (torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.math_sdp_enabled()) == (False, True)
+        assert (settings.flash_sdp_enabled(), settings.math_sdp_enabled()) == (False, True)
     with attention_in_training("cuda"):
-        assert torch.backends.cuda.flash_sdp_enabled() == before
-    assert torch.backends.cuda.flash_sdp_enabled() == before
+        assert settings.flash_sdp_enabled() == before
+    assert settings.flash_sdp_enabled() == before

@@ -211,6 +211,16 @@ def test_verify_of_what_cannot_be_read_as_a_bundle_is_bad_input(
     assert "may be cut short" in _error(["verify", str(bundle_copy), "--json"], capsys)
 
 
+@pytest.mark.parametrize("argv", [["info", "nano"], ["info", "--bundle", "nano"]])
+def test_an_encoder_in_the_wheel_goes_by_its_name(
+    argv: list[str], shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _json(argv, capsys)["name"] == "edgeembed-nano"
+    (tmp_path / "nano").mkdir()
+    assert "no bundle" in _error(argv, capsys)  # a folder that is there is meant
+
+
 def test_a_wheel_without_an_encoder_asks_for_a_bundle(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

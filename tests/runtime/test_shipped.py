@@ -1,5 +1,6 @@
 """The encoder inside the wheel."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -65,8 +66,17 @@ def test_the_encoder_in_the_build_is_the_default(
     assert np.array_equal(Encoder().encode("the cat"), encoder.encode("the cat"))
 
 
-def test_the_shipped_encoder_is_whole_and_small(shipped: Path) -> None:
-    assert Bundle.open(shipped, verify=True).size_bytes <= 8_000_000
+@pytest.mark.parametrize(("name", "most_bytes"), [("mini", 6_000_000), ("nano", 2_500_000)])
+def test_the_shipped_encoders_are_whole_and_small(name: str, most_bytes: int, shipped: Path) -> None:
+    assert shipped == shipped_bundle("mini")
+    assert Bundle.open(shipped_bundle(name), verify=True).size_bytes <= most_bytes
+
+
+def test_an_encoder_in_the_wheel_is_had_by_its_name(shipped: Path) -> None:
+    nano = Encoder("nano")
+    assert nano.bundle.path == shipped.parent / "nano"
+    again = pickle.loads(pickle.dumps(nano))  # noqa: S301  # our own bytes
+    assert np.array_equal(again.encode("the cat"), nano.encode("the cat"))
 
 
 def test_the_shipped_encoder_works_without_a_network(shipped: Path) -> None:
