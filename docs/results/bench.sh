@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 BIN=${BIN:-.venv/bin}
 EVAL=${EVAL:-../shared/data/eval}
 OUT=docs/results
-STUDENT="student=runtime/edgeembed_runtime/models/edgeembed-compact-en"
+STUDENT="student=runtime/edgeembed_runtime/models/mini"
 FP32="student fp32=build/results/student-fp32"
 INT8="teacher int8=build/results/teacher-int8"
 STATIC="model2vec=model2vec:build/bench-runtime/model2vec@.venv-peers/bin/python"

@@ -73,17 +73,19 @@ def test_the_wheel_of_the_runtime_asks_for_three_libraries_and_offers_one(runtim
     assert offered.endswith("; extra == 'faiss'")
 
 
-def test_the_wheel_of_the_runtime_holds_its_source_one_encoder_and_nothing_else(runtime: Path) -> None:
+def test_the_wheel_of_the_runtime_holds_its_source_two_encoders_and_nothing_else(runtime: Path) -> None:
     found = names(runtime)
     (about,) = {name.split("/")[0] for name in found if ".dist-info/" in name}
-    (manifest,) = (name for name in found if name.endswith("/edgeembed.json"))
-    model = manifest.removesuffix("edgeembed.json")
-    assert model.startswith("edgeembed_runtime/models/")
-    listed = {model + file["name"] for file in json.loads(read(runtime, manifest))["files"]}
-    assert {name for name in found if name.startswith("edgeembed_runtime/models/")} == listed | {manifest}
+    manifests = {name for name in found if name.endswith("/edgeembed.json")}
+    assert manifests == {f"edgeembed_runtime/models/{name}/edgeembed.json" for name in ("mini", "nano")}
+    listed = manifests | {f"{manifest}.sha256" for manifest in manifests}
+    for manifest in manifests:
+        listed |= {
+            manifest.removesuffix("edgeembed.json") + file["name"]
+            for file in json.loads(read(runtime, manifest))["files"]
+        }
+    assert {name for name in found if name.startswith("edgeembed_runtime/models/")} == listed
 
     source = {path.relative_to(ROOT / "runtime").as_posix() for path in (ROOT / "runtime").rglob("*.py")}
     files = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
-    assert found - listed - {manifest} == source | {"edgeembed_runtime/py.typed"} | {
-        f"{about}/{name}" for name in files
-    }
+    assert found - listed == source | {"edgeembed_runtime/py.typed"} | {f"{about}/{name}" for name in files}

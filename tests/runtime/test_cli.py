@@ -218,7 +218,7 @@ def test_an_encoder_in_the_wheel_goes_by_its_name(
     monkeypatch.chdir(tmp_path)
     assert _json(argv, capsys)["name"] == "edgeembed-nano"
     (tmp_path / "nano").mkdir()
-    assert "no bundle" in _error(argv, capsys)  # a folder that is there is meant
+    assert "nano holds no edgeembed.json" in _error(argv, capsys)  # a folder that is there is meant
 
 
 def test_a_wheel_without_an_encoder_asks_for_a_bundle(
