@@ -94,7 +94,7 @@ bundles() {
 
 bench() {
     [ -d "$OUT/xlm-r" ] || $PYTHON -m edgeembed_bench.random_teacher --out "$OUT/xlm-r" $(printf -- '--text %s ' "$TRAIN"/multilingual/*.txt.xz)
-    $COMMAND bench "1/128, int8=$OUT/bundle-100000-int8" "1/128, fp32=$OUT/bundle-100000-fp32" \
+    $COMMAND bench "student, int8=$OUT/bundle-100000-int8" "student, fp32=$OUT/bundle-100000-fp32" \
         --against "XLM-R base shape, random weights=sentence-transformer:$OUT/xlm-r" --texts "$EVAL/stsb/dev.tsv" --form xayn \
         --no-sweep --out "$OUT/bench.json" --markdown "$OUT/bench.md" --force
 }
