@@ -72,7 +72,8 @@ class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-tr
 
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
         self._objectives().zero_grad()
-        loss: torch.Tensor = super().training_step(*arguments, **options)
+        with attention_in_training(self.args.device.type):
+            loss: torch.Tensor = super().training_step(*arguments, **options)
         return loss
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
@@ -153,7 +154,7 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
     trainer.remove_callback(PrinterCallback)  # it prints to stdout, which belongs to results
     checkpoint = _last_whole_checkpoint(checkpoints) if resume else None
     try:
-        with attention_in_training(device), warnings.catch_warnings():
+        with warnings.catch_warnings():
             # torch warns of its own scheduler order when a checkpoint is loaded; nothing a user can act on.
             warnings.simplefilter("ignore")
             result = trainer.train(resume_from_checkpoint=checkpoint)

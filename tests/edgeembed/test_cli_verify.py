@@ -54,7 +54,7 @@ def test_verify_notices_a_manifest_that_gives_other_vectors(bundle: Path, capsys
     assert run("verify", bundle) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert "edgeembed.json was changed" in err
+    assert "edgeembed.json has SHA-256" in err
 
 
 @pytest.mark.parametrize(
