@@ -1,7 +1,8 @@
 """What the machine at hand computes with."""
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -10,6 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 # grew to many GB: few are enough. It reads this at its first product.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
 
+_TRAINERS_PRECISION = "ACCELERATE_MIXED_PRECISION"
 _BF16_FEATURES = ("amx_bf16", "bf16", "sve_bf16")
 
 
@@ -33,6 +35,18 @@ def has_bf16(device: str) -> bool:
 def _has_fast_avx512_bf16(capabilities: dict[str, object]) -> bool:
     # Measured, encoding and training: on AMD's three times as fast as float32, on Intel's without AMX's tiles slower.
     return bool(capabilities.get("avx512_bf16")) and str(capabilities.get("cpu_name", "")).startswith("AMD")
+
+
+@contextmanager
+def own_precision() -> Iterator[None]:
+    """Let a trainer compute as its own settings say: each leaves its precision in the environment, to the next one."""
+    before = os.environ.pop(_TRAINERS_PRECISION, None)
+    try:
+        yield
+    finally:
+        os.environ.pop(_TRAINERS_PRECISION, None)
+        if before is not None:
+            os.environ[_TRAINERS_PRECISION] = before
 
 
 def attention_in_training(device: str) -> AbstractContextManager[None]:

@@ -26,7 +26,7 @@ from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
 
 from edgeembed.evaluation.sts import SentencePairs
-from edgeembed.hardware import attention_in_training, has_bf16
+from edgeembed.hardware import attention_in_training, has_bf16, own_precision
 from edgeembed.stage_settings import StageSettings
 
 _SHUFFLED_TOGETHER = 50
@@ -109,6 +109,7 @@ class StageResult:
     dev_spearman: float | None
 
 
+@own_precision()
 def train_stage(  # noqa: PLR0913  # what a stage is made of
     student: SentenceTransformer,
     dataset: Dataset,

@@ -12,7 +12,7 @@ from edgeembed_runtime.shipped import shipped_bundle
 from edgeembed_bench.subjects import Subject
 
 _PACKED = 2  # onnx.TensorProto.UINT8: two numbers of 4 bits
-_LOOK_UPS = ("Gather", "GatherBlockQuantized")
+_LOOK_UPS = ("Gather", "GatherBlockQuantized", "Slice")  # positions are the beginning of their table
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 from transformers import EarlyStoppingCallback, EvalPrediction, PrinterCallback, Trainer, TrainingArguments
 
+from edgeembed.hardware import own_precision
 from edgeembed.objectives.masked_language import soft_cross_entropy
 from edgeembed.tasks.examples import Examples, Task
 from edgeembed.tasks.measures import Measure, measures
@@ -39,6 +40,7 @@ class TaskReport:
     classifier_parameters: int
 
 
+@own_precision()
 def finetune(
     encoder: SentenceTransformer,
     task: Task,

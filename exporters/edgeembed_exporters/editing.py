@@ -35,6 +35,11 @@ class Editor:
         """Give the nodes that read a tensor."""
         return self._readers.get(tensor, [])
 
+    def only_reader(self, tensor: str, kind: str) -> onnx.NodeProto | None:
+        """Give the node that reads a tensor, if it is of a kind and the only one."""
+        readers = self.readers(tensor)
+        return readers[0] if len(readers) == 1 and readers[0].op_type == kind else None
+
     def is_constant(self, tensor: str) -> bool:
         """Tell whether a tensor is stored in the graph."""
         return tensor in self._tensors
@@ -112,6 +117,11 @@ def attributes(node: onnx.NodeProto) -> dict[str, Any]:
 def looks_up_rows(node: onnx.NodeProto) -> bool:
     """Tell whether a node gives rows of a table by their numbers."""
     return bool(node.op_type == "Gather" and attributes(node).get("axis", 0) == 0)
+
+
+def other_input(node: onnx.NodeProto, tensor: str) -> str:
+    """Give what a node of two inputs reads beside a tensor."""
+    return str(node.input[1] if node.input[0] == tensor else node.input[0])
 
 
 def _read_by(node: onnx.NodeProto) -> Iterator[str]:

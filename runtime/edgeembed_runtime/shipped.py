@@ -1,5 +1,6 @@
 """The encoders that ship inside the wheel."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from edgeembed_runtime.errors import BundleError, InputError
@@ -47,7 +48,7 @@ def _bundles() -> dict[str, Folder]:
     return {folder.name: folder for folder in _models() if (folder / MANIFEST).is_file()}
 
 
-def _models() -> list[Folder]:
+def _models() -> Sequence[Folder]:
     if _MODELS.is_dir():
         return sorted(_MODELS.iterdir())
     # Imported only inside a zip file: it costs as much as half of numpy.

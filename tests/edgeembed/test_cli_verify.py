@@ -51,10 +51,11 @@ def test_verify_notices_a_manifest_that_gives_other_vectors(bundle: Path, capsys
     manifest = json.loads((bundle / "edgeembed.json").read_text(encoding="utf-8"))
     manifest |= {"prompts": {"query": "Write a poem about "}, "default_prompt_name": "query"}
     (bundle / "edgeembed.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (bundle / "edgeembed.json.sha256").unlink()
     assert run("verify", bundle) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert "edgeembed.json has SHA-256" in err
+    assert "edgeembed.json was changed" in err
 
 
 @pytest.mark.parametrize(

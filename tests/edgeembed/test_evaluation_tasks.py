@@ -235,7 +235,7 @@ def test_a_bundle_is_counted_as_the_student_that_it_was_made_of() -> None:
     counted = count_parameters(encoder)
     assert counted is not None
     assert counted.parameters == encoder.bundle.parameters
-    assert counted.embedding_parameters == 20_000 * 128  # positions, of which a piece is cut, are not found
+    assert counted.embedding_parameters == 20_000 * 128 + 256 * 384
 
 
 def test_an_encoder_of_another_kind_is_not_counted() -> None:

@@ -155,8 +155,9 @@ def test_a_teachers_word_alone_is_enough(teacher_folder: Path, pairs: tuple[Path
 
 
 def test_a_classifier_can_be_read_again_and_teach(
-    teacher_folder: Path, order: tuple[Path, Path], tmp_path: Path
+    teacher_folder: Path, order: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")  # as a trainer before it in this process leaves it
     task = read_task(*order)
     model, _ = finetune(load_model(str(teacher_folder)), task, TaskSettings(epochs=1), measure="matthews")
     model.save(tmp_path / "task")

@@ -73,7 +73,7 @@ def _add_masks(model: onnx.ModelProto) -> None:
     replacements = {}
     for node in editor.graph.node:
         lowest = editor.scalar(node.input[1]) if node.op_type == "Where" else None
-        if lowest is not None and lowest < _LOWEST and _only_reader(editor, node.output[0], "Softmax") is not None:
+        if lowest is not None and lowest < _LOWEST and editor.only_reader(node.output[0], "Softmax") is not None:
             condition, hidden, scores = node.input
             output, zero = node.output[0], editor.add_constant("fused.zero", np.array(0, dtype=np.float32))
             replacements[output] = [
@@ -101,12 +101,12 @@ def _fused(each: _Attention, masks: Masks) -> list[onnx.NodeProto]:
 
 def _attentions(editor: Editor, softmax: onnx.NodeProto) -> Iterator[_Attention]:
     scores = _scores(editor, softmax.input[0]) if attributes(softmax).get("axis", -1) in {-1, 3} else None
-    product = _only_reader(editor, softmax.output[0], "MatMul")
+    product = editor.only_reader(softmax.output[0], "MatMul")
     if scores is None or product is None or product.input[0] != softmax.output[0]:
         return
     queries, keys, values = (_rows(editor, name) for name in (scores.queries, scores.keys, product.input[1]))
-    transposed = _only_reader(editor, product.output[0], "Transpose")
-    joined = transposed and _only_reader(editor, transposed.output[0], "Reshape")
+    transposed = editor.only_reader(product.output[0], "Transpose")
+    joined = transposed and editor.only_reader(transposed.output[0], "Reshape")
     if queries is None or keys is None or values is None or transposed is None or joined is None:
         return
     if list(attributes(transposed)["perm"]) != [0, 2, 1, 3] or len({queries.heads, keys.heads, values.heads}) > 1:
@@ -173,8 +173,3 @@ def _layer_width(editor: Editor, tensor: str) -> int | None:
         return None
     dims = editor.dims(node.input[1])
     return dims[1] if dims is not None and len(dims) == 2 else None
-
-
-def _only_reader(editor: Editor, tensor: str, kind: str) -> onnx.NodeProto | None:
-    readers = editor.readers(tensor)
-    return readers[0] if len(readers) == 1 and readers[0].op_type == kind else None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from edgeembed_exporters.editing import Editor, contrib_node
+from edgeembed_exporters.editing import Editor, contrib_node, other_input
 
 _HALF, _ROOT = 0.5, math.sqrt(2)
 
@@ -24,20 +24,20 @@ def fuse_gelu(model: onnx.ModelProto) -> None:
 def _gelus(editor: Editor, erf: onnx.NodeProto) -> Iterator[tuple[str, str]]:
     """Give the output and the input of the GELU that an error function is part of."""
     activation = _unscaled(editor, erf.input[0])
-    plus_one = _only_reader(editor, erf.output[0], "Add")
-    if activation is None or plus_one is None or _other_scalar(editor, plus_one, erf.output[0]) != 1:
+    plus_one = editor.only_reader(erf.output[0], "Add")
+    if activation is None or plus_one is None or editor.scalar(other_input(plus_one, erf.output[0])) != 1:
         return
-    first = _only_reader(editor, plus_one.output[0], "Mul")
+    first = editor.only_reader(plus_one.output[0], "Mul")
     if first is None:
         return
-    factor = _other(first, plus_one.output[0])
+    factor = other_input(first, plus_one.output[0])
     if _is_half_of(editor, factor, activation):
         yield first.output[0], activation
         return
-    second = _only_reader(editor, first.output[0], "Mul")
+    second = editor.only_reader(first.output[0], "Mul")
     if second is None:
         return
-    factors = factor, _other(second, first.output[0])
+    factors = factor, other_input(second, first.output[0])
     if any(name == activation and editor.scalar(half) == _HALF for name, half in (factors, factors[::-1])):
         yield second.output[0], activation
 
@@ -56,17 +56,4 @@ def _is_half_of(editor: Editor, tensor: str, activation: str) -> bool:
     node = editor.maker(tensor)
     if node is None or node.op_type != "Mul" or activation not in node.input:
         return False
-    return editor.scalar(_other(node, activation)) == _HALF
-
-
-def _only_reader(editor: Editor, tensor: str, kind: str) -> onnx.NodeProto | None:
-    readers = editor.readers(tensor)
-    return readers[0] if len(readers) == 1 and readers[0].op_type == kind else None
-
-
-def _other_scalar(editor: Editor, node: onnx.NodeProto, tensor: str) -> float | None:
-    return editor.scalar(_other(node, tensor))
-
-
-def _other(node: onnx.NodeProto, tensor: str) -> str:
-    return str(node.input[1] if node.input[0] == tensor else node.input[0])
+    return editor.scalar(other_input(node, activation)) == _HALF

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import onnx
 from onnx import helper
 
-from edgeembed_exporters.editing import Editor, attributes, looks_up_rows
+from edgeembed_exporters.editing import Editor, attributes, looks_up_rows, other_input
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def fuse_positions(model: onnx.ModelProto) -> None:
 
 def _replacements(editor: Editor, lookup: _Lookup) -> dict[str, list[onnx.NodeProto]]:
     name, added = lookup.node.output[0], lookup.sum
-    other = _other(added, name)
+    other = other_input(added, name)
     table, rest = _with_constants(editor, lookup.table, other)
     first, along = (editor.add_constant(f"fused.{word}", np.array([0], dtype=np.int64)) for word in ("first", "along"))
     stored = editor.add_constant(f"{lookup.node.input[0]}.positions", table)
@@ -90,7 +90,3 @@ def _counted(editor: Editor, tensor: str, most: int) -> str | None:
     if length is None or length.op_type != "Shape" or attributes(length).get("start") != 1:
         return None
     return str(node.input[2]) if attributes(length).get("end") == 2 else None
-
-
-def _other(node: onnx.NodeProto, tensor: str) -> str:
-    return str(node.input[1] if node.input[0] == tensor else node.input[0])
