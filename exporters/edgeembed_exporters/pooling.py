@@ -49,16 +49,16 @@ def _largest(tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return tokens.masked_fill(mask == 0, torch.finfo(tokens.dtype).min).amax(dim=1)
 
 
-def _mean(tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    return (tokens * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
-
-
 def _sum(tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return (tokens * mask).sum(dim=1)
 
 
+def _mean(tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return _sum(tokens, mask) / mask.sum(dim=1).clamp(min=1)
+
+
 def _mean_by_root(tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    return (tokens * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1).sqrt()
+    return _sum(tokens, mask) / mask.sum(dim=1).clamp(min=1).sqrt()
 
 
 def _weighted_mean(tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -70,7 +70,7 @@ def _places(mask: torch.Tensor) -> torch.Tensor:
     return mask.cumsum(dim=1) * mask
 
 
-_POOLS: dict[str, Pool] = {
+_OF_SENTENCE_TRANSFORMERS: dict[str, Pool] = {
     "mean": _mean,
     "cls": _first,
     "max": _largest,
@@ -78,9 +78,9 @@ _POOLS: dict[str, Pool] = {
     "weightedmean": _weighted_mean,
     "lasttoken": _last,
 }
-POOLING_MODES = tuple(_POOLS)
+POOLING_MODES = tuple(_OF_SENTENCE_TRANSFORMERS)
 """The names of sentence-transformers."""
-_POOLS["sum"] = _sum
+_POOLS = {**_OF_SENTENCE_TRANSFORMERS, "sum": _sum}
 _OF_ITS_DIRECTION = {"mean", "mean_sqrt_len_tokens"}
 
 

@@ -1,9 +1,8 @@
-from __future__ import annotations
-
 import pytest
 import torch
-from edgeembed_exporters.pooling import POOLING_MODES, MaskedPooling
+from edgeembed_exporters.pooling import POOLING_MODES, MaskedPooling, modes_for_direction
 from sentence_transformers.sentence_transformer.modules import Pooling
+from torch.nn import functional
 
 LENGTHS = (1, 2, 5, 9)
 WIDTH = 6
@@ -46,6 +45,18 @@ def test_several_modes_are_put_one_after_the_other_in_their_order() -> None:
     modes = ("mean", "cls", "max")
     pooled = MaskedPooling(modes)(padded("right"))["sentence_embedding"]
     torch.testing.assert_close(pooled, torch.cat([alone(mode) for mode in modes], dim=1), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("modes", [*([mode] for mode in POOLING_MODES), ["mean", "cls"]])
+def test_modes_for_a_direction_point_where_the_modes_do(modes: list[str]) -> None:
+    pooled, simpler = (
+        MaskedPooling(each)(padded("right"))["sentence_embedding"] for each in (modes, modes_for_direction(modes))
+    )
+    torch.testing.assert_close(functional.normalize(simpler), functional.normalize(pooled), atol=1e-5, rtol=0)
+
+
+def test_a_mean_is_summed_where_its_length_is_taken_away() -> None:
+    assert modes_for_direction(["mean"]) == ("sum",)
 
 
 @pytest.mark.parametrize("mode", [mode for mode in POOLING_MODES if mode != "max"])
