@@ -4,11 +4,11 @@
 #   text     what they learn from, of licence classes A and B, and made-up scenes
 #   mini     the student mini
 #   nano     the student nano
-#   bundles  both at int8
+#   bundles  both at int8; the teacher at int8, by edgeembed and by optimum
 #   dev      scores to choose by: STS-B dev, SICK-R trial, SciFact's train queries
 #   teacher  the teacher's scores on test sets
 #   scores   the bundles'
-#   bench    size and latency beside the teacher's int8; where nothing else runs
+#   bench    size and latency on sentences and passages, beside both int8 teachers; where nothing else runs
 #   shapes   the same of other shapes, hardly trained
 #   install  the bundles into runtime/edgeembed_runtime/models, their scores in their cards
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
@@ -52,13 +52,21 @@ mini() { distil mini; }
 
 nano() { distil nano; }
 
+# What the extra edgeembed[optimum] brings; make installs it.
+optimum() { $PYTHON -c 'import sys; from optimum.commands.optimum_cli import main; sys.exit(main())' "$@"; }
+
 bundles() {
     local name
     for name in "${NAMES[@]}"; do
         [ -d "$OUT/bundles/$name" ] || $COMMAND export "$OUT/$name" --precision int8 --out "$OUT/bundles/$name" --sentences "$OUT/text"
     done
     [ -d "$OUT/bundles/teacher" ] || $COMMAND export $TEACHER --precision int8 --out "$OUT/bundles/teacher" --sentences "$OUT/text"
-    du --apparent-size -sb "$OUT"/bundles/*
+    [ -d "$OUT/optimum" ] || {
+        optimum export onnx --task feature-extraction --model \
+            "$($PYTHON -c 'import sys; from edgeembed.models import model_folder; print(model_folder(sys.argv[1]))' $TEACHER)" "$OUT/optimum.fp32"
+        optimum onnxruntime quantize --avx512_vnni --onnx_model "$OUT/optimum.fp32" -o "$OUT/optimum"
+    }
+    du --apparent-size -sb "$OUT"/bundles/* "$OUT/optimum"
 }
 
 dev() {
@@ -82,9 +90,18 @@ scores() {
     done
 }
 
+# costs NAME FILE OPTION...: of both bundles on the texts of a file, beside the teacher as optimum and as edgeembed quantize it
+costs() {
+    local name=$1 file=$2
+    shift 2
+    $COMMAND bench "mini=$OUT/bundles/mini" "nano=$OUT/bundles/nano" --against "teacher, optimum's int8=onnx:$OUT/optimum" \
+        --against "teacher, our int8=$OUT/bundles/teacher" --texts "$file" --out "$OUT/$name.json" --markdown "$OUT/$name.md" --force "$@"
+}
+
 bench() {
-    $COMMAND bench "mini=$OUT/bundles/mini" "nano=$OUT/bundles/nano" --against "teacher, int8=$OUT/bundles/teacher" --texts "$EVAL/stsb/dev.tsv" \
-        --out "$OUT/bench.json" --markdown "$OUT/bench.md" --force
+    costs bench "$EVAL/stsb/dev.tsv"
+    head -400 "$OUT/text/wikipedia-passages.txt" > "$OUT/passages.txt"
+    costs bench-passages "$OUT/passages.txt" --no-sweep
 }
 
 # shape LAYERS NEURONS WIDTH HEADS: the bundle of a student of 12,000 tokens that learned next to nothing

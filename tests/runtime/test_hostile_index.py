@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edgeembed_runtime import Encoder, Engine, Index, InputError
+from edgeembed_runtime import Encoder, Engine, Index, InputError, MissingExtraError
 from edgeembed_runtime.index.settings import EngineName, IndexPrecision
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,7 +44,7 @@ def _open_and_search(folder: Path, encoder: Encoder, *, verify: bool) -> None:
         index.add(["cat"])
         index.remove([hits[0].index])
         hits += index.search("read the dog", k=4)
-    except InputError as error:
+    except (InputError, MissingExtraError) as error:  # an engine that this environment has not
         assert "\n" not in str(error)  # noqa: PT017 - either is right
         return
     assert len(hits) == 8
