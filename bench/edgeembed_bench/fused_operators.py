@@ -28,6 +28,7 @@ Chain = Callable[[str, str], "list[NodeProto]"]
 """An input's and an output's name to the nodes between them."""
 
 _TOKENS, _WIDTH, _HEADS = 14, 384, 12
+_SCALE = 1 / math.sqrt(_WIDTH // _HEADS)
 # As many as there are layers, and more: one operator alone takes less than a call of a session.
 _REPEATED = 24
 _WARM_UP, _TURN = 20, 10
@@ -58,6 +59,10 @@ def forms() -> Mapping[str, tuple[Form, Form]]:
         "bias and GELU": (Form("BiasGelu", _bias_gelu), Form("Add, Gelu", _bias_and_gelu)),
         "GELU": (Form("Gelu", _gelu), Form("Div, Erf, Add, Mul, Mul", _gelu_of_five)),
         "attention": (Form("MultiHeadAttention", _attention), Form("its 12 nodes", _attention_of_parts)),
+        "attention and its product, int8": (
+            Form("QAttention", _int8_attention),
+            Form("MatMulIntegerToFloat, Split, MultiHeadAttention", _int8_attention_of_parts),
+        ),
     }
 
 
@@ -130,20 +135,26 @@ def _constants() -> dict[str, npt.NDArray[Any]]:
         "root": np.array(math.sqrt(2), np.float32),
         "one": np.array(1, np.float32),
         "half": np.array(0.5, np.float32),
-        "scale": np.array(1 / math.sqrt(head_width), np.float32),
+        "scale": np.array(_SCALE, np.float32),
         "split": np.array([0, 0, _HEADS, head_width], np.int64),
         "joined": np.array([0, 0, _WIDTH], np.int64),
+        "step": np.array(0.04, np.float32),
+        "zero": np.array(128, np.uint8),
+        "weights": np.random.default_rng(0).integers(-64, 65, (_WIDTH, 3 * _WIDTH)).astype(np.int8),
+        "weight_steps": np.full(3 * _WIDTH, 0.001, np.float32),
+        "biases": np.full(3 * _WIDTH, 0.01, np.float32),
+        "thirds": np.array([_WIDTH] * 3, np.int64),
     }
 
 
-def _node(kind: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
+def _node(kind: str, inputs: str | list[str], outputs: str, **attributes: Any) -> NodeProto:
     from onnx import helper
 
-    return helper.make_node(kind, inputs.split(), [output], **attributes)
+    return helper.make_node(kind, inputs.split() if isinstance(inputs, str) else inputs, outputs.split(), **attributes)
 
 
-def _contrib(kind: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
-    return _node(kind, inputs, output, domain=_CONTRIB, **attributes)
+def _contrib(kind: str, inputs: str | list[str], outputs: str, **attributes: Any) -> NodeProto:
+    return _node(kind, inputs, outputs, domain=_CONTRIB, **attributes)
 
 
 def _skip_norm(x: str, y: str) -> list[NodeProto]:
@@ -180,8 +191,7 @@ def _gelu_of_five(x: str, y: str) -> list[NodeProto]:
 
 
 def _attention(x: str, y: str) -> list[NodeProto]:
-    scale = 1 / math.sqrt(_WIDTH // _HEADS)
-    return [_contrib("MultiHeadAttention", f"{x} x {x}", y, num_heads=_HEADS, scale=scale)]
+    return [_contrib("MultiHeadAttention", f"{x} x {x}", y, num_heads=_HEADS, scale=_SCALE)]
 
 
 def _attention_of_parts(x: str, y: str) -> list[NodeProto]:
@@ -198,6 +208,25 @@ def _attention_of_parts(x: str, y: str) -> list[NodeProto]:
         _node("MatMul", f"{y}.shares {y}.values", f"{y}.heads"),
         _node("Transpose", f"{y}.heads", f"{y}.back", perm=[0, 2, 1, 3]),
         _node("Reshape", f"{y}.back joined", y),
+    ]
+
+
+def _int8_attention(x: str, y: str) -> list[NodeProto]:
+    inputs = [f"{y}.levels", "weights", "biases", "step", "weight_steps", "", "zero"]
+    return [
+        _node("QuantizeLinear", f"{x} step zero", f"{y}.levels"),
+        _contrib("QAttention", inputs, y, num_heads=_HEADS, scale=_SCALE),
+    ]
+
+
+def _int8_attention_of_parts(x: str, y: str) -> list[NodeProto]:
+    factors = [f"{y}.levels", "weights", "step", "weight_steps", "zero", "", "biases"]
+    parts = f"{y}.queries {y}.keys {y}.values"
+    return [
+        _node("QuantizeLinear", f"{x} step zero", f"{y}.levels"),
+        _contrib("MatMulIntegerToFloat", factors, f"{y}.all"),
+        _node("Split", f"{y}.all thirds", parts, axis=-1),
+        _contrib("MultiHeadAttention", parts, y, num_heads=_HEADS, scale=_SCALE),
     ]
 
 

@@ -16,8 +16,9 @@ def test_a_fused_operator_gives_what_its_parts_give(pair: tuple[Form, Form]) -> 
 
 @pytest.mark.parametrize("pair", forms().values(), ids=forms())
 def test_a_fused_operator_is_one_node_of_many(pair: tuple[Form, Form]) -> None:
-    fused, parts = (form.chain("x", "y") for form in pair)
-    assert len(fused) == 1 < len(parts)
+    fused, parts = ([node.op_type for node in form.chain("x", "y")] for form in pair)
+    alone = [kind for kind in fused if kind not in parts]  # what rounds to int8 stands before both
+    assert len(alone) == 1 < len([kind for kind in parts if kind not in fused])
 
 
 def test_both_forms_of_each_are_in_the_table() -> None:

@@ -99,11 +99,11 @@ def test_the_onnx_checker_passes_and_only_operators_of_every_build_are_used(expo
     assert not any(node.metadata_props or node.doc_string for node in model.graph.node)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_every_layer_is_fused(exported: Exported, precision: str) -> None:
+@pytest.mark.parametrize(("precision", "attention"), [("fp32", "MultiHeadAttention"), ("int8", "QAttention")])
+def test_every_layer_is_fused(exported: Exported, precision: str, attention: str) -> None:
     graph = onnx.load(exported(precision) / manifest(exported(precision))["model_file"]).graph
     kinds = [node.op_type for node in graph.node]
-    assert (kinds.count("MultiHeadAttention"), kinds.count("Gelu"), kinds.count("Softmax")) == (1, 1, 0)
+    assert (kinds.count(attention), kinds.count("Gelu"), kinds.count("Softmax")) == (1, 1, 0)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])

@@ -23,6 +23,7 @@ import onnx
 
 from edgeembed_exporters.editing import Editor
 from edgeembed_exporters.precision.attended import centre_values, multiply_attended
+from edgeembed_exporters.precision.attentions import join_attentions
 from edgeembed_exporters.precision.by_token import multiply_by_token
 from edgeembed_exporters.precision.calibration import measure_reaches
 from edgeembed_exporters.precision.looked_up import multiply_looked_up, stored_rows
@@ -64,6 +65,7 @@ def quantise_products(model: onnx.ModelProto, token_ids: Iterable[list[int]]) ->
         replacements |= group.replacements(editor, nodes)
     editor.replace(replacements)
     move_biases(quantised)
+    join_attentions(quantised)
     return quantised
 
 

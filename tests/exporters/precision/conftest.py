@@ -23,6 +23,9 @@ Floats = npt.NDArray[np.float32]
 IDS = [list(range(20))]
 TEXTS = [[1, 2, 3], [4, 5], [30, 31, 32]]
 
+# Which input of a product is its level of zero.
+_LEVELS_OF_ZERO = {"MatMulIntegerToFloat": 4, "QAttention": 6}
+
 WORDS = [f"word{number}" for number in range(500)]
 
 
@@ -56,8 +59,12 @@ def error(model: onnx.ModelProto, quantised: onnx.ModelProto) -> float:
 def products(model: onnx.ModelProto) -> list[tuple[str, Array, int]]:
     """The levels' name, the stored weights and the level of zero of each product."""
     known = constants_of(model)
-    nodes = [node for node in model.graph.node if node.op_type == "MatMulIntegerToFloat"]
-    return [(node.input[0], known[node.input[1]], int(known[node.input[4]])) for node in nodes]
+    nodes = [node for node in model.graph.node if node.op_type in _LEVELS_OF_ZERO]
+    places = [_LEVELS_OF_ZERO[node.op_type] for node in nodes]
+    return [
+        (node.input[0], known[node.input[1]], int(known[node.input[place]]))
+        for node, place in zip(nodes, places, strict=True)
+    ]
 
 
 def assert_pairs_fit_16_bits(model: onnx.ModelProto, ids: Any) -> None:
