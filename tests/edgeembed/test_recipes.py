@@ -79,6 +79,7 @@ def tiny(name: str, teacher_folder: Path, *changes: str) -> Recipe:
     for key, size in {
         "student.token_dim": 8 if whole.student.token_dim else 0,
         "student.hidden_size": 16 if whole.student.hidden_size else 0,
+        "student.intermediate_size": 32 if whole.student.intermediate_size else 0,
         "head.dim": {"teacher_pca": 16}.get(whole.head.kind, TEACHER_WIDTH if whole.head.dim == 384 else 6),
         "head.whiten_dim": 6 if whole.head.whiten_dim else 0,
     }.items():
