@@ -61,12 +61,12 @@ bundles() {
         [ -d "$OUT/bundles/$name" ] || $COMMAND export "$OUT/$name" --precision int8 --out "$OUT/bundles/$name" --sentences "$OUT/text"
     done
     [ -d "$OUT/bundles/teacher" ] || $COMMAND export $TEACHER --precision int8 --out "$OUT/bundles/teacher" --sentences "$OUT/text"
-    [ -d "$OUT/optimum" ] || {
+    [ -d "$OUT/optimum-int8" ] || {
         optimum export onnx --task feature-extraction --model \
             "$($PYTHON -c 'import sys; from edgeembed.models import model_folder; print(model_folder(sys.argv[1]))' $TEACHER)" "$OUT/optimum.fp32"
-        optimum onnxruntime quantize --avx512_vnni --onnx_model "$OUT/optimum.fp32" -o "$OUT/optimum"
+        optimum onnxruntime quantize --avx512_vnni --onnx_model "$OUT/optimum.fp32" -o "$OUT/optimum-int8"
     }
-    du --apparent-size -sb "$OUT"/bundles/* "$OUT/optimum"
+    du --apparent-size -sb "$OUT"/bundles/* "$OUT/optimum-int8"
 }
 
 dev() {
@@ -90,18 +90,21 @@ scores() {
     done
 }
 
-# costs NAME FILE OPTION...: of both bundles on the texts of a file, beside the teacher as optimum and as edgeembed quantize it
+# costs NAME TEACHER FILE OPTION...: of both bundles on the texts of a file, beside a teacher at int8
 costs() {
-    local name=$1 file=$2
-    shift 2
-    $COMMAND bench "mini=$OUT/bundles/mini" "nano=$OUT/bundles/nano" --against "teacher, optimum's int8=onnx:$OUT/optimum" \
-        --against "teacher, our int8=$OUT/bundles/teacher" --texts "$file" --out "$OUT/$name.json" --markdown "$OUT/$name.md" --force "$@"
+    local name=$1 teacher=$2 file=$3
+    shift 3
+    $COMMAND bench "mini=$OUT/bundles/mini" "nano=$OUT/bundles/nano" --against "$teacher" --texts "$file" \
+        --out "$OUT/$name.json" --markdown "$OUT/$name.md" --force "$@"
 }
 
 bench() {
-    costs bench "$EVAL/stsb/dev.tsv"
+    local theirs="teacher, optimum's int8=onnx:$OUT/optimum-int8" ours="teacher, our int8=$OUT/bundles/teacher"
     head -400 "$OUT/text/wikipedia-passages.txt" > "$OUT/passages.txt"
-    costs bench-passages "$OUT/passages.txt" --no-sweep
+    costs optimum "$theirs" "$EVAL/stsb/dev.tsv"
+    costs optimum-passages "$theirs" "$OUT/passages.txt" --no-sweep
+    costs ours "$ours" "$EVAL/stsb/dev.tsv"
+    costs ours-passages "$ours" "$OUT/passages.txt" --no-sweep
 }
 
 # shape LAYERS NEURONS WIDTH HEADS: the bundle of a student of 12,000 tokens that learned next to nothing

@@ -94,9 +94,10 @@ bundles() {
 
 bench() {
     [ -d "$OUT/xlm-r" ] || $PYTHON -m edgeembed_bench.random_teacher --out "$OUT/xlm-r" $(printf -- '--text %s ' "$TRAIN"/multilingual/*.txt.xz)
-    $COMMAND bench "student, int8=$OUT/bundle-100000-int8" "student, fp32=$OUT/bundle-100000-fp32" \
-        --against "XLM-R base shape, random weights=sentence-transformer:$OUT/xlm-r" --texts "$EVAL/stsb/dev.tsv" --form xayn \
-        --no-sweep --out "$OUT/bench.json" --markdown "$OUT/bench.md" --force
+    local measured=("student, int8=$OUT/bundle-100000-int8" "student, fp32=$OUT/bundle-100000-fp32"
+        --against "XLM-R base shape, random weights=sentence-transformer:$OUT/xlm-r" --texts "$EVAL/stsb/dev.tsv" --no-sweep --force)
+    $COMMAND bench "${measured[@]}" --out "$OUT/bench.json" --markdown "$OUT/bench.md"
+    $COMMAND bench "${measured[@]}" --form xayn --out "$OUT/form.json"
 }
 
 [ $# -gt 0 ] || set -- vocabularies sizes variants relevance scores bundles bench
