@@ -38,8 +38,8 @@ def test_a_bundle_encodes_as_the_runtime_does_and_tells_its_parts() -> None:
         facts = facts_of(Subject("a", "bundle"), worker)
     assert facts.dimension == encoder.dimension
     assert facts.parameters == encoder.bundle.parameters
-    assert facts.embedding_parameters == 12_000 * 128 + 256 * 384
-    assert facts.vocabulary == 12_000
+    assert facts.embedding_parameters == 20_000 * 128 + 256 * 384
+    assert facts.vocabulary == 20_000
 
 
 def test_what_installing_the_runtime_takes_is_told_by_distribution() -> None:
@@ -59,7 +59,7 @@ def test_a_bundle_for_numpy_tells_its_parts(tmp_path: Path) -> None:
         _parts_agree(worker)
     counted = count_parameters(subject)
     assert counted is not None
-    assert counted.embedding_parameters == 3 * 400 * 12_000
+    assert counted.embedding_parameters == 3 * 400 * 20_000
 
 
 def test_a_bare_graph_encodes_as_its_bundle_does() -> None:
