@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from edgeembed.hardware import attention_in_training, has_bf16
+from edgeembed.hardware import attention_in_training, has_bf16, own_precision
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,11 @@ def test_attentions_are_trained_as_plain_products_on_a_processor_alone() -> None
     with attention_in_training("cuda"):
         assert settings.flash_sdp_enabled() == before
     assert settings.flash_sdp_enabled() == before
+
+
+def test_a_trainer_leaves_its_precision_to_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "fp16")
+    with own_precision():
+        assert "ACCELERATE_MIXED_PRECISION" not in os.environ
+        os.environ["ACCELERATE_MIXED_PRECISION"] = "bf16"  # as a trainer does
+    assert os.environ["ACCELERATE_MIXED_PRECISION"] == "fp16"

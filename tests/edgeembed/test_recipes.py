@@ -195,7 +195,7 @@ def test_the_checkpoint_that_does_best_on_the_development_set_is_kept(
     from edgeembed.evaluation.encoders import open_encoder
     from edgeembed.evaluation.sts import read_sts, score_sts
 
-    recipe = tiny("simtde-small", teacher_folder, f"stages.checkpoint_steps={steps}", "stages.learning_rate=0.001")
+    recipe = tiny("simtde-small", teacher_folder, f"stages.checkpoint_steps={steps}", "stages.learning_rate=0.01")
     report = distil(recipe, sentences, tmp_path / "student", dev=dev)
     (best,) = report.dev_spearman
     found = score_sts(open_encoder(str(tmp_path / "student")), read_sts(dev))[0].value
