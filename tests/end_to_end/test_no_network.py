@@ -1,4 +1,4 @@
-"""The whole suite of the runtime passes where no socket can be opened."""
+"""The plugin under which CI runs the runtime's suite fails every test that opens a socket."""
 
 import os
 import signal
@@ -31,17 +31,11 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
 
 
-def test_the_suite_of_the_runtime_passes_with_sockets_refused() -> None:
-    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no_sockets", "tests/runtime")
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-
-
-def test_a_test_that_asks_for_a_socket_fails_the_run_even_if_it_bears_the_refusal(tmp_path: Path) -> None:
+def test_a_test_that_swallows_the_refusal_of_a_socket_fails(tmp_path: Path) -> None:
     (tmp_path / "test_asking.py").write_text(_ASKING, encoding="utf-8")
     done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no_sockets", tmp_path)
     assert done.returncode == 1
-    assert "1 passed" in done.stdout
-    assert "sockets were asked for: socket.__new__, socket.getaddrinfo" in done.stderr
+    assert "sockets were asked for: socket.__new__, socket.getaddrinfo" in done.stdout
 
 
 def test_a_library_or_a_child_that_opens_a_socket_is_killed() -> None:
