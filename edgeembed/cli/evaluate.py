@@ -136,6 +136,9 @@ def command(  # noqa: PLR0913  # one parameter an option
 ) -> None:
     """Score models or bundles, side by side.
 
+    MODEL|BUNDLE is a built-in bundle (mini, nano), a folder (./mini), an installed package that carries a model, or a
+    hub id.
+
     With --sts and a folder the table is the papers': seven similarity sets, their average, parameters; with
     --semantic-retrieval it is HPD's, with --entities SimTDE's, with --geometry and --transfer DistilCSE's, with --glue
     CMOW's, with --cross-lingual-sts and --cross-lingual-retrieval Xayn's. JSON holds an object for one MODEL, a list

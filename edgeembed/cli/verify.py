@@ -10,10 +10,12 @@ from edgeembed_runtime.errors import BundleError
 
 
 @click.command()
-@click.argument("bundle", type=click.Path(path_type=Path))
+@click.argument("bundle", metavar="BUNDLE")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(bundle: Path, as_json: bool) -> None:
+def command(bundle: str, as_json: bool) -> None:
     """Check that a BUNDLE is the one that was exported, and gives the same vectors here.
+
+    BUNDLE is a folder, or a built-in bundle by name (mini, nano; ./mini is a folder of that name).
 
     Its files are compared with their checksums. If all are right, the vectors that its exporter kept in it (its golden
     vectors) are compared with those that this machine gives for the same texts. Exit codes: 0 nothing differs; 1
@@ -23,8 +25,10 @@ def command(bundle: Path, as_json: bool) -> None:
     from edgeembed_runtime import Bundle
     from edgeembed_runtime.verification import verify
 
+    from edgeembed.models import built_in_bundle
+
     try:
-        opened = Bundle.open(bundle)
+        opened = Bundle.open(built_in_bundle(bundle) or Path(bundle))
         found = verify(opened)
     except BundleError as error:
         if as_json:
@@ -40,5 +44,5 @@ def command(bundle: Path, as_json: bool) -> None:
         click.echo(found.golden_line())
 
 
-def _print(bundle: Path, result: dict[str, Any]) -> None:
-    click.echo(json.dumps({"bundle": str(bundle), **result, "golden": result.get("golden")}, indent=2))
+def _print(bundle: str, result: dict[str, Any]) -> None:
+    click.echo(json.dumps({"bundle": bundle, **result, "golden": result.get("golden")}, indent=2))

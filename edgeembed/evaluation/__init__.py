@@ -8,7 +8,7 @@ from edgeembed.evaluation.cross_lingual_retrieval import (
     score_cross_lingual_retrieval,
 )
 from edgeembed.evaluation.cross_lingual_sts import CrossLingualPairs, read_cross_lingual_sts, score_cross_lingual_sts
-from edgeembed.evaluation.encoders import SentenceEncoder, is_bundle, open_encoder
+from edgeembed.evaluation.encoders import SentenceEncoder, open_encoder
 from edgeembed.evaluation.entity_resolution import EntitySet, read_entities, score_entities
 from edgeembed.evaluation.geometry import GeometrySet, read_geometry, score_geometry
 from edgeembed.evaluation.parameters import count_parameters
@@ -52,7 +52,6 @@ __all__ = [
     "evaluation_markdown",
     "evaluation_tables",
     "index_documents",
-    "is_bundle",
     "open_encoder",
     "ranking_agreement",
     "read_bitext",

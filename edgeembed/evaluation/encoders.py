@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,16 +22,11 @@ class SentenceEncoder(Protocol):
         """Give (n, dim) vectors of n documents."""
 
 
-def is_bundle(name: str) -> bool:
-    """Tell whether a name is the folder of a bundle, as opposed to a model."""
-    return (Path(name) / "edgeembed.json").is_file()
-
-
 def open_encoder(name: str) -> SentenceEncoder:
-    """Open whatever can encode.
+    """Load a model or a bundle for encoding.
 
     Args:
-        name: A bundle's folder, or a model by any name that `load_model` takes.
+        name: A model or a bundle by any name that `edgeembed.models.find_model` takes.
 
     Returns:
         A runtime `Encoder` for a bundle, a `SentenceTransformer` for a model.
@@ -41,14 +35,15 @@ def open_encoder(name: str) -> SentenceEncoder:
         InputError: If there is no such model, or it cannot be loaded.
         VerificationError: If a bundle's files are not the ones that were exported.
     """
+    from edgeembed.models import find_model, is_bundle, load_model
+
+    folder = find_model(name)
     encoder: SentenceEncoder
-    if is_bundle(name):
+    if is_bundle(folder):
         from edgeembed_runtime import Encoder
 
-        encoder = Encoder.load(name, verify=True)
+        encoder = Encoder.load(folder, verify=True)
     else:
-        from edgeembed.models import load_model
-
         encoder = load_model(name)
     return encoder
 

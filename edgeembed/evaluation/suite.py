@@ -117,7 +117,7 @@ def evaluate(
     """Score a model, and a reference beside it.
 
     Args:
-        model: A bundle's folder, or a model by any name that `load_model` takes.
+        model: A model or a bundle by any name that `edgeembed.models.find_model` takes.
         sts: As for `TaskPaths`.
         retrieval: As for `TaskPaths`.
         against: The reference, named like `model`.
@@ -139,7 +139,7 @@ def evaluate_models(
     """Score models side by side, and a reference beside them.
 
     Args:
-        models: Bundles' folders, or models by any name that `load_model` takes.
+        models: Models or bundles by any name that `edgeembed.models.find_model` takes.
         paths: What they are scored on.
         against: The reference, named like the models.
         reporter: Hears of each task.

@@ -10,7 +10,7 @@ from edgeembed_runtime.shipped import shipped_bundle
 
 
 def _find(name: str) -> Path:
-    return Path("/models", name)
+    return Path(name) if Path(name).is_dir() else Path("/models", name)
 
 
 def _parse(*specs: str) -> list[Subject]:
