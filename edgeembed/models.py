@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.manifest import MANIFEST
+from edgeembed_runtime.model_trust import needs_trust
 from edgeembed_runtime.shipped import shipped_bundle, shipped_names
 
 if TYPE_CHECKING:
@@ -113,16 +114,16 @@ def load_model(name: str, device: str = "cpu") -> "SentenceTransformer":
         The model, in float32 and evaluation mode.
 
     Raises:
-        InputError: If there is no such model, it is of another kind, or its folder cannot be loaded.
+        InputError: If there is no such model, it is of another kind, its folder names code other than
+            sentence-transformers' and ours (which is not imported then), or cannot be loaded.
     """
     from sentence_transformers import SentenceTransformer
 
     folder = model_folder(name)
     _check_kind(folder)
+    trusted = needs_trust(folder)
     try:
-        model = SentenceTransformer(
-            os.fspath(folder), device=device, trust_remote_code=_is_student(folder), local_files_only=True
-        )
+        model = SentenceTransformer(os.fspath(folder), device=device, trust_remote_code=trusted, local_files_only=True)
     except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, ImportError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(f"{name} does not load as a sentence-transformer: {reason[0]}") from error
@@ -231,16 +232,3 @@ def _downloaded(name: str) -> Path:
         return Path(snapshot_download(name))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         raise InputError(f"{name} is neither a folder nor on the hub, as far as this machine can reach it") from error
-
-
-def _is_student(folder: Path) -> bool:
-    # sentence-transformers 6 asks for trust before it imports a class outside its own package; ours is trusted, and a
-    # folder that brings code of its own is not.
-    modules = folder / "modules.json"
-    if not modules.is_file() or any(folder.glob("*.py")):
-        return False
-    try:
-        types = [module["type"] for module in json.loads(modules.read_text(encoding="utf-8"))]
-    except (ValueError, TypeError, KeyError):
-        return False
-    return bool(types) and types[0].startswith("edgeembed.students.")

@@ -17,6 +17,7 @@ from typing import IO, Any, cast
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime.errors import CheckError, InputError
+from edgeembed_runtime.model_trust import needs_trust
 
 from edgeembed_bench.subjects import Subject
 
@@ -25,6 +26,7 @@ Item = str | list[str]
 TIMEOUT_S = 120.0  # for any one answer: torch on a slow disk takes half a minute to start
 _TEXTS_A_QUESTION = 256  # to encode, so that an answer stays far from that limit
 _WORKER = Path(__file__).with_name("worker.py")
+_IMPORTING = {"sentence-transformer", "sentence-transformer-onnx"}  # what may import the classes a folder names
 _TRACEBACK = "Traceback (most recent call last):"
 _MOST_SAID = 300
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
@@ -199,11 +201,13 @@ def started(subject: Subject, text: str, *, threads: int = 1, timeout_s: float =
         timeout_s: How long any one answer may take.
 
     Raises:
+        InputError: If the subject is a sentence-transformers folder that would run code of its own.
         CheckError: If the process ends or is silent for too long, then or later; it names the subject and gives the
             last line of what it said.
     """
     escaped = text.encode("unicode_escape").decode("ascii")  # an argument may hold no NUL
-    arguments = [",".join(subject.imports), subject.adapter, subject.argument, str(threads), escaped]
+    trust = "trusted" if subject.adapter in _IMPORTING and needs_trust(subject.argument) else ""
+    arguments = [",".join(subject.imports), subject.adapter, subject.argument, str(threads), escaped, trust]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         begun_ns = time.monotonic_ns()
         try:

@@ -2,7 +2,9 @@
 
 It runs as a script, in whichever Python the subject needs, and the bench never imports it:
 
-    python worker.py MODULES ADAPTER ARGUMENT THREADS TEXT
+    python worker.py MODULES ADAPTER ARGUMENT THREADS TEXT TRUST
+
+TRUST is "trusted" if sentence-transformers may import the classes that the model folder names, else "".
 
 It imports the modules (a comma between them), loads the subject by its adapter, encodes the text, and tells in one JSON
 line when each of that was done and the memory that it took. Then it answers what it is asked, line by line, until stdin
@@ -39,7 +41,7 @@ def main() -> None:
     begun_ns = time.monotonic_ns()
     del sys.path[0]  # the folder of this file, whose neighbours are no business of the subject
     answers = _own_stdout()
-    modules, adapter, argument, threads, text = sys.argv[1:]
+    modules, adapter, argument, threads, text, trust = sys.argv[1:]
     text = text.encode("ascii").decode("unicode_escape")
     names = modules.split(",") if modules else []
     if adapter == "function":
@@ -47,7 +49,7 @@ def main() -> None:
     for name in names:
         importlib.import_module(name)
     imported_ns = time.monotonic_ns()
-    loaded = _ADAPTERS[adapter](argument, int(threads))
+    loaded = _ADAPTERS[adapter](argument, int(threads), **({"trust_remote_code": True} if trust else {}))
     loaded_ns = time.monotonic_ns()
     vector = loaded.encode(text)
     first_ns = time.monotonic_ns()
@@ -168,9 +170,9 @@ def _load_sentence_transformer(path: str, threads: int, **options: Any) -> _Load
     from sentence_transformers import SentenceTransformer
 
     torch.set_num_threads(threads)
-    is_student = _is_student(path)
-    model = SentenceTransformer(path, device="cpu", trust_remote_code=is_student, **options)
-    packages = ["sentence-transformers", *(["edgeembed"] if is_student else [])]
+    model = SentenceTransformer(path, device="cpu", **options)
+    # Only a student of ours is trusted.
+    packages = ["sentence-transformers", *(["edgeembed"] if options.get("trust_remote_code") else [])]
     loaded = _Loaded(_quietly(model.encode), packages, functools.partial(_look_into_transformer, model))
     loaded.encode_query, loaded.encode_document = _quietly(model.encode_query), _quietly(model.encode_document)
     loaded.max_tokens = model.max_seq_length if isinstance(model.max_seq_length, int) else None
@@ -200,14 +202,14 @@ def _look_into_transformer(model: Any, loaded: _Loaded) -> None:
         loaded.weights = sum(sizes), sum(table.numel() for table in tables)
 
 
-def _load_sentence_transformer_onnx(path: str, threads: int) -> _Loaded:
+def _load_sentence_transformer_onnx(path: str, threads: int, **options: Any) -> _Loaded:
     """Load sentence-transformers with its ONNX backend, which needs optimum."""
     import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    session = {"provider": "CPUExecutionProvider", "session_options": options}
-    loaded = _load_sentence_transformer(path, threads, backend="onnx", model_kwargs=session)
+    session_options = onnxruntime.SessionOptions()
+    session_options.intra_op_num_threads = threads
+    session = {"provider": "CPUExecutionProvider", "session_options": session_options}
+    loaded = _load_sentence_transformer(path, threads, backend="onnx", model_kwargs=session, **options)
     loaded.packages.append("optimum-onnx")
     return loaded
 
@@ -340,18 +342,6 @@ def _as_list(text: Any) -> list[str]:
 
 def _quietly(encode: Any) -> Any:
     return lambda text: encode(text, show_progress_bar=False)
-
-
-def _is_student(path: str) -> bool:
-    """Tell whether a folder is a student of ours, whose module may be imported, and brings no code of its own."""
-    import json
-    from pathlib import Path
-
-    modules = Path(path, "modules.json")
-    if not modules.is_file() or any(Path(path).glob("*.py")):
-        return False
-    types = [str(module["type"]) for module in json.loads(modules.read_text(encoding="utf-8"))]
-    return bool(types) and types[0].startswith("edgeembed.students.")
 
 
 def _tokenizer(content: bytes) -> Any:
