@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 from edgeembed_runtime.errors import InputError
 
+from edgeembed_bench.estimates import Estimate
 from edgeembed_bench.report import BenchReport
 from edgeembed_bench.subjects import Subject
 
@@ -60,8 +61,8 @@ class Budget:
             ratio = report.latency_ratio(name)
             if ratio.value > self.max_latency_ratio:
                 yield (
-                    f"{name}: {ratio.value:.3f} times the latency of {report.baseline} (95 %: {ratio.low:.3f} to "
-                    f"{ratio.high:.3f}), more than {self.max_latency_ratio:g}"
+                    f"{name}: {ratio.value:.3f} times the latency of {report.baseline} ({_interval(ratio)}), "
+                    f"more than {self.max_latency_ratio:g}"
                 )
         if self.max_mb is not None:
             size_mb = _measured(report[name].size.size_bytes, name, "--max-mb", "it names no files") / 1e6
@@ -71,6 +72,12 @@ class Budget:
             percent = _measured(report.quality_percent(name), name, "--min-quality", "give --sts or --retrieval")
             if percent < self.min_quality:
                 yield f"{name}: {percent:.1f} % of the quality of {report.baseline}, less than {self.min_quality:g}"
+
+
+def _interval(ratio: Estimate) -> str:
+    if ratio.low is None or ratio.high is None:
+        return f"no 95 % interval: {ratio.reason}"
+    return f"95 %: {ratio.low:.3f} to {ratio.high:.3f}"
 
 
 def _measured(value: float | None, name: str, limit: str, why: str) -> float:

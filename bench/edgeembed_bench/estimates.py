@@ -1,6 +1,6 @@
-"""What can be said of times that scatter: quartiles, and ratios with an interval of confidence."""
+"""Medians with quartiles, and means and ratios over processes with 95 % confidence intervals."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+Values = Sequence[float] | npt.NDArray[np.floating[Any]]
+
 CONFIDENCE = 0.95
-_RESAMPLES = 2000
+# With two processes the interval spans 12.7 standard errors to each side, and says nothing.
+FEWEST_FOR_INTERVAL = 3
 
 
 @dataclass(frozen=True)
@@ -23,77 +26,68 @@ class Spread:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure and between what it lies with 95 % confidence.
+    """A figure with its 95 % confidence interval.
 
     Attributes:
         value: The figure.
-        low: The lower end; the figure itself where there are too few samples to tell.
+        low: The lower end of the interval; None if there are too few processes for one.
         high: The upper end, likewise.
+        reason: Why there is no interval, one line; None if there is one.
     """
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
+    reason: str | None = None
 
 
 def spread(samples: Sequence[float]) -> Spread:
-    """Give the median and the quartiles of some samples."""
+    """Return the median and the quartiles of some samples."""
     return Spread(*(float(quantile) for quantile in np.quantile(samples, (0.25, 0.5, 0.75))))
 
 
 def quantile(samples: Sequence[float], share: float) -> float:
-    """Give what a share (0 to 1) of some samples stay below."""
+    """Return the quantile of some samples at a share between 0 and 1."""
     return float(np.quantile(samples, share))
 
 
-def median_ratio(samples: Sequence[float], baseline: Sequence[float], seed: int = 0) -> Estimate:
-    """Give the median of some samples as a multiple of the baseline's.
+def mean_estimate(values: Values) -> Estimate:
+    """Return the mean of some values with its 95 % Student-t interval.
+
+    Calls within one process share its memory layout and are not independent, so the values are to be one for each
+    process.
 
     Args:
-        samples: The samples.
-        baseline: As many, each taken beside the sample at the same place (the same text, the same round), so that
-            what hit both does not widen the interval.
-        seed: Decides the resamples.
+        values: One value for each process, in any unit.
+
+    Returns:
+        The mean and its interval in the unit of the values; no interval, and the reason, for fewer than three values.
     """
+    count, mean = len(values), float(np.mean(values))
+    if count < FEWEST_FOR_INTERVAL:
+        measured = "1 process was" if count == 1 else f"{count} processes were"
+        return Estimate(
+            mean, None, None, f"{measured} measured; a confidence interval takes at least {FEWEST_FOR_INTERVAL}"
+        )
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * standard_error(values)
+    return Estimate(mean, mean - half, mean + half)
 
-    def ratio(top: npt.NDArray[Any], bottom: npt.NDArray[Any], axis: int = -1) -> Any:
-        return np.median(top, axis=axis) / np.median(bottom, axis=axis)
 
-    return bootstrap((np.asarray(samples), np.asarray(baseline)), ratio, seed)
-
-
-def median_difference(samples: Sequence[float], baseline: Sequence[float], seed: int = 0) -> Estimate:
-    """Give the median of what each sample is above the baseline's at the same place.
+def ratio_estimate(samples: Values, baseline: Values) -> Estimate:
+    """Return the geometric mean of ratios with its 95 % interval: a Student-t interval on the logarithms.
 
     Args:
-        samples: The samples.
-        baseline: As many.
-        seed: Decides the resamples.
+        samples: One value above 0 for each process, such as its median latency.
+        baseline: As many, each of the process measured beside that one, so that what slowed both cancels.
+
+    Returns:
+        The ratio and its interval; no interval, and the reason, for fewer than three processes.
     """
-    return bootstrap((np.subtract(samples, baseline),), np.median, seed)
+    logarithms = mean_estimate(np.log(samples) - np.log(baseline))
+    low, high = (None if end is None else float(np.exp(end)) for end in (logarithms.low, logarithms.high))
+    return Estimate(float(np.exp(logarithms.value)), low, high, logarithms.reason)
 
 
-def bootstrap(data: tuple[npt.NDArray[Any], ...], statistic: Callable[..., Any], seed: int = 0) -> Estimate:
-    """Give a statistic of some data with its percentile bootstrap interval.
-
-    Args:
-        data: One or more (n,) arrays; what stands at the same place belongs together. The interval is the figure itself
-            where n is 1.
-        statistic: Of such arrays, or of more dimensions along an `axis`.
-        seed: Decides the resamples.
-    """
-    value = float(statistic(*data))
-    if len(data[0]) < 2:
-        return Estimate(value, value, value)
-    interval = stats.bootstrap(
-        data,
-        statistic,
-        paired=True,
-        vectorized=True,
-        method="percentile",
-        n_resamples=_RESAMPLES,
-        batch=200,  # bounds the memory that resampling takes
-        confidence_level=CONFIDENCE,
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return Estimate(value, float(interval.low), float(interval.high))
+def standard_error(values: Values) -> float:
+    """Return the standard error of the mean of two values or more."""
+    return float(np.std(values, ddof=1)) / float(np.sqrt(len(values)))

@@ -47,7 +47,9 @@ def ratio(value: float) -> str:
 
 
 def interval(found: Estimate) -> str:
-    """Write between what a ratio lies."""
+    """Write the 95 % interval of a ratio."""
+    if found.low is None or found.high is None:
+        return MISSING
     return f"{ratio(found.low)}–{ratio(found.high)}"  # noqa: RUF001  # a range takes an en dash
 
 

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import Self
 
+from edgeembed_runtime.errors import InputError
+
 from edgeembed_bench.energy import Energy
 from edgeembed_bench.estimates import Estimate, Spread, quantile, spread
 from edgeembed_bench.facts import Facts
@@ -205,13 +207,23 @@ class BenchReport:
     subjects: tuple[SubjectResult, ...]
 
     def __getitem__(self, name: str) -> SubjectResult:
-        return next(subject for subject in self.subjects if subject.name == name)
+        for subject in self.subjects:
+            if subject.name == name:
+                return subject
+        raise InputError(f"no subject {name!r} in the report; expected one of: {', '.join(each.name for each in self)}")
 
     def __iter__(self) -> Iterator[SubjectResult]:
         return iter(self.subjects)
 
     def latency_ratio(self, name: str) -> Estimate:
-        """Give a subject's median latency as a multiple of the baseline's, with its 95 % bootstrap interval."""
+        """Return a subject's median latency as a multiple of the baseline's, with its 95 % interval over processes.
+
+        Args:
+            name: The subject's name.
+
+        Raises:
+            InputError: If the report has no such subject.
+        """
         return clustered_ratio(self._latencies(name), self._latencies(self.baseline))
 
     def verdict(self, name: str) -> Verdict:

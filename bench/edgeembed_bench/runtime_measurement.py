@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,8 @@ from edgeembed_bench.subjects import Subject
 
 BLOCK = 20  # texts a turn: short against the drift of a machine, long against the cost of changing turns
 WARMUP = 50
+# Two processes of one program differ for good, by where their memory lies: an interval is one over processes.
+PROCESSES = 10
 PASSES = 3  # an overhead of microseconds hides in the scatter of a millisecond; its median needs some thousand texts
 
 Facts = dict[str, Any]
@@ -45,8 +47,9 @@ def measure_runtime(
         texts_from: Where they come from.
         held_to_targets: Names of the subjects that the targets are for.
         left_out: Why a subject is absent, by its name.
-        rounds: Turns of each subject.
-        starts: Fresh processes of each subject; an odd number has a median that was measured.
+        rounds: Turns of each subject, shared out among ten processes (fewer than ten turns: a process each) and
+            rounded up so that all have as many.
+        starts: Fresh processes of each subject for cold start and memory; an odd number has a median that was measured.
         seed: Decides the order of turns.
 
     Returns:
@@ -61,25 +64,34 @@ def measure_runtime(
     floor, *encoders = subjects
     load_average = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     bundles = sum(each.adapter == "bundle" for each in encoders)
+    processes = min(PROCESSES, rounds)
+    rounds = processes * -(-rounds // processes)
     steps = (starts + 1) * len(subjects) + rounds * BLOCK * (len(encoders) + PASSES * bundles)
     with held_to_cores() as cores, progress_bar(steps) as advance:
         begun, facts = _starts(subjects, texts[0], starts + 1, seed, advance)
         timed = list(itertools.islice(itertools.cycle(texts), rounds * BLOCK))
-        latency, memory, parts = _latency(encoders, timed, seed, advance)
+        share = len(timed) // processes
+        found = [
+            _process(encoders, timed[number * share : (number + 1) * share], seed + number, advance)
+            for number in range(processes)
+        ]
+    measured = {each.name: [process[each.name] for process in found if each.name in process] for each in subjects}
     runs = tuple(
         SubjectRun(
             subject=each,
             facts=facts[each.name],
             starts=tuple(begun[each.name][1:]),
             discarded_start=begun[each.name][0],
-            latency=latency.get(each.name),
-            parts_us=parts.get(each.name),
-            resident_bytes=memory.get(each.name),
+            latency=tuple(process.latency for process in measured[each.name]),
+            parts_us=tuple(process.parts_us for process in measured[each.name] if process.parts_us),
+            resident_bytes=tuple(
+                process.resident_bytes for process in measured[each.name] if process.resident_bytes is not None
+            ),
         )
         for each in subjects
     )
     characters = float(np.mean([len(text) for text in texts]))
-    plan = RuntimeSettings(rounds, BLOCK, WARMUP, starts, PASSES, seed, texts_from, len(texts), characters)
+    plan = RuntimeSettings(rounds, processes, BLOCK, WARMUP, starts, PASSES, seed, texts_from, len(texts), characters)
     settings = replace(plan, core=cores[0] if cores else None, load_average=load_average)
     created_utc = datetime.now(UTC).isoformat(timespec="seconds")
     names = (encoders[0].name, floor.name, tuple(held_to_targets))
@@ -102,10 +114,19 @@ def _starts(
     return begun, facts
 
 
-def _latency(
+@dataclass(frozen=True)
+class _Process:
+    """What one process of a subject measured: its times, the parts of a bundle's, and its memory after all texts."""
+
+    latency: Samples
+    parts_us: Parts
+    resident_bytes: int | None
+
+
+def _process(
     encoders: Sequence[Subject], texts: Sequence[str], seed: int, advance: Callable[[int], None]
-) -> tuple[dict[str, Samples], dict[str, int | None], dict[str, Parts]]:
-    """Time single texts, note the memory then, and split the bundles' time into parts."""
+) -> dict[str, _Process]:
+    """Start each subject, time single texts in turns, note the memory then, and split the bundles' time into parts."""
     with contextlib.ExitStack() as stack:
         workers = {each.name: stack.enter_context(started(each, texts[0])) for each in encoders}
         timers = {name: worker.times_ms for name, worker in workers.items()}
@@ -113,7 +134,7 @@ def _latency(
         memory = {name: worker.memory()["resident_bytes"] for name, worker in workers.items()}
         bundles = {each.name: workers[each.name] for each in encoders if each.adapter == "bundle"}
         parts = {name: _parts(worker, texts, advance) for name, worker in bundles.items()}
-    return latency, memory, parts
+    return {name: _Process(latency[name], parts.get(name, {}), memory[name]) for name in workers}
 
 
 def _parts(worker: Worker, texts: Sequence[str], advance: Callable[[int], None]) -> Parts:

@@ -2,16 +2,21 @@
 
 import json
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
-from edgeembed_bench.estimates import Estimate, median_difference, median_ratio, spread
+from edgeembed_runtime.errors import InputError
+
+from edgeembed_bench.estimates import Estimate, Spread, mean_estimate, ratio_estimate, spread
 from edgeembed_bench.interleaving import Samples
 from edgeembed_bench.machine import Machine
 from edgeembed_bench.processes import Start
 from edgeembed_bench.subjects import Subject
 
-SCHEMA_VERSION = 1  # 1: the first
+# 1: latency and parts of one process. 2: of several, their samples apart.
+SCHEMA_VERSION = 2
 
 MOST_OVERHEAD_US = 15.0
 MOST_TIMES_FLOOR = 1.5
@@ -23,9 +28,10 @@ class RuntimeSettings:
     """How a run was made.
 
     Attributes:
-        rounds: Turns of each subject.
+        rounds: Turns of each subject, shared out among its processes.
+        processes: Fresh processes of each subject in which texts are timed.
         block: Counted texts a turn; one before them does not count.
-        warmup: Texts before the first turn.
+        warmup: Texts in each process before the first turn.
         starts: Counted fresh processes of each subject; one before them does not count.
         passes: How often the texts of all turns are split into their parts.
         seed: Decides the order of turns.
@@ -37,6 +43,7 @@ class RuntimeSettings:
     """
 
     rounds: int
+    processes: int
     block: int
     warmup: int
     starts: int
@@ -63,20 +70,20 @@ class SubjectRun:
         facts: Its vector's dimension, the version of Python and those of its packages.
         starts: Fresh processes, from nothing to the first vector.
         discarded_start: The one before, which may have found nothing in the system's file cache.
-        latency: Times of single texts, tokenizing included; None for what encodes nothing.
-        parts_us: Of bundles, text by text: microseconds of "encode"; of "bare", which is the tokenizer, arrays of its
-            tokens and the session (or matrix work) and nothing else; and of the first and last of these: "tokenize",
-            "run".
-        resident_bytes: Resident memory after all texts; None if it was not measured.
+        latency: For each process the times of single texts, tokenizing included; empty for what encodes nothing.
+        parts_us: Of bundles, for each process, text by text: microseconds of "encode"; of "bare", which is the
+            tokenizer, arrays of its tokens and the session (or matrix work) and nothing else; and of the first and
+            last of these: "tokenize", "run". Empty for other subjects.
+        resident_bytes: Resident memory of each process after all its texts; empty if it was not measured.
     """
 
     subject: Subject
     facts: dict[str, Any]
     starts: tuple[Start, ...]
     discarded_start: Start
-    latency: Samples | None
-    parts_us: dict[str, tuple[float, ...]] | None
-    resident_bytes: int | None
+    latency: tuple[Samples, ...]
+    parts_us: tuple[Mapping[str, tuple[float, ...]], ...]
+    resident_bytes: tuple[int, ...]
 
     @property
     def name(self) -> str:
@@ -94,16 +101,40 @@ class SubjectRun:
         return None if None in values else float(statistics.median(values))
 
     @property
+    def latency_ms(self) -> Spread | None:
+        """Median and quartiles of the time of one text, in milliseconds; None for what encodes nothing."""
+        times_ms = list(chain.from_iterable(samples.timed_ms for samples in self.latency))
+        return spread(times_ms) if times_ms else None
+
+    @property
+    def median_latencies_ms(self) -> list[float]:
+        """The median time of one text in each process, in milliseconds."""
+        return [statistics.median(samples.timed_ms) for samples in self.latency]
+
+    @property
     def overhead_us(self) -> Estimate | None:
-        """What encoding adds to the bare calls; None if not split."""
-        if self.parts_us is None:
+        """What encoding adds to the bare calls, in microseconds; None if not split.
+
+        It is the mean over processes of the median difference, text by text, and its interval.
+        """
+        if not self.parts_us:
             return None
-        return median_difference(self.parts_us["encode"], self.parts_us["bare"])
+        return mean_estimate([_median_difference(parts["encode"], parts["bare"]) for parts in self.parts_us])
+
+    def part_us(self, part: str) -> float | None:
+        """Return the median over all processes of a part, in microseconds; None if not split."""
+        times_us = [time for parts in self.parts_us for time in parts[part]]
+        return statistics.median(times_us) if times_us else None
+
+    @property
+    def median_resident_bytes(self) -> float | None:
+        """Median resident memory after all texts; None if it was not measured."""
+        return statistics.median(self.resident_bytes) if self.resident_bytes else None
 
 
 @dataclass(frozen=True)
 class Target:
-    """What issue 3 demands, beside what was measured.
+    """A limit that the runtime keeps, beside what was measured.
 
     Attributes:
         what: What is measured.
@@ -117,8 +148,10 @@ class Target:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the figure is within the limit; None if it was not measured, or too coarsely to tell."""
-        if self.measured is None or self.measured.low <= self.most < self.measured.high:
+        """Whether the figure is within the limit; None if it was not measured, or not well enough to tell."""
+        if self.measured is None or self.measured.low is None or self.measured.high is None:
+            return None
+        if self.measured.low <= self.most < self.measured.high:
             return None
         return self.measured.high <= self.most
 
@@ -148,26 +181,28 @@ class RuntimeReport:
     left_out: dict[str, str]
 
     def __getitem__(self, name: str) -> SubjectRun:
-        return next(run for run in self.runs if run.name == name)
+        for run in self.runs:
+            if run.name == name:
+                return run
+        names = ", ".join(run.name for run in self.runs)
+        raise InputError(f"no subject {name!r} in the report; expected one of: {names}")
 
     def latency_ratio(self, name: str) -> Estimate | None:
-        """Give a subject's median latency as a multiple of the baseline's; None for what encodes nothing."""
-        latency, baseline = self[name].latency, self[self.baseline].latency
-        if latency is None or baseline is None:
-            return None
-        return median_ratio(latency.timed_ms, baseline.timed_ms)
+        """Return a subject's median latency as a multiple of the baseline's; None for what encodes nothing."""
+        medians_ms, baseline_ms = (self[each].median_latencies_ms for each in (name, self.baseline))
+        return ratio_estimate(medians_ms, baseline_ms) if medians_ms and baseline_ms else None
 
     def start_ratio(self, name: str) -> Estimate:
-        """Give a subject's median time to the first vector as a multiple of the floor's."""
-        return median_ratio(self[name].start_ms, self[self.floor].start_ms)
+        """Return a subject's time to the first vector as a multiple of the floor's."""
+        return ratio_estimate(self[name].start_ms, self[self.floor].start_ms)
 
     def memory_ratio(self, name: str) -> Estimate | None:
-        """Give a subject's median memory after the first vector as a multiple of the floor's; None if not measured."""
+        """Return a subject's memory after the first vector as a multiple of the floor's; None if not measured."""
         sizes, least = ([start.resident_bytes or 0 for start in self[each].starts] for each in (name, self.floor))
-        return median_ratio(sizes, least) if all(sizes) and all(least) else None
+        return ratio_estimate(sizes, least) if all(sizes) and all(least) else None
 
     def targets(self) -> list[Target]:
-        """Give what is demanded of the runtime, and whether it is met."""
+        """Return the limits that the runtime is held to, each with what was measured."""
         return [
             target
             for name in self.held_to_targets
@@ -190,7 +225,7 @@ class RuntimeReport:
 
     def _derived(self, run: SubjectRun) -> dict[str, Any]:
         figures = {
-            "latency_ms": None if run.latency is None else spread(run.latency.timed_ms),
+            "latency_ms": run.latency_ms,
             "latency_ratio": self.latency_ratio(run.name),
             "overhead_us": run.overhead_us,
             "start_ms": spread(run.start_ms),
@@ -198,3 +233,7 @@ class RuntimeReport:
             "memory_ratio": self.memory_ratio(run.name),
         }
         return {name: None if figure is None else asdict(figure) for name, figure in figures.items()}
+
+
+def _median_difference(samples: Sequence[float], baseline: Sequence[float]) -> float:
+    return statistics.median(sample - other for sample, other in zip(samples, baseline, strict=True))

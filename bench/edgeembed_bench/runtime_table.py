@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from edgeembed_bench.estimates import Estimate, Spread, spread
+from edgeembed_bench.estimates import FEWEST_FOR_INTERVAL, Estimate, Spread, spread
 from edgeembed_bench.formats import MISSING, digits, fixed
 from edgeembed_bench.runtime_report import RuntimeReport, SubjectRun
 
@@ -40,9 +39,8 @@ def runtime_tables(report: RuntimeReport) -> Group:
 def _latency(report: RuntimeReport) -> Table:
     table = _table("latency", "ms", "q1", "q3", f"x {report.baseline}", "95 %")
     for run in report.runs:
-        if run.latency is not None:
-            ratio = report.latency_ratio(run.name)
-            table.add_row(run.name, *_spread(spread(run.latency.timed_ms)), *_estimate(ratio, 3))
+        if run.latency_ms is not None:
+            table.add_row(run.name, *_spread(run.latency_ms), *_estimate(report.latency_ratio(run.name), 3))
     return table
 
 
@@ -59,17 +57,17 @@ def _starts(report: RuntimeReport) -> Table:
 def _memory(report: RuntimeReport) -> Table:
     table = _table("memory", "MB", "x floor", "peak MB", "after all texts")
     for run in report.runs:
-        resident, peak, late = (run.median_start("resident_bytes"), run.median_start("peak_bytes"), run.resident_bytes)
         ratio, _ = _estimate(report.memory_ratio(run.name), 2)
-        table.add_row(run.name, _megabytes(resident), ratio, _megabytes(peak), _megabytes(late))
+        resident, peak = run.median_start("resident_bytes"), run.median_start("peak_bytes")
+        table.add_row(run.name, _megabytes(resident), ratio, _megabytes(peak), _megabytes(run.median_resident_bytes))
     return table
 
 
 def _parts(report: RuntimeReport) -> Table:
     table = _table("overhead", "encode us", "bare us", "tokenize", "run", "added us", "95 %")
     for run in report.runs:
-        if run.parts_us is not None:
-            medians = (digits(float(np.median(run.parts_us[part]))) for part in ("encode", "bare", "tokenize", "run"))
+        if run.parts_us:
+            medians = (digits(run.part_us(part)) for part in ("encode", "bare", "tokenize", "run"))
             table.add_row(run.name, *medians, *_estimate(run.overhead_us, 1))
     return table
 
@@ -89,9 +87,13 @@ def _notes(report: RuntimeReport) -> list[str]:
     calls = settings.rounds * settings.block
     notes = [
         (
-            f"latency: one text a call, tokenizing included; {calls:,} calls a subject, in turns of {settings.block}, "
-            f"shuffled; {settings.texts:,} sentences of {settings.texts_from}, {settings.mean_characters:.0f} "
-            "characters on average. 95 %: bootstrap interval of the figure before it"
+            "95 %: Student-t interval over the processes (of ratios, on their logarithms); none for fewer than "
+            f"{FEWEST_FOR_INTERVAL} processes"
+        ),
+        (
+            f"latency: one text a call, tokenizing included; {calls:,} calls a subject in {settings.processes} fresh "
+            f"processes, in turns of {settings.block}, shuffled; {settings.texts:,} sentences of "
+            f"{settings.texts_from}, {settings.mean_characters:.0f} characters on average"
         ),
         (
             f"cold start: process start to first vector, {settings.starts} fresh processes a subject, shuffled, "
@@ -100,8 +102,8 @@ def _notes(report: RuntimeReport) -> list[str]:
         ),
         (
             "overhead: encode(text) less bare: the tokenizer, arrays of its tokens and the session (or the matrix "
-            "work), and nothing else, on the same text in the same process, text by text; the median of "
-            f"{settings.passes * calls:,} differences"
+            "work), and nothing else, on the same text in the same process, text by text: the mean over processes of "
+            f"the median of {settings.passes * calls // settings.processes:,} differences each"
         ),
         (
             f"one thread each, everything on {core} of {report.machine.cores_allowed}, load average before: {load}; "
@@ -133,6 +135,8 @@ def _spread(found: Spread) -> Sequence[str]:
 def _estimate(found: Estimate | None, decimals: int) -> Sequence[str]:
     if found is None:
         return [MISSING, MISSING]
+    if found.low is None or found.high is None:
+        return [f"{found.value:.{decimals}f}", MISSING]
     return [f"{found.value:.{decimals}f}", f"{found.low:.{decimals}f}-{found.high:.{decimals}f}"]
 
 

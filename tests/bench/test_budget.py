@@ -28,6 +28,11 @@ def test_each_limit_that_is_not_kept_is_a_line_that_names_the_model(
     assert line in failure
 
 
+def test_a_failure_of_too_few_processes_says_that_there_is_no_interval(make_report: MakeReport) -> None:
+    (failure,) = Budget(max_latency_ratio=0.01).failures(make_report(2, processes=2), ["student"])
+    assert "(no 95 % interval: 2 processes were measured;" in failure
+
+
 def test_all_failures_are_told(make_report: MakeReport) -> None:
     failures = Budget(max_latency_ratio=0.01, max_mb=1).failures(make_report(3), ["student", "student-int4"])
     assert len(failures) == 4

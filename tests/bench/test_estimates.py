@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from edgeembed_bench.estimates import median_difference, median_ratio, spread
+from edgeembed_bench.estimates import FEWEST_FOR_INTERVAL, mean_estimate, ratio_estimate, spread
 
 
 def test_spread_is_the_median_and_the_quartiles() -> None:
@@ -8,36 +8,44 @@ def test_spread_is_the_median_and_the_quartiles() -> None:
     assert (found.q1, found.median, found.q3) == (2.0, 3.0, 4.0)
 
 
-def test_the_ratio_is_that_of_the_medians() -> None:
-    found = median_ratio([2.0, 4.0, 60.0], [1.0, 2.0, 3.0])
-    assert found.value == 2.0
+def test_the_interval_of_a_mean_is_students() -> None:
+    # mean 5, standard deviation sqrt(10), 5 values: t(0.975, 4) = 2.776445
+    found = mean_estimate([1.0, 3.0, 5.0, 7.0, 9.0])
+    assert found.value == 5
+    assert found.low == pytest.approx(5 - 2.776445 * np.sqrt(10 / 5))
+    assert found.high == pytest.approx(5 + 2.776445 * np.sqrt(10 / 5))
+    assert found.reason is None
 
 
-def test_a_ratio_that_never_changes_has_no_width() -> None:
+def test_the_ratio_is_the_geometric_mean_and_lies_in_the_middle_of_its_interval_on_a_log_scale() -> None:
+    found = ratio_estimate([2.0, 8.0, 4.0, 4.0], [1.0, 2.0, 2.0, 1.0])
+    assert found.value == pytest.approx((2 * 4 * 2 * 4) ** (1 / 4))
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low * found.high == pytest.approx(found.value**2)
+    assert found.low > 0
+
+
+def test_what_hits_both_of_a_pair_does_not_widen_the_interval() -> None:
     baseline = np.random.default_rng(0).uniform(1, 100, 50)
-    found = median_ratio(list(3 * baseline), list(baseline))
-    assert found.value == pytest.approx(3)
-    assert found.low == pytest.approx(3)
-    assert found.high == pytest.approx(3)
+    found = ratio_estimate(3 * baseline, baseline)
+    assert (found.value, found.low, found.high) == pytest.approx((3, 3, 3))
 
 
-def test_the_interval_of_a_median_is_where_order_statistics_put_it() -> None:
-    # Of 101 samples, the ranks 41 and 61 enclose the median with 95 % confidence (binomial, by hand).
-    found = median_difference([float(rank) for rank in range(101)], [0.0] * 101)
-    assert found.value == 50
-    assert found.low == pytest.approx(40, abs=1.5)
-    assert found.high == pytest.approx(60, abs=1.5)
+@pytest.mark.parametrize(("processes", "measured"), [(1, "1 process was"), (2, "2 processes were")])
+def test_two_processes_or_fewer_have_no_interval_and_the_reason(processes: int, measured: str) -> None:
+    found = ratio_estimate([3.0] * processes, [2.0] * processes)
+    assert found.value == pytest.approx(1.5)
+    assert (found.low, found.high) == (None, None)
+    assert found.reason == f"{measured} measured; a confidence interval takes at least {FEWEST_FOR_INTERVAL}"
+    assert ratio_estimate([3.0] * 3, [2.0] * 3).reason is None
 
 
-def test_the_difference_is_taken_pair_by_pair() -> None:
-    assert median_difference([10.0, 200.0, 3000.0], [9.0, 198.0, 2000.0]).value == 2.0
-
-
-def test_one_sample_has_no_interval() -> None:
-    found = median_ratio([3.0], [2.0])
-    assert (found.value, found.low, found.high) == (1.5, 1.5, 1.5)
-
-
-def test_estimates_repeat_with_the_seed() -> None:
-    samples = list(np.random.default_rng(1).normal(size=40))
-    assert median_difference(samples, [0.0] * 40) == median_difference(samples, [0.0] * 40)
+@pytest.mark.parametrize("processes", [3, 10])
+@pytest.mark.parametrize("noise", [0.01, 0.3])
+def test_the_95_percent_interval_of_a_ratio_covers_93_to_97_percent(processes: int, noise: float) -> None:
+    draw = np.random.default_rng(processes)
+    medians = draw.lognormal(0, noise, (2, 4000, processes))
+    found = [ratio_estimate(1.3 * samples, baseline) for samples, baseline in zip(*medians, strict=True)]
+    covers = [each.low is not None and each.high is not None and each.low <= 1.3 <= each.high for each in found]
+    assert 0.93 <= np.mean(covers) <= 0.97

@@ -32,6 +32,15 @@ def test_json_holds_version_samples_machine_and_figures_by_name(make_report: Mak
     assert derived["mj_per_inference"]["median"] > derived["mj_above_idle"]["median"]
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_interval_of_too_few_processes_is_null_with_the_reason(make_report: MakeReport, processes: int) -> None:
+    derived = json.loads(report_json(make_report(2, bare=True, processes=processes)))["derived"]["student"]
+    ratio = derived["latency_ratio"]
+    assert ratio["value"] > 0
+    assert (ratio["low"], ratio["high"], derived["smallest_difference_seen"]) == (None, None, None)
+    assert "a confidence interval takes at least 3" in ratio["reason"]
+
+
 def test_what_was_not_measured_is_null_and_never_0(make_report: MakeReport) -> None:
     derived = json.loads(report_json(make_report(2, bare=True, processes=3)))["derived"]["student"]
     for name in ("mj_per_inference", "mj_above_idle", "energy_source", "sentences_per_s", "mean_quality"):

@@ -35,6 +35,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
     monkeypatch.setattr(runtime_measurement, "BLOCK", 2)
     monkeypatch.setattr(runtime_measurement, "WARMUP", 3)
+    monkeypatch.setattr(runtime_measurement, "PROCESSES", 1)
     return tmp_path / "calls"
 
 
@@ -48,13 +49,12 @@ def _measured(rounds: int, starts: int) -> RuntimeReport:
 def test_every_sample_is_kept_and_what_warms_up_is_apart(calls: Path) -> None:
     report = _measured(rounds=3, starts=2)
     for name in "ab":
-        latency = report[name].latency
-        assert latency is not None
+        (latency,) = report[name].latency
         assert len(latency.timed_ms) == 3 * 2
         assert len(latency.warmup_ms) == 3 + 3
         assert len(report[name].starts) == 2
-    assert report["floor"].latency is None
-    assert report["floor"].resident_bytes is None
+    assert report["floor"].latency == ()
+    assert report["floor"].resident_bytes == ()
 
 
 def test_each_start_is_a_fresh_process_and_latency_has_one_of_its_own(calls: Path) -> None:
@@ -65,6 +65,20 @@ def test_each_start_is_a_fresh_process_and_latency_has_one_of_its_own(calls: Pat
         by_process.setdefault(process, []).append(text)
     lengths = sorted(len(texts) for texts in by_process.values())
     assert lengths == [1] * 2 * 3 + [1 + 3 + 3] * 2
+
+
+def test_turns_are_shared_out_among_processes_and_rounded_up(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime_measurement, "PROCESSES", 3)
+    report = _measured(rounds=4, starts=1)
+    assert (report.settings.processes, report.settings.rounds) == (3, 6)
+    for name in "ab":
+        assert [len(latency.timed_ms) for latency in report[name].latency] == [2 * 2] * 3
+        assert len(report[name].resident_bytes) == 3
+    ratio = report.latency_ratio("b")
+    assert ratio is not None
+    assert ratio.reason is None
+    processes = {line.split(" ", 1)[0] for line in calls.read_text().splitlines()}
+    assert len(processes) == 2 * 2 + 2 * 3  # two starts of two stubs, and three processes each
 
 
 def test_subjects_take_turns_on_the_same_texts(calls: Path) -> None:
@@ -89,14 +103,14 @@ def _start(total_ms: float, resident_mb: int | None) -> Start:
 
 
 def _run(name: str, latency_ms: list[float] | None, starts: list[Start], added_us: float | None = None) -> SubjectRun:
-    times = None if latency_ms is None else Samples(tuple(latency_ms), (9.9,))
-    parts: dict[str, tuple[float, ...]] | None = (
-        None
-        if added_us is None
-        else {"tokenize": (30.0,) * 5, "run": (60.0,) * 5, "bare": (100.0,) * 5, "encode": (100.0 + added_us,) * 5}
-    )
+    times = () if latency_ms is None else (Samples(tuple(latency_ms), (9.9,)),) * 3
+    parts: tuple[dict[str, tuple[float, ...]], ...] = ()
+    if added_us is not None:
+        encode_us = (100.0 + added_us,) * 5
+        parts = ({"tokenize": (30.0,) * 5, "run": (60.0,) * 5, "bare": (100.0,) * 5, "encode": encode_us},) * 3
     facts = {"dimension": 2, "python": "3", "versions": {"numpy": "2"}}
-    return SubjectRun(Subject(name, "bundle", note="a note"), facts, tuple(starts), starts[0], times, parts, 10**8)
+    memory = (10**8,) * 3
+    return SubjectRun(Subject(name, "bundle", note="a note"), facts, tuple(starts), starts[0], times, parts, memory)
 
 
 @pytest.fixture
@@ -107,7 +121,7 @@ def report() -> RuntimeReport:
         _run("ours", [1.0, 2.0, 3.0], [_start(140, 50)] * 3, added_us=12.5),
         _run("peer", [10.0, 20.0, 30.0], [_start(300, None)] * 3),
     )
-    settings = RuntimeSettings(1, 3, 1, 3, 1, 0, "a test", 3, 20.0, core=0, load_average=0.1)
+    settings = RuntimeSettings(3, 3, 3, 1, 3, 1, 0, "a test", 3, 20.0, core=0, load_average=0.1)
     left_out = {"absent": "it is not here"}
     return RuntimeReport("2026-01-01", this_machine(), settings, "ours", "floor", ("ours",), runs, left_out)
 
@@ -122,29 +136,42 @@ def test_targets_stand_beside_what_was_measured(report: RuntimeReport) -> None:
     assert _values(report) == {
         "ours: overhead of a call, us": (12.5, True),
         "ours: cold start, x floor": (pytest.approx(1.4), True),
-        "ours: resident memory, x floor": (1.25, True),
+        "ours: resident memory, x floor": (pytest.approx(1.25), True),
     }
 
 
 def test_a_target_that_is_missed_says_so(report: RuntimeReport) -> None:
-    slow = _run("ours", [1.0], [_start(151, 61)], added_us=15.5)
-    missed = replace(report, runs=(_run("floor", None, [_start(100, 40)]), slow))
+    slow = _run("ours", [1.0], [_start(151, 61)] * 3, added_us=15.5)
+    missed = replace(report, runs=(_run("floor", None, [_start(100, 40)] * 3), slow))
     assert [met for _, met in _values(missed).values()] == [False] * 3
 
 
 def test_a_target_within_the_interval_is_neither_met_nor_missed(report: RuntimeReport) -> None:
-    parts = {"bare": (0.0,) * 40, "encode": tuple(float(us) for us in range(-5, 35))}
-    noisy = replace(report["ours"], parts_us=parts)
+    noisy = replace(report["ours"], parts_us=tuple({"bare": (0.0,), "encode": (us,)} for us in (8.0, 14.0, 20.0)))
     (target, *_) = replace(report, runs=(report["floor"], noisy)).targets()
     assert target.measured is not None
-    assert target.measured.low < 15 < target.measured.high
+    assert target.measured.value == pytest.approx(14)
+    assert (target.measured.low or 0) < 15 < (target.measured.high or 0)
     assert target.is_met is None
+
+
+def test_a_target_measured_in_one_process_is_neither_met_nor_missed(report: RuntimeReport) -> None:
+    floor, ours = (replace(run, starts=run.starts[:1], parts_us=run.parts_us[:1]) for run in report.runs[:2])
+    once = replace(report, runs=(floor, ours))
+    assert [met for _, met in _values(once).values()] == [None] * 3
+    assert "at least 3" in json.loads(once.to_json())["targets"][0]["measured"]["reason"]
+    assert "unclear" in _shown(once)
+
+
+def test_a_subject_that_is_not_in_the_report_is_named(report: RuntimeReport) -> None:
+    with pytest.raises(InputError, match="no subject 'nobody' in the report; expected one of: floor, ours, peer"):
+        report.latency_ratio("nobody")
 
 
 def test_ratios_are_against_the_baseline_and_the_floor(report: RuntimeReport) -> None:
     latency, memory = report.latency_ratio("peer"), report.memory_ratio("peer")
     assert latency is not None
-    assert latency.value == 10
+    assert latency.value == pytest.approx(10)
     assert report.start_ratio("peer").value == pytest.approx(3)
     assert memory is None
     assert report.latency_ratio("floor") is None
@@ -153,9 +180,9 @@ def test_ratios_are_against_the_baseline_and_the_floor(report: RuntimeReport) ->
 def test_json_holds_samples_figures_targets_and_its_version(report: RuntimeReport) -> None:
     found = json.loads(report.to_json())
     ours = found["runs"][1]
-    assert (found["schema_version"], found["kind"]) == (1, "runtime")
-    assert ours["latency"]["timed_ms"] == [1.0, 2.0, 3.0]
-    assert ours["derived"]["latency_ms"] == {"q1": 1.5, "median": 2.0, "q3": 2.5}
+    assert (found["schema_version"], found["kind"]) == (2, "runtime")
+    assert ours["latency"][0]["timed_ms"] == [1.0, 2.0, 3.0]
+    assert ours["derived"]["latency_ms"] == {"q1": 1.0, "median": 2.0, "q3": 3.0}  # over all processes
     assert ours["derived"]["overhead_us"]["value"] == 12.5
     assert found["targets"][0]["is_met"] is True
     assert found["machine"]["cpu"]
@@ -229,5 +256,5 @@ def test_the_benchmark_runs_on_what_is_here_and_splits_bundles_into_parts(
     assert left.value.code == 0
     found = json.loads(out.read_text())
     assert [run["subject"]["name"] for run in found["runs"]] == ["floor", "edgeembed", "numpy hybrid", "numpy cbow"]
-    assert set(found["runs"][1]["parts_us"]) == {"encode", "bare", "tokenize", "run"}
+    assert set(found["runs"][1]["parts_us"][0]) == {"encode", "bare", "tokenize", "run"}
     assert "peer left out" in capsys.readouterr().out

@@ -9,7 +9,7 @@ from edgeembed_runtime import Bundle
 from edgeembed_runtime.shipped import shipped_bundle
 
 NO_METER = NullMeter("not asked for")
-QUIET = 0.03  # what a run says of itself on a quiet machine: that it would have told so little apart
+QUIET = 0.035  # what a run says of itself on a quiet machine: that it would have told so little apart
 TEXTS = [
     f"The {word} that stood by the river was sold to a farmer in {year}."
     for word in ("mill", "old barn")
@@ -59,7 +59,7 @@ def test_a_subject_slowed_by_five_percent_is_told_apart_in_nine_of_ten_quiet_run
     quiet: list[Verdict] = []
     for seed in range(20):
         found = _verdict(plain, slowed, seed)
-        quiet += [found] if found.smallest_seen < QUIET else []
+        quiet += [found] if (found.smallest_seen or 1) < QUIET else []
         if len(quiet) == 10:
             break
     else:

@@ -5,7 +5,7 @@ from edgeembed_bench.verdicts import Verdict
 
 
 def standings(report: BenchReport) -> dict[str, Verdict]:
-    """Set all subjects beside the baseline; that resamples, so it is done once and handed on.
+    """Compare all subjects with the baseline.
 
     Args:
         report: What a run found.
