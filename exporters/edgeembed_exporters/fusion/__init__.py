@@ -2,7 +2,7 @@
 
 Fused are attention (MultiHeadAttention), the exact GELU, positions with what is added to every token, and the division
 by a vector's length. Left as they are, since the fused operator is slower on a CPU than its parts
-(`python -m edgeembed_bench.fused_operators`; 14 tokens of 384, one thread): the sum and LayerNormalization of a skip
+(`python -m experiments.fused_operators`; 14 tokens of 384, one thread): the sum and LayerNormalization of a skip
 connection (36 against 5 microseconds), so the sum and norm of the embedding layer too, and the bias before a GELU (9
 against 5).
 """

@@ -86,7 +86,7 @@ def _session(model: bytes | str, where: str, *, fold: bool) -> Any:
     options.enable_cpu_mem_arena = True
     options.enable_mem_pattern = False
     # The exporter simplified the graph: to try again takes a quarter of the time to load, and made none of its graphs
-    # measurably faster (python -m edgeembed_bench.session_options).
+    # measurably faster (python -m experiments.session_options).
     levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = levels.ORT_ENABLE_BASIC if fold else levels.ORT_DISABLE_ALL
     # To plan which results may share memory takes a third of the time to load, and saves nothing.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the encoders in the wheel, and what docs/results/wheel.md tells of them, from the root of the repository, into build/wheel.
-#     docs/results/wheel.sh [STEP...]
+#     experiments/wheel.sh [STEP...]
 #   text     what they learn from, of licence classes A and B, and made-up scenes
 #   mini     the student mini
 #   nano     the student nano
@@ -13,7 +13,7 @@
 #   install  the bundles into runtime/edgeembed_runtime/models, their scores in their cards
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 COMMAND=${COMMAND:-.venv/bin/edgeembed}
 PYTHON=${PYTHON:-.venv/bin/python}
 TRAIN=${TRAIN:-../shared/data/train}
@@ -28,14 +28,14 @@ LICENCES='["Apache-2.0 (the teacher, whose weights and vectors they start from a
 "CC0 (Common Voice)",
 "CC BY 4.0 (Open English WordNet, MedQuAD)",
 "public domain (19th-century fiction)",
-"Apache-2.0 (scenes that docs/results/wheel_scenes.py makes up)"]'
+"Apache-2.0 (scenes that experiments/wheel_scenes.py makes up)"]'
 export HF_HUB_OFFLINE=1
 
 text() {
     [ -d "$OUT/text" ] || {
         mkdir -p "$OUT/text.part"
-        $PYTHON docs/results/wheel_text.py "$TRAIN" "$OUT/text.part"
-        $PYTHON docs/results/wheel_scenes.py 90000 "$EVAL" > "$OUT/text.part/scenes.txt"
+        $PYTHON experiments/wheel_text.py "$TRAIN" "$OUT/text.part"
+        $PYTHON experiments/wheel_scenes.py 90000 "$EVAL" > "$OUT/text.part/scenes.txt"
         mv "$OUT/text.part" "$OUT/text"
     }
 }
@@ -131,7 +131,7 @@ shapes() {
 install() {
     local name
     for name in "${NAMES[@]}"; do
-        $PYTHON docs/results/wheel_quality.py "$OUT/$name.json" "$OUT/teacher.json" > "$OUT/$name-quality.json"
+        $PYTHON experiments/wheel_quality.py "$OUT/$name.json" "$OUT/teacher.json" > "$OUT/$name-quality.json"
         $COMMAND export "$OUT/$name" --precision int8 --out "runtime/edgeembed_runtime/models/$name" --name "edgeembed-$name" \
             --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --force
     done

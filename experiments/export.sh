@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes what docs/results/export.md tells, from the root of the repository, into build/results:
 #
-#     docs/results/export.sh STUDENT [STEP...]
+#     experiments/export.sh STUDENT [STEP...]
 #
 # STUDENT is a folder that `edgeembed distill --recipe compact` made. Steps, all but the last two where none is given:
 #   teacher       all-MiniLM-L6-v2 as it is, at each precision
@@ -57,7 +57,7 @@ student() {
 
 multilingual() {
     # Its tokenizer takes five minutes.
-    test -d $OUT/multilingual || "$BIN/python" -m edgeembed_bench.random_teacher --out $OUT/multilingual \
+    test -d $OUT/multilingual || "$BIN/python" -m experiments.random_teacher --out $OUT/multilingual \
         $(printf -- '--text %s ' $TEXT/*.txt.xz)
     # What a head is fitted on: 2,400 lines, for twelve layers of torch are slow.
     xzcat $TEXT/en.txt.xz $TEXT/de.txt.xz | awk 'NR % 50 == 0' > $OUT/two-languages.txt

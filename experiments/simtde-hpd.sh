@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Distils and scores SimTDE's and HPD's recipes, from the root of the repository, into build/simtde-hpd.
-#     docs/results/simtde-hpd.sh [STEP...]
+#     experiments/simtde-hpd.sh [STEP...]
 #   simtde   SimTDE-128-L3(384), its baselines and ablations: the same 60,000 sentences, one epoch
 #   hpd      HPD-128, projection-128, whitening-128: two passes over the same text at two learning rates, the paper's being meant for
 #            many more steps; with augmentation, as many steps as without; HPD for as many steps as the baselines take, too
@@ -9,7 +9,7 @@
 #   rates    how long teacher vectors and an epoch take, of sentences of 120 and of 250 characters at most; where nothing else runs
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 COMMAND=${COMMAND:-.venv/bin/edgeembed}
 TRAIN=${TRAIN:-../shared/data/train}
 EVAL=${EVAL:-../shared/data/eval}

@@ -1,6 +1,6 @@
 """What goes on beside a step of contrastive distillation: teacher cache, bank, looks at a development set, checkpoints.
 
-python docs/results/distilcse_costs.py STUDENT CORPUS.txt.xz DEV.tsv > costs.json
+python experiments/distilcse_costs.py STUDENT CORPUS.txt.xz DEV.tsv > costs.json
 
 Rounds are interleaved, each on another batch of real sentences; every time is in the result. Looks and checkpoints are
 told as shares of the steps between them.
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,12 @@ def main(student_folder: str, corpus: str, dev_file: str) -> None:
             optimizer.step()
             optimizer.zero_grad()
 
+        def cached_vectors(rows: torch.Tensor) -> torch.Tensor:
+            return torch.from_numpy(np.asarray(cached[rows.numpy()], dtype=np.float32))
+
+        def backward(bank: int, inputs: ObjectiveInputs) -> None:
+            objectives[bank](inputs).backward()
+
         def checkpoint() -> None:
             student.save(f"{folder}/student", create_model_card=False)
             torch.save(optimizer.state_dict(), f"{folder}/optimizer.pt")
@@ -75,15 +82,16 @@ def main(student_folder: str, corpus: str, dev_file: str) -> None:
             rows = torch.from_numpy(draw.integers(0, 2 * BANK, BATCH))
             inputs = batch_of(generator, rows)
             texts = sentences[number * BATCH : (number + 1) * BATCH]
-            for name, work in {
-                "student": lambda texts=texts: learn(texts),
-                "cache": lambda rows=rows: torch.from_numpy(np.asarray(cached[rows.numpy()], dtype=np.float32)),
-                "batch negatives": lambda inputs=inputs: objectives[0](inputs).backward(),
-                "batch and bank negatives": lambda inputs=inputs: objectives[BANK](inputs).backward(),
-                "bank kept": lambda inputs=inputs: objectives[BANK]._remember(inputs.target, inputs.rows),
-                "look": lambda: evaluator(student),
+            steps: dict[str, Callable[[], object]] = {
+                "student": partial(learn, texts),
+                "cache": partial(cached_vectors, rows),
+                "batch negatives": partial(backward, 0, inputs),
+                "batch and bank negatives": partial(backward, BANK, inputs),
+                "bank kept": partial(objectives[BANK]._remember, inputs.target, inputs.rows),
+                "look": partial(evaluator, student),
                 "checkpoint": checkpoint,
-            }.items():
+            }
+            for name, work in steps.items():
                 times.setdefault(name, []).append(seconds(work))
             student.train()
     medians = {name: statistics.median(found) for name, found in times.items()}

@@ -1,6 +1,6 @@
 """An existing multilingual vocabulary in the form that `vocabulary.file` takes: Mistral's, for Xayn's ablation.
 
-python docs/results/xayn_vocabulary.py mistral_common-VERSION.whl SIZE tokenizer.json
+python experiments/xayn_vocabulary.py mistral_common-VERSION.whl SIZE tokenizer.json
 
 Its merges are in the order of training, so that its first tokens are the vocabulary of that size.
 """

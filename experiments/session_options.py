@@ -1,4 +1,4 @@
-"""`python -m edgeembed_bench.session_options`: what ONNX Runtime's options do to the encoder in the wheel."""
+"""`python -m experiments.session_options`: what ONNX Runtime's options do to the encoder in the wheel."""
 
 import os
 import random

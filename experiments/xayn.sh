@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes what docs/results/xayn.md tells, from the root of the repository, into build/xayn.
-#     docs/results/xayn.sh [STEP...]
+#     experiments/xayn.sh [STEP...]
 #   vocabularies  50,000, 100,000 and 150,000 tokens of ten languages; 100,000 of ten times as much English as of others, with the
 #                 smoothing exponents 1.0, 0.7 and 0.3; and an existing one
 #   sizes         a semantic ranker of each of these: the same pairs, steps and shape
@@ -12,7 +12,7 @@
 #   bench         time, size and energy beside a model in XLM-R's base shape; where nothing else runs
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 COMMAND=${COMMAND:-.venv/bin/edgeembed}
 PYTHON=${PYTHON:-.venv/bin/python}
 TRAIN=${TRAIN:-../shared/data/train}
@@ -37,7 +37,7 @@ vocabularies() {
     mkdir -p "$OUT"
     [ -f "$OUT/mistral.json" ] || {
         $PYTHON -m pip download --quiet --no-deps --dest "$OUT" mistral-common==1.13.1
-        $PYTHON docs/results/xayn_vocabulary.py "$OUT"/mistral_common-*.whl 100000 "$OUT/mistral.json"
+        $PYTHON experiments/xayn_vocabulary.py "$OUT"/mistral_common-*.whl 100000 "$OUT/mistral.json"
     }
     for size in 50000 100000 150000; do vocabulary $size 0.7 "$size-0.7" "$TRAIN/multilingual/en.txt.xz"; done
     # Of languages with as much text each, smoothing changes nothing: ten times as much of English for the exponents.
@@ -93,7 +93,7 @@ bundles() {
 }
 
 bench() {
-    [ -d "$OUT/xlm-r" ] || $PYTHON -m edgeembed_bench.random_teacher --out "$OUT/xlm-r" $(printf -- '--text %s ' "$TRAIN"/multilingual/*.txt.xz)
+    [ -d "$OUT/xlm-r" ] || $PYTHON -m experiments.random_teacher --out "$OUT/xlm-r" $(printf -- '--text %s ' "$TRAIN"/multilingual/*.txt.xz)
     local measured=("student, int8=$OUT/bundle-100000-int8" "student, fp32=$OUT/bundle-100000-fp32"
         --against "XLM-R base shape, random weights=sentence-transformer:$OUT/xlm-r" --texts "$EVAL/stsb/dev.tsv" --no-sweep --force)
     $COMMAND bench "${measured[@]}" --out "$OUT/bench.json" --markdown "$OUT/bench.md"

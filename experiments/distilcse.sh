@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes what docs/results/distilcse.md tells, from the root of the repository, into build/distilcse.
-#     docs/results/distilcse.sh [STEP...]
+#     experiments/distilcse.sh [STEP...]
 #   mine     hard negatives for paraphrases
 #   methods  stage 1 by CKD, KD, PKD and MetaKD on the same sentences and steps, each followed by the same stage 2
 #   banks    CKD with banks of 0 and 4,096
@@ -13,7 +13,7 @@
 #   costs    what bank, cache, looks and checkpoints cost
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 COMMAND=${COMMAND:-.venv/bin/edgeembed}
 PYTHON=${PYTHON:-.venv/bin/python}
 TRAIN=${TRAIN:-../shared/data/train}
@@ -113,7 +113,7 @@ transfer() {
 }
 
 costs() {
-    $PYTHON docs/results/distilcse_costs.py "$OUT/distilcse" "$TRAIN/en/wikipedia.txt.xz" "$DEV" > "$OUT/costs.json"
+    $PYTHON experiments/distilcse_costs.py "$OUT/distilcse" "$TRAIN/en/wikipedia.txt.xz" "$DEV" > "$OUT/costs.json"
 }
 
 for step in "${@:-mine methods banks stages scale starts tables transfer costs}"; do

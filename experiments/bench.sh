@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The measurements of docs/results/bench.md, where nothing else runs.  docs/results/bench.sh [STEP]
+# The measurements of docs/results/bench.md, where nothing else runs.  experiments/bench.sh [STEP]
 #   bench   the shipped student, its fp32, the teacher, the teacher's int8, model2vec, an XLM-R-base-shaped model
 #   forms   the papers' own cost tables of the same subjects
-# build/results comes from docs/results/export.sh (teacher, student, multilingual), build/bench-runtime from make bench-runtime.
+# build/results comes from experiments/export.sh (teacher, student, multilingual), build/bench-runtime from make bench-runtime.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 BIN=${BIN:-.venv/bin}
 EVAL=${EVAL:-../shared/data/eval}
 OUT=docs/results

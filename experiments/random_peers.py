@@ -1,4 +1,4 @@
-"""`python -m edgeembed_bench.random_peers`: BERT, DistilBERT, MobileBERT and TinyBERT of random weights.
+"""`python -m experiments.random_peers`: BERT, DistilBERT, MobileBERT and TinyBERT of random weights.
 
 They are the rows of CMOW's table 5: what they cost is what trained ones cost.
 """

@@ -3,7 +3,8 @@
 import sys
 
 import pytest
-from edgeembed_bench.session_options import CHOICES, Options, measure_memory, measure_speed
+
+from experiments.session_options import CHOICES, Options, measure_memory, measure_speed
 
 
 def test_one_option_at_a_time_differs_from_the_runtimes() -> None:

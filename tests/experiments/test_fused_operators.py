@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from edgeembed_bench.fused_operators import Form, build, command, forms, run
+
+from experiments.fused_operators import Form, build, command, forms, run
 
 
 @pytest.mark.parametrize("pair", forms().values(), ids=forms())

@@ -1,4 +1,4 @@
-"""`python -m edgeembed_bench.random_teacher`: a multilingual teacher of random weights, in XLM-R's base shape.
+"""`python -m experiments.random_teacher`: a multilingual teacher of random weights, in XLM-R's base shape.
 
 What it weighs, what trimming it saves and how long it takes are what they are of a trained one; what its vectors say is
 nothing.

@@ -1,6 +1,6 @@
 """A bundle's scores beside its teacher's, in the form that `edgeembed export --quality` takes.
 
-python docs/results/wheel_quality.py build/wheel/mini.json build/wheel/teacher.json > quality.json
+python experiments/wheel_quality.py build/wheel/mini.json build/wheel/teacher.json > quality.json
 """
 
 import json
@@ -13,7 +13,7 @@ def main() -> None:
     """Print them."""
     ours, theirs = (_scores(Path(name)) for name in sys.argv[1:])
     scores = {name: {"student": ours[name], "teacher": theirs[name]} for name in ours}
-    print(json.dumps({"measured_with": "docs/results/wheel.sh teacher scores", "scores": scores}, indent=2))
+    print(json.dumps({"measured_with": "experiments/wheel.sh teacher scores", "scores": scores}, indent=2))
 
 
 def _scores(file: Path) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""`python -m edgeembed_bench.fused_operators`: ONNX Runtime's fused operators against their parts.
+"""`python -m experiments.fused_operators`: ONNX Runtime's fused operators against their parts.
 
 The exporter fuses what is faster here, and leaves the rest in parts (`edgeembed_exporters.fusion`).
 """
@@ -15,10 +15,9 @@ import click
 import edgeembed_runtime  # noqa: F401  # it turns onnxruntime's telemetry off, if it is imported first
 import numpy as np
 import numpy.typing as npt
+from edgeembed_bench.interleaving import Samples, interleaved
 from rich.console import Console
 from rich.table import Table
-
-from edgeembed_bench.interleaving import Samples, interleaved
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto

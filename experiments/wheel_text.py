@@ -1,6 +1,6 @@
 """Gathers the text that the encoders in the wheel learn from: licence classes A and B of `../shared/data/train`.
 
-    python docs/results/wheel_text.py ../shared/data/train build/wheel/text
+    python experiments/wheel_text.py ../shared/data/train build/wheel/text
 
 Writes one .txt a kind of text, one text a line: sentences, questions, what people say, definitions, names, passages.
 """

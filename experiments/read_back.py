@@ -2,7 +2,7 @@
 
     mkdir -p build
     git archive a24c4bc runtime/edgeembed_runtime/models | tar -x -C build
-    python docs/results/read_back.py build/runtime/edgeembed_runtime/models/edgeembed-compact-en build/student
+    python experiments/read_back.py build/runtime/edgeembed_runtime/models/edgeembed-compact-en build/student
 
 Its weights are those of the bundle, rounded to int8 as they are there.
 """

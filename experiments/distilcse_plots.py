@@ -1,6 +1,6 @@
 """Plots of docs/results/distilcse.md: alignment against uniformity, and score against the number of sentences.
 
-python docs/results/distilcse_plots.py scores.json OUT_FOLDER
+python experiments/distilcse_plots.py scores.json OUT_FOLDER
 """
 
 import json

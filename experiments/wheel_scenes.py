@@ -1,6 +1,6 @@
 """Makes up what captions tell: who does what to what and where, and the same with one thing changed.
 
-    python docs/results/wheel_scenes.py COUNT ../shared/data/eval > scenes.txt
+    python experiments/wheel_scenes.py COUNT ../shared/data/eval > scenes.txt
 
 Captions are half of what people compare sentences by, and none that are openly licensed were at hand. Every sentence is
 followed by variants of it (another subject, object, colour or place, a passive, a negation, less detail), since what
@@ -12,6 +12,7 @@ import random
 import re
 import sys
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -85,19 +86,24 @@ def article(words: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """Give a noun's plural."""
-    return WORDS["plurals"].get(noun, f"{noun}s")
+    """Return the plural of a noun."""
+    return str(WORDS["plurals"].get(noun, f"{noun}s"))
 
 
 def main() -> None:
     """Write scenes and their variants."""
     rng = random.Random(0)  # noqa: S311  # no secret depends on it
-    verbs = [Verb(*forms.split(), tuple(objects)) for forms, objects in WORDS["verbs"].items()]
+    verbs = [_verb(forms, objects) for forms, objects in WORDS["verbs"].items()]
     wanted, measured, told = int(sys.argv[1]), _measured(Path(sys.argv[2])), dict[str, None]()
     while len(told) < wanted:
         texts = _thing(rng) if rng.random() < 0.12 else _told(_scene(rng, verbs), rng, verbs)
         told.update(dict.fromkeys(text for text in texts if _bare(text) not in measured))
     sys.stdout.write("".join(f"{text}\n" for text in list(told)[:wanted]))
+
+
+def _verb(forms: str, objects: Sequence[str]) -> Verb:
+    base, third, progressive, participle = forms.split()
+    return Verb(base, third, progressive, participle, tuple(objects))
 
 
 def _measured(folder: Path) -> set[str]:

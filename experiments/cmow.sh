@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes what docs/results/cmow.md tells, from the root of the repository, into build/cmow.
-#     docs/results/cmow.sh [STEP...]
+#     experiments/cmow.sh [STEP...]
 #   students  hybrid, hybrid in one direction, CMOW and CBOW: the same 60,000 sentences, steps and numbers in tables
 #   ranks     the hybrid with tables of other ranks, and in one direction with tables of its own rank
 #   seeds     hybrid and hybrid in one direction with two other seeds
@@ -11,7 +11,7 @@
 #   bench     latency beside model2vec's of the same teacher, and the paper's table 5; where nothing else runs
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 COMMAND=${COMMAND:-.venv/bin/edgeembed}
 PYTHON=${PYTHON:-.venv/bin/python}
 TRAIN=${TRAIN:-../shared/data/train}
@@ -104,7 +104,7 @@ bench() {
     $COMMAND bench "hybrid-small=$OUT/numpy-int8" "hybrid-small, ONNX=$OUT/onnx-int8" --against "$STATIC" --texts "$EVAL/stsb/dev.tsv" \
         --no-sweep --out "$OUT/bench.json" --markdown "$OUT/bench.md" --force
     local names=(bert-base distilbert mobilebert tinybert) peers=() name
-    [ -d "$OUT/peers" ] || $PYTHON -m edgeembed_bench.random_peers "${names[@]}" --out "$OUT/peers" \
+    [ -d "$OUT/peers" ] || $PYTHON -m experiments.random_peers "${names[@]}" --out "$OUT/peers" \
         --tokenizer "$($PYTHON -c "from edgeembed.models import model_folder; print(model_folder('$TEACHER'))")"
     for name in "${names[@]}"; do peers+=("$OUT/peers/$name"); done
     $COMMAND bench "hybrid-small=$OUT/numpy-int8" "hybrid-small, torch=$OUT/hybrid-small" "$STATIC" "$TEACHER" "${peers[@]}" \
