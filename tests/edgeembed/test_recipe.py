@@ -116,9 +116,43 @@ def test_recipes_that_are_based_on_each_other_are_refused(tmp_path: Path) -> Non
         load_recipe(str(one))
 
 
-def test_a_recipe_that_does_not_exist_names_those_that_do() -> None:
-    with pytest.raises(InputError, match=r"no recipe called nope.*compact"):
-        load_recipe("nope")
+def test_an_unknown_recipe_gets_a_suggestion() -> None:
+    with pytest.raises(InputError, match=r"no recipe called compct; did you mean compact\?"):
+        load_recipe("compct")
+    with pytest.raises(InputError, match="no recipe called 99; expected a name that `edgeembed recipes` lists, or a"):
+        load_recipe("99")
+
+
+@pytest.mark.parametrize(
+    ("override", "suggestion"),
+    [
+        ("student.layrs=2", "student has no setting called layrs; did you mean layers?"),
+        ("layers=2", "the recipe has no setting called layers; did you mean student.layers?"),
+        ("stage.epochs=2", "did you mean stages?"),
+        ("stages.epoch=2", "did you mean epochs?"),
+        ("stages.objectives.cosin=2", "stages.objectives has no setting called cosin; did you mean cosine?"),
+    ],
+)
+def test_an_unknown_setting_gets_a_suggestion(override: str, suggestion: str) -> None:
+    with pytest.raises(InputError) as raised:
+        load_recipe("compact", [override])
+    assert str(raised.value).endswith(suggestion)
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_recipe_printed_as_toml_is_read_back_as_the_same_recipe(name: str, tmp_path: Path) -> None:
+    recipe = load_recipe(name)
+    assert load_recipe(recipe_file(tmp_path, recipe.to_toml())) == recipe
+
+
+def test_text_in_a_recipe_that_toml_has_to_escape_survives(tmp_path: Path) -> None:
+    recipe = load_recipe(recipe_file(tmp_path, r'name = "a \"b\" \\ \n é"'))
+    assert load_recipe(recipe_file(tmp_path, recipe.to_toml())) == recipe
+
+
+def test_every_recipe_of_ours_names_its_system() -> None:
+    systems = {load_recipe(name).system for name in recipe_names()}
+    assert systems == {"edgeembed", "SimTDE", "HPD", "DistilCSE", "Xayn", "CMOW"}
 
 
 def test_a_recipe_that_is_not_text_is_refused(tmp_path: Path) -> None:
