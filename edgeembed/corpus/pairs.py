@@ -6,8 +6,7 @@ from pathlib import Path
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.sources import split_columns
-from edgeembed.corpus.streams import read_lines
-from edgeembed.corpus.tables import read_tsv
+from edgeembed.corpus.tables import read_rows, read_table
 
 COLUMNS = ("anchor", "positive", "hard_negative")
 """What the columns of pairs are called; the last may be absent."""
@@ -17,9 +16,9 @@ def read_pairs(sources: Sequence[str | Path]) -> dict[str, list[str]]:
     """Read labelled pairs, or triplets with hard negatives.
 
     Args:
-        sources: Files: UTF-8, tab-separated, no quoting, plain or compressed, with a header that names `anchor`,
-            `positive` and perhaps `hard_negative`; other columns are left alone. `#column1,column2` after a path tells
-            which columns of it are those.
+        sources: TSV or CSV files, as `read_rows` takes them, with a header that names `anchor`, `positive` and perhaps
+            `hard_negative`; other columns are left alone. `#column1,column2` after a path tells which columns of it
+            are those.
 
     Returns:
         The texts by column, row by row, file after file.
@@ -66,16 +65,15 @@ def _read(source: str) -> dict[str, list[str]]:
         raise InputError(
             f"{source} names {len(chosen)} columns; expected those of {', '.join(COLUMNS[:2])} and perhaps {COLUMNS[2]}"
         )
-    texts = list(read_tsv(path, chosen))
+    texts = [" ".join(text.split()) for text in read_table(path, chosen)]  # a field of CSV may hold line breaks
     return {name: texts[index :: len(chosen)] for index, name in enumerate(COLUMNS[: len(chosen)])}
 
 
 def _named(path: Path) -> tuple[str, ...]:
-    _, header = next(read_lines(path), (0, ""))
-    found = header.split("\t")
+    _, found = next(read_rows(path), (0, []))
     if not set(COLUMNS[:2]) <= set(found):
         raise InputError(
-            f"{path} has the columns {', '.join(found)}; expected a TSV with anchor, positive and perhaps "
+            f"{path} has the columns {', '.join(found)}; expected a TSV or CSV with anchor, positive and perhaps "
             f"{COLUMNS[2]}: choose with PATH#column1,column2"
         )
     return tuple(name for name in COLUMNS if name in found)

@@ -8,8 +8,7 @@ from pathlib import Path
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.sources import find_sources
-from edgeembed.corpus.streams import read_lines
-from edgeembed.corpus.tables import read_tsv
+from edgeembed.corpus.tables import read_rows, read_table
 
 COLUMNS = ("sentence", "translation", "language")
 """What the columns are called in a file of several languages."""
@@ -68,8 +67,8 @@ def read_parallel(
     multilingual corpora (Conneau et al. 2020, section 3.1), scaled so that no pair is left out.
 
     Args:
-        sources: TSV files with a header, plain or compressed, or folders of them: `en-de.tsv` with the columns `en` and
-            `de`, the first of them what the teacher reads; or any with `sentence`, `translation` and `language`.
+        sources: TSV or CSV files with a header, plain or compressed, or folders of them: `en-de.tsv` with the columns
+            `en` and `de`, the first of them what the teacher reads; or any with `sentence`, `translation`, `language`.
             `#column1,column2` after a path chooses the former two, and perhaps the latter; without it a language is
             called as its column.
         limit: Most pairs of each language, a random sample; 0 for all.
@@ -114,7 +113,7 @@ def _rows(path: Path, asked: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     columns = asked or _named(path)
     if len(columns) not in (2, 3):
         raise InputError(f"{path}#{','.join(columns)} names {len(columns)} columns; expected {_expected()}")
-    fields = read_tsv(path, columns)
+    fields = read_table(path, columns)
     for row in zip(*[fields] * len(columns), strict=True):
         sentence, translation, *rest = (" ".join(field.split()) for field in row)
         language = rest[0] if rest else columns[1]
@@ -124,8 +123,7 @@ def _rows(path: Path, asked: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _named(path: Path) -> tuple[str, ...]:
-    _, line = next(read_lines(path), (0, ""))
-    header = line.split("\t")
+    _, header = next(read_rows(path), (0, []))
     languages = tuple(path.name.partition(".")[0].split("-", 1))
     for columns in (languages, COLUMNS):
         if len(columns) > 1 and set(columns) <= set(header):
@@ -135,8 +133,8 @@ def _named(path: Path) -> tuple[str, ...]:
 
 def _expected() -> str:
     return (
-        f"en-de.tsv with en and de, or a TSV with {', '.join(COLUMNS)}: choose with PATH#sentence,translation or "
-        "PATH#sentence,translation,language"
+        f"en-de.tsv with en and de, or a TSV or CSV with {', '.join(COLUMNS)}: choose with PATH#sentence,translation "
+        "or PATH#sentence,translation,language"
     )
 
 

@@ -42,7 +42,7 @@ def read_corpus(
     """Give the distinct sentences of a corpus; `gather_corpus` gives the counts too.
 
     Args:
-        sources: Files (.txt, .tsv, .jsonl, .parquet; all but the last also with .xz, .gz, .zst), folders of
+        sources: Files (.txt, .tsv, .csv, .jsonl, .parquet; all but the last also with .xz, .gz, .zst), folders of
             such files, `-` for standard input, `pydoc:` for Python's documentation (`pydoc:json,numpy` for
             that of some modules); `#column1,column2` after a path chooses columns of its tables.
         limit: The most sentences to keep, a random sample of all; none: keep all.

@@ -10,11 +10,11 @@ from edgeembed_runtime.errors import InputError
 from edgeembed.corpus.docstrings import docstrings
 from edgeembed.corpus.sentences import split_sentences
 from edgeembed.corpus.streams import COMPRESSION_ENDINGS, read_lines, read_standard_input
-from edgeembed.corpus.tables import read_jsonl, read_parquet, read_tsv
+from edgeembed.corpus.tables import read_jsonl, read_parquet, read_table
 
 STANDARD_INPUT = "-"
 PYDOC_PREFIX = "pydoc:"
-ENDINGS = (".txt", ".tsv", ".jsonl", ".parquet")
+ENDINGS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ def _ending(path: Path) -> str | None:
 
 def _file_texts(path: Path, columns: Sequence[str]) -> Iterator[str]:
     readers: dict[str, Callable[[Path, Sequence[str]], Iterator[str]]] = {
-        ".tsv": read_tsv,
+        ".tsv": read_table,
+        ".csv": read_table,
         ".jsonl": read_jsonl,
         ".parquet": read_parquet,
     }

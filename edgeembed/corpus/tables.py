@@ -1,5 +1,6 @@
-"""The text columns of tables: TSV, JSON lines and Parquet."""
+"""The text columns of tables: TSV, CSV, JSON lines and Parquet."""
 
+import csv
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.corpus.streams import read_lines
+from edgeembed.corpus.streams import COMPRESSION_ENDINGS, read_lines
 
 DEFAULT_COLUMNS = (
     "text",
@@ -33,23 +34,51 @@ DEFAULT_COLUMNS = (
 """Columns that are read where no other are asked for: what public data sets call their text."""
 
 
-def read_tsv(path: Path, columns: Sequence[str]) -> Iterator[str]:
-    """Give the texts of a tab-separated file with a header; quotes are ordinary characters.
+def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a TSV or CSV file, its header first; blank lines are skipped.
 
     Args:
-        path: The file, plain or compressed.
+        path: A UTF-8 file, plain or compressed. One that ends in .csv (before .xz, .gz, .zst) is comma-separated and
+            quoted as in RFC 4180: a quoted field may hold commas, doubled quotes and line breaks. Any other is
+            tab-separated, and quotes in it are ordinary characters.
+
+    Yields:
+        The number of the row's last line, from 1, and its fields.
+
+    Raises:
+        InputError: If the file cannot be read, or the quoting of a CSV file is broken.
+    """
+    if is_csv(path):
+        yield from _csv_rows(path)
+        return
+    for number, line in read_lines(path):
+        if line:
+            yield number, line.split("\t")
+
+
+def is_csv(path: Path) -> bool:
+    """Return whether a file is CSV by its ending, compressed or not."""
+    plain = path.with_suffix("") if path.suffix in COMPRESSION_ENDINGS else path
+    return plain.suffix == ".csv"
+
+
+def read_table(path: Path, columns: Sequence[str]) -> Iterator[str]:
+    """Yield the texts of a TSV or CSV file with a header.
+
+    Args:
+        path: As for `read_rows`.
         columns: The columns to read, in this order; none: those of `DEFAULT_COLUMNS` that the header has.
 
     Raises:
-        InputError: If no column fits, or a row has not as many fields as the header.
+        InputError: If the file cannot be read, no column fits, or a row has not as many fields as the header.
     """
-    rows = ((number, line.split("\t")) for number, line in read_lines(path) if line)
+    rows = read_rows(path)
     _, header = next(rows, (0, []))
     chosen = [header.index(name) for name in choose_columns(path, header, columns)] if header else []
     for number, fields in rows:
         if len(fields) != len(header):
             raise InputError(
-                f"{path} line {number} has {len(fields)} tab-separated fields; "
+                f"{path} line {number} has {len(fields)} {'comma' if is_csv(path) else 'tab'}-separated fields; "
                 f"expected {len(header)} as in its header: mend the row"
             )
         yield from (fields[index] for index in chosen)
@@ -114,6 +143,23 @@ def choose_columns(where: Path | str, available: Sequence[str], asked: Sequence[
             f"{where} has {given}; its columns are {', '.join(available)}: choose with PATH#column1,column2"
         )
     return chosen
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    # The reader wants the line breaks, since they may be part of a quoted field.
+    reader = csv.reader((f"{line}\n" for _, line in read_lines(path)), strict=True)
+    while True:
+        try:
+            fields = next(reader, None)
+        except csv.Error as error:
+            raise InputError(
+                f"{path} line {reader.line_num} is not CSV ({error}); expected fields separated by commas, and quotes "
+                "within a quoted field doubled: mend the row"
+            ) from error
+        if fields is None:
+            return
+        if fields:
+            yield reader.line_num, fields
 
 
 def _json_texts(path: Path, number: int, line: str, columns: Sequence[str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.streams import read_lines
+from edgeembed.corpus.tables import is_csv
 from edgeembed.evaluation.encoders import SentenceEncoder
 from edgeembed.evaluation.retrieval import RetrievalSet, retrieval_metrics
 from edgeembed.evaluation.scores import Score
@@ -38,7 +39,7 @@ def read_entities(file: Path, catalogue: Path | None = None) -> EntitySet:
             1 where the query means the entity and 0 where it does not; a row with 0 only adds to the catalogue. A
             column `language` gives each language queries and a catalogue of its own.
         catalogue: All entities, one a line, for every language; if absent, the catalogue of a language is every
-            distinct entity of its rows. A file that ends in .tsv has a header and a column `entity`.
+            distinct entity of its rows. A file that ends in .tsv or .csv has a header and a column `entity`.
 
     Returns:
         The set. Equal queries of a language are one query, which may mean any of their entities.
@@ -103,13 +104,13 @@ def _numbered(entities: Iterable[str]) -> dict[str, str]:
 
 
 def _catalogue(file: Path) -> dict[str, str]:
-    if file.suffix == ".tsv":
+    if file.suffix == ".tsv" or is_csv(file):
         entities = [row["entity"] for row in read_tsv(file, ("entity",), (), _EXPECTED)]
     else:
         entities = [line.strip() for _, line in read_lines(file)]
     numbers = _numbered(entity for entity in entities if entity)
     if not numbers:
-        raise InputError(f"{file} holds no entities; expected one a line, or a column entity in a .tsv")
+        raise InputError(f"{file} holds no entities; expected one a line, or a column entity in a .tsv or .csv")
     return numbers
 
 

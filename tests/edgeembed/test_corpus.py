@@ -101,7 +101,7 @@ def test_a_corpus_of_one_enormous_line_is_refused_with_the_reason(tmp_path: Path
         read_corpus([write(tmp_path / "a.txt", ["x" * 1_000_000])])
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.jsonl"])
+@pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.csv", "a.jsonl"])
 def test_an_empty_file_is_refused_with_the_number_of_lines(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=r"no usable sentence \(0 read"):
         read_corpus([write(tmp_path / name, [])])
@@ -188,6 +188,39 @@ def test_a_column_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
 def test_a_tsv_row_with_too_few_fields_is_refused_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 4 has 1 tab-separated fields; expected 3"):
         read_corpus([write(tmp_path / "a.tsv", [*TABLE, "alone"])])
+
+
+CSV = [
+    "sentence1,label,sentence2",
+    f'"{LINES[0]}",1,"She said ""stay, please"" and left,',
+    'without a word."',
+    "",
+    f'{LINES[2]},0,"{LINES[0]}"',
+]
+QUOTED = 'She said "stay, please" and left, without a word.'
+
+
+@pytest.mark.parametrize("ending", ["", *COMPRESSORS])
+def test_a_csv_is_read_with_its_quoting(tmp_path: Path, ending: str) -> None:
+    compress = COMPRESSORS.get(ending, bytes)
+    (tmp_path / f"a.csv{ending}").write_bytes(compress("".join(f"{line}\r\n" for line in CSV).encode("utf-8-sig")))
+    assert read_corpus([tmp_path / f"a.csv{ending}"]) == [LINES[0], QUOTED, LINES[2]]
+    assert read_corpus([f"{tmp_path / f'a.csv{ending}'}#sentence2"]) == [QUOTED, LINES[0]]
+    assert read_corpus([tmp_path]) == [LINES[0], QUOTED, LINES[2]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["text,label", "one,2,3"], "line 2 has 3 comma-separated fields; expected 2"),
+        (["text,label", '"never closed,2', "more,3"], r"line 3 is not CSV \(unexpected end of data\)"),
+        (["text,label", '"closed" too early,2'], r"line 2 is not CSV \(',' expected after '\"'\)"),
+        (["a;b", "one;two"], "its columns are a;b: choose with PATH#"),
+    ],
+)
+def test_a_broken_csv_is_refused_with_its_line(tmp_path: Path, rows: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_corpus([write(tmp_path / "a.csv", rows)])
 
 
 def test_json_lines_give_their_known_keys(tmp_path: Path) -> None:

@@ -110,6 +110,13 @@ def test_an_unreadable_similarity_file_is_refused(tmp_path: Path, content: bytes
         read_sts(file)
 
 
+def test_scored_pairs_may_be_csv(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text('sentence1,score,sentence2\n"Then, he left.",1,"He ""went""."\na,2,b\n', encoding="utf-8")
+    pairs = read_sts(file)
+    assert (pairs.first[0], pairs.second[0], list(pairs.scores)) == ("Then, he left.", 'He "went".', [1, 2])
+
+
 def test_an_encoder_that_tells_nothing_apart_has_no_score(tmp_path: Path) -> None:
     pairs = read_sts(_sts_file(tmp_path, "a\tb\t1", "b\ta\t2"))
     with pytest.raises(CheckError, match="same cosine"):

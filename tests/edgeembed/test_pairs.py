@@ -31,6 +31,12 @@ def test_columns_with_other_names_are_chosen(tmp_path: Path) -> None:
     assert read_pairs([f"{file}#question,answer"]) == {"anchor": ["a", "d"], "positive": ["b", "e"]}
 
 
+def test_pairs_may_be_csv_whose_fields_hold_commas_and_line_breaks(tmp_path: Path) -> None:
+    file = table(tmp_path, 'anchor,positive\n"a, b","one\ntwo"\nc,d\n', "pairs.csv")
+    assert read_pairs([file]) == {"anchor": ["a, b", "c"], "positive": ["one two", "d"]}
+    assert read_pairs([f"{file}#positive,anchor"])["anchor"] == ["one two", "d"]
+
+
 def test_files_follow_each_other(tmp_path: Path) -> None:
     first = table(tmp_path, "anchor\tpositive\na\tb\n", "first.tsv")
     second = table(tmp_path, "question\tanswer\nd\te\n", "second.tsv")
@@ -53,8 +59,8 @@ def test_pairs_have_two_columns_or_three(tmp_path: Path, columns: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("question\tanswer\na\tb\n", "has the columns question, answer; expected a TSV with anchor, positive"),
-        ("", "expected a TSV with anchor, positive"),
+        ("question\tanswer\na\tb\n", "has the columns question, answer; expected a TSV or CSV with anchor, positive"),
+        ("", "expected a TSV or CSV with anchor, positive"),
         ("anchor\tpositive\na\tb\n", "holds 1 pairs; expected two or more"),
         ("anchor\tpositive\na\tb\nc\n", "line 3 has 1 tab-separated fields"),
     ],

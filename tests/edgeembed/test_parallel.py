@@ -30,6 +30,11 @@ def test_columns_are_named_by_the_file(tmp_path: Path) -> None:
     assert read.languages == (LanguageCounts("de", 2, 2, 2),)
 
 
+def test_translations_may_be_csv(tmp_path: Path) -> None:
+    read = read_parallel([table(tmp_path, 'en,de\n"Rain, again",Regen\nSun,Sonne\n', "en-de.csv")])
+    assert pairs(read) == [("Rain, again", "Regen"), ("Sun", "Sonne")]
+
+
 def test_a_file_can_hold_several_languages(tmp_path: Path) -> None:
     read = read_parallel([table(tmp_path, rows(("fr", 2), ("pl", 2)), "mixed.tsv")])
     assert [counts.language for counts in read.languages] == ["fr", "pl"]
@@ -88,7 +93,7 @@ def test_a_limit_and_the_seed_decide_the_sample(tmp_path: Path) -> None:
             "pairs.tsv",
             "en\tde\na\tb\n",
             "",
-            r"has the columns en, de; expected en-de\.tsv with en and de, or a TSV with",
+            r"has the columns en, de; expected en-de\.tsv with en and de, or a TSV or CSV with",
         ),
         ("en-de.tsv", "en\tfr\na\tb\n", "", "has the columns en, fr"),
         ("en-de.tsv", "", "", "has the columns"),
