@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The measurements of docs/results/bench.md, where nothing else runs.  experiments/bench.sh [STEP]
 #   bench   the shipped student, its fp32, the teacher, the teacher's int8, model2vec, an XLM-R-base-shaped model
+#   render  the page and the tables again, from the samples in bench.json
 #   forms   the papers' own cost tables of the same subjects
 # build/results comes from experiments/export.sh (teacher, student, multilingual), build/bench-runtime from make bench-runtime.
 set -euo pipefail
@@ -21,6 +22,21 @@ bench() {
         --out $OUT/bench.json --html $OUT/bench.html --markdown $OUT/bench-tables.md --force
 }
 
+render() {
+    "$BIN/python" - $OUT <<'EOF'
+import sys
+from pathlib import Path
+
+from edgeembed_bench import read_report
+from edgeembed_bench.render import html_report, markdown_report
+
+folder = Path(sys.argv[1])
+report = read_report(folder / "bench.json")
+(folder / "bench.html").write_text(html_report(report), encoding="utf-8")
+(folder / "bench-tables.md").write_text(markdown_report(report), encoding="utf-8")
+EOF
+}
+
 forms() {
     mkdir -p build/forms
     local subjects=("$TEACHER" "$STUDENT" "$FP32" "$INT8" "$STATIC")
@@ -31,7 +47,7 @@ forms() {
 }
 
 case ${1:-all} in
-    bench | forms) $1 ;;
+    bench | render | forms) $1 ;;
     all) bench && forms ;;
-    *) echo "$0: no step $1; expected bench or forms" >&2 && exit 2 ;;
+    *) echo "$0: no step $1; expected bench, render or forms" >&2 && exit 2 ;;
 esac

@@ -157,29 +157,29 @@ def _sentences(texts: str | None) -> list[str]:
 
 def _write(report: "BenchReport", written: "Outputs") -> None:
     from edgeembed_bench import report_json
-    from edgeembed_bench.show import report_markdown, report_page
+    from edgeembed_bench.render import html_report, markdown_report
 
     written.write("json", lambda: report_json(report))
-    written.write("html", lambda: report_page(report))
-    written.write("markdown", lambda: report_markdown(report))
+    written.write("html", lambda: html_report(report))
+    written.write("markdown", lambda: markdown_report(report))
 
 
 def _show(report: "BenchReport", *, as_json: bool) -> None:
     from edgeembed_bench import report_json
-    from edgeembed_bench.show import report_table
+    from edgeembed_bench.render import terminal_report
     from rich.console import Console
 
     if as_json:
         click.echo(report_json(report))
     else:
-        Console().print(report_table(report))
+        Console().print(terminal_report(report))
 
 
 def _show_form(filled: "FilledForm", *, as_json: bool) -> None:
-    from edgeembed_bench.show import form_table
+    from edgeembed_bench.render import terminal_paper_table
     from rich.console import Console
 
     if as_json:
         click.echo(filled.to_json())
     else:
-        Console().print(form_table(filled))
+        Console().print(terminal_paper_table(filled))

@@ -23,12 +23,12 @@ def command(before: Path, after: Path, unlike: bool, markdown: Path | None, forc
     written = Outputs({"markdown": markdown}, force=force)
 
     from edgeembed_bench import compare_reports, comparison_dict, read_report
-    from edgeembed_bench.show import comparison_markdown, comparison_table
+    from edgeembed_bench.render import markdown_comparison, terminal_comparison
     from rich.console import Console
 
     comparison = compare_reports(read_report(before), read_report(after), allow_unlike=unlike)
-    written.write("markdown", lambda: comparison_markdown(comparison))
+    written.write("markdown", lambda: markdown_comparison(comparison))
     if as_json:
         click.echo(json.dumps(comparison_dict(comparison), ensure_ascii=False, allow_nan=False))
     else:
-        Console().print(comparison_table(comparison))
+        Console().print(terminal_comparison(comparison))

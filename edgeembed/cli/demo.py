@@ -68,9 +68,9 @@ def command(out: Path, recipe: str, overrides: tuple[str, ...], seed: int, as_js
         _print_answer(console, answer)
     report = demo.measure_costs(settings, text, out / "bundle", reporter)
     from edgeembed_bench import report_dict
-    from edgeembed_bench.show import report_page, report_table
+    from edgeembed_bench.render import html_report, terminal_report
 
-    (out / "costs.html").write_text(report_page(report), encoding="utf-8")
+    (out / "costs.html").write_text(html_report(report), encoding="utf-8")
     if as_json:
         result: dict[str, Any] = {
             "corpus": text.corpus.counts.to_dict(),
@@ -84,7 +84,7 @@ def command(out: Path, recipe: str, overrides: tuple[str, ...], seed: int, as_js
         click.echo(json.dumps(result, indent=2, ensure_ascii=False))
         return
     console.print()
-    console.print(report_table(report))
+    console.print(terminal_report(report))
     console.print(f"\nAll of it is in {out}/ and took {time.perf_counter() - start:.0f} s. Ask it yourself:")
     console.print(
         f'  edgeembed-runtime search {out}/index "how do I parse a date" --bundle {out}/bundle',

@@ -195,9 +195,9 @@ def _show(evaluations: "tuple[Evaluation, ...]", text: str | None) -> None:
     if text is not None:
         click.echo(text)
         return
-    from edgeembed_bench.show import tables_below_each_other
+    from edgeembed_bench.render import terminal_tables
     from rich.console import Console
 
     from edgeembed.evaluation import evaluation_tables
 
-    Console().print(tables_below_each_other(evaluation_tables(evaluations)))
+    Console().print(terminal_tables(evaluation_tables(evaluations)))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from edgeembed_bench.formats import fixed
-from edgeembed_bench.show import Table
+from edgeembed_bench.render import Table
 
 from edgeembed.evaluation import bitext, cross_lingual_retrieval, cross_lingual_sts, retrieval
 from edgeembed.evaluation.language_pairs import ACROSS, AVERAGE, WITHIN, split_task

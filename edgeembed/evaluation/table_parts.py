@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from edgeembed_bench.formats import MISSING, fixed, millions
-from edgeembed_bench.show import Table
+from edgeembed_bench.render import Table
 
 from edgeembed.evaluation.results import Evaluation
 

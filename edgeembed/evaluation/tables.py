@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from edgeembed_bench.formats import fixed
-from edgeembed_bench.show import Table, tables_markdown
+from edgeembed_bench.render import Table, markdown_tables
 from edgeembed_bench.specs import told_apart
 
 from edgeembed.evaluation import entity_resolution, geometry, glue, language_tables, semantic_retrieval, word_order
@@ -75,7 +75,7 @@ def evaluation_markdown(evaluations: Sequence[Evaluation]) -> str:
     Args:
         evaluations: As for `evaluation_tables`.
     """
-    return tables_markdown(evaluation_tables(evaluations)) + "\n"
+    return markdown_tables(evaluation_tables(evaluations)) + "\n"
 
 
 def _rows(evaluations: Sequence[Evaluation]) -> Rows:

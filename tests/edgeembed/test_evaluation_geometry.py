@@ -145,9 +145,9 @@ def test_the_table_tells_differences_and_which_way_is_better(tmp_path: Path, mon
     teacher, student = table.rows
     assert teacher[1:3] == ("1.0000", "+0.0000")
     assert student[1:3] == ("0.0000", "-1.0000")
-    assert "lower is better" in table.reading
-    assert "2 pairs that are scored above 4" in table.reading
-    assert "6 pairs of 4 distinct sentences" in table.reading
+    assert "lower is better" in table.legend
+    assert "2 pairs that are scored above 4" in table.legend
+    assert "6 pairs of 4 distinct sentences" in table.legend
     assert "%" not in evaluation_markdown(found)
     told = found[0].as_dict()
     assert set(told["percent_of_reference"].values()) == {None}

@@ -293,7 +293,7 @@ def test_tables_have_the_papers_forms(everything: TaskPaths) -> None:
     assert [row[:2] for row in retrieval.rows[:3]] == [("teacher", "en"), ("student", "en"), ("teacher", "quad, de-en")]
     assert retrieval.rows[0][2:] == ("1", "0.5000", "0.6934", "0.5833", "100.00")
     assert texts.columns[-2:] == ("bitext, average", "bitext, average, %")
-    assert "sentences: 3 a column" in texts.reading
+    assert "sentences: 3 a column" in texts.legend
 
 
 def test_markdown_and_json_hold_every_pair(everything: TaskPaths) -> None:

@@ -251,8 +251,8 @@ def test_the_table_of_similarity_sets_has_the_papers_form(tmp_path: Path) -> Non
     teacher, student = table.rows
     assert teacher == ("teacher", "80.00", "-", "-", "-", "-", "80.00", "-", "80.00", "100.00", "-", "-")
     assert (student[1], student[9]) == ("20.00", "25.00")
-    assert "Avg. (2 of 7: STS12, STS-B) is over these sets alone" in table.reading
-    assert "share of teacher's" in table.reading
+    assert "Avg. (2 of 7: STS12, STS-B) is over these sets alone" in table.legend
+    assert "share of teacher's" in table.legend
 
 
 @pytest.mark.usefixtures("two_encoders")
@@ -296,7 +296,7 @@ def test_semantic_retrieval_tells_what_a_model_saves_beside_the_reference(tmp_pa
     assert [row[0] for row in table.rows] == ["teacher", "again", "student"]
     assert table.columns == ("model", "dim", "MRR@10", "%", "time ms", "time", "mem MB", "mem")
     assert table.rows[0][-1] == "1.0x"
-    assert "2 queries in 4 documents; faiss IVF on the CPU, nlist 1, nprobe 2" in table.reading
+    assert "2 queries in 4 documents; faiss IVF on the CPU, nlist 1, nprobe 2" in table.legend
 
 
 @pytest.mark.usefixtures("two_encoders")

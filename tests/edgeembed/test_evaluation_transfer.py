@@ -304,7 +304,7 @@ def test_the_table_shows_absent_tasks_and_which_the_average_is_over(
     assert table.columns[8:] == ("Avg. (2 of 7)", "% (2 of 7)", "params", "w/o tables")
     assert table.rows[0][1:10] == ("-", "-", "-", "-", "100.00", "100.00", "-", "100.00", "100.00")
     assert table.rows[1][5:10] == ("50.00", "50.00", "-", "50.00", "50.00")
-    assert "Avg. (2 of 7: SST-2, TREC) is over these sets alone" in table.reading
+    assert "Avg. (2 of 7: SST-2, TREC) is over these sets alone" in table.legend
     assert others.columns == ("model", f"{tmp_path.name}/own", f"{tmp_path.name}/own, %")
     told = found[0].as_dict()
     assert told["transfer"]["values"]["MR"] is None

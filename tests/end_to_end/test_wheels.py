@@ -53,7 +53,7 @@ def test_the_wheel_of_edgeembed_holds_the_three_rooms(tmp_path: Path) -> None:
     }
     assert "edgeembed/recipes/compact.toml" in found
     assert "edgeembed/py.typed" in found
-    assert "edgeembed_bench/show/page.html.j2" in found
+    assert "edgeembed_bench/render/report.html.j2" in found
 
 
 def test_the_wheel_of_the_runtime_is_for_every_platform(runtime: Path) -> None:

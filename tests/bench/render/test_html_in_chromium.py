@@ -1,4 +1,4 @@
-"""The page as Chromium shows it, on a phone and on a desktop, in light and in dark."""
+"""The page in Chromium, on a phone and on a desktop, in light and dark."""
 
 import base64
 import io
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from edgeembed_bench.render import html_report
 from edgeembed_bench.report import BenchReport
-from edgeembed_bench.show import report_page
 from PIL import Image
 
 CHROMIUM = shutil.which("chromium")
@@ -26,14 +26,25 @@ pytestmark = [
 
 Pixels = npt.NDArray[np.uint8]
 WIDTHS = {"phone": 360, "larger phone": 390, "desktop": 1280}
-# What stands out of the page to its right; a table may, within its own box.
+# Elements that reach beyond the right edge of the page; a table may, inside its own scrolling box.
 OUTSIDE = """
 [...document.querySelectorAll("body *")]
-  .filter((element) => !element.closest(".wide table") && !element.closest("svg"))
+  .filter((element) => !element.closest(".wide table"))
   .filter((element) => element.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5)
   .map((element) => element.outerHTML.slice(0, 80))
 """
-# Text of plots: its size in pixels of the screen, and how far it stands out of its plot.
+# Replaces the visible images of plots by their SVG elements, of the same size, whose text can be measured.
+INLINE = """
+[...document.querySelectorAll("figure img")].filter((image) => image.getBoundingClientRect().width).map((image) => {
+  const bytes = Uint8Array.from(atob(image.src.split(",")[1]), (letter) => letter.charCodeAt(0));
+  const svg = new DOMParser().parseFromString(new TextDecoder().decode(bytes), "image/svg+xml").documentElement;
+  const box = image.getBoundingClientRect();
+  svg.style.width = box.width + "px";
+  svg.style.height = box.height + "px";
+  image.replaceWith(document.importNode(svg, true));
+}).length
+"""
+# Text of plots: its size in pixels of the screen, and by how much it reaches beyond its plot.
 TEXTS = """
 [...document.querySelectorAll("figure svg text")].map((text) => {
   const box = text.getBoundingClientRect(), plot = text.closest("svg").getBoundingClientRect();
@@ -47,10 +58,16 @@ TEXTS = """
   };
 })
 """
+# Color schemes of the visible images.
+SCHEMES = """
+[...document.querySelectorAll("img")]
+  .filter((image) => image.getBoundingClientRect().width)
+  .map((image) => image.className)
+"""
 
 
 class Browser:
-    """Chromium without a window, driven through a pipe in its own protocol."""
+    """Headless Chromium, driven through a pipe by the DevTools protocol."""
 
     def __init__(self, profile: Path) -> None:
         (read_questions, write_questions), (read_answers, write_answers) = os.pipe(), os.pipe()
@@ -140,7 +157,7 @@ def page(request: pytest.FixtureRequest, make_report: Callable[..., BenchReport]
         "long names": lambda: make_report(7, processes=2, names=tuple(f"{number}-{'W' * 70}" for number in range(7))),
     }[request.param]()
     file: Path = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(report_page(report), encoding="utf-8")
+    file.write_text(html_report(report), encoding="utf-8")
     return file
 
 
@@ -149,15 +166,16 @@ def width(request: pytest.FixtureRequest) -> int:
     return WIDTHS[request.param]
 
 
-def test_the_page_never_scrolls_sideways_and_asks_for_nothing(browser: Browser, page: Path, width: int) -> None:
+def test_page_never_scrolls_sideways_and_loads_nothing(browser: Browser, page: Path, width: int) -> None:
     browser.open(page, width, "light")
     assert browser.value("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert browser.value(OUTSIDE) == []
-    assert [url for url in browser.requests if not url.startswith("file:")] == []
+    assert [url for url in browser.requests if not url.startswith(("file:", "data:"))] == []
 
 
-def test_text_of_plots_is_legible_whole_and_apart(browser: Browser, page: Path, width: int) -> None:
+def test_text_of_plots_is_legible_and_does_not_overlap(browser: Browser, page: Path, width: int) -> None:
     browser.open(page, width, "light")
+    assert browser.value(INLINE)
     texts = browser.value(TEXTS)
     assert texts
     assert min(text["size"] for text in texts) >= 11
@@ -172,8 +190,9 @@ def test_text_of_plots_is_legible_whole_and_apart(browser: Browser, page: Path, 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_follows_the_scheme_and_can_be_read(browser: Browser, page: Path, width: int, scheme: str) -> None:
+def test_page_follows_the_color_scheme_with_contrast(browser: Browser, page: Path, width: int, scheme: str) -> None:
     browser.open(page, width, scheme)
+    assert set(browser.value(SCHEMES)) == {scheme}
     brightness = browser.screenshot().mean(axis=2)
     paper = brightness[:8].mean()
     assert paper > 240 if scheme == "light" else paper < 40
@@ -183,13 +202,14 @@ def test_the_page_follows_the_scheme_and_can_be_read(browser: Browser, page: Pat
     assert all(strong[top : top + 800].any() for top in range(0, len(strong) - 400, 400))
 
 
-def test_paper_is_white_whatever_the_scheme(browser: Browser, page: Path) -> None:
+def test_prints_on_white_in_either_color_scheme(browser: Browser, page: Path) -> None:
     browser.open(page, 1280, "dark")
     pdf = base64.b64decode(browser.ask("Page.printToPDF")["data"])
     assert pdf.startswith(b"%PDF")
     browser.ask(
         "Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}]
     )
+    assert browser.value('getComputedStyle(document.querySelector("img.dark")).display') == "none"
     assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert browser.value("getComputedStyle(document.body).color") == "rgb(29, 31, 35)"
 

@@ -1,0 +1,333 @@
+"""Plots of a report: quality against cost, latency distributions, latency by length, energy."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MultipleLocator, NullLocator
+from matplotlib.transforms import ScaledTranslation
+
+from edgeembed_bench.estimates import Spread
+from edgeembed_bench.formats import digits, names
+from edgeembed_bench.render.svg import (
+    POINTS_PER_INCH,
+    TEXT_SIZE,
+    WIDTH,
+    Image,
+    add_legend,
+    color,
+    draw,
+    fit,
+    ink,
+    marker,
+    muted,
+    printable,
+    write,
+)
+from edgeembed_bench.report import BenchReport, SubjectResult
+
+_HEIGHT = 260.0  # points, of plots that are not made of rows; a legend comes on top
+_MIN_DECADE_SPAN = 5.0  # a logarithmic axis spans at least this factor, so that it has two ticks
+_MIN_QUALITY_SPAN = 20  # points; a smaller range would exaggerate differences of one or two
+_MIN_ROW, _MAX_ROW = 42.0, 70.0  # points
+_ROWS = 210.0  # points that few rows share
+_ROWS_FRAME = 42.0  # points for the axis below the rows
+_BAR = 0.3  # of a row
+_NAME_OFFSET = 15  # points from the marker of a row to its name
+_PARETO = "Up and to the left is better; no subject outperforms those on the dashed line, the Pareto front."
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A plot of the page.
+
+    Attributes:
+        title: What it shows.
+        caption: How to read it, or why it is missing.
+        image: The plot; None if it is missing.
+    """
+
+    title: str
+    caption: str
+    image: Image | None
+
+
+@dataclass(frozen=True)
+class Point:
+    """A subject in a plot of quality against cost.
+
+    Attributes:
+        position: Position of the subject in the report.
+        name: Its name.
+        cost: Its cost, positive.
+        quality: Its mean score, 0 to 100.
+        spread: Quartiles of its cost, if the cost varies.
+    """
+
+    position: int
+    name: str
+    cost: float
+    quality: float
+    spread: Spread | None = None
+
+
+def build_plots(report: BenchReport) -> list[Plot]:
+    """Draw the plots of a report.
+
+    Args:
+        report: The report.
+
+    Returns:
+        The plots; those without data come last and state the reason.
+    """
+    plots = [*_quality(report), _latency(report), _length_sweep(report), _energy(report)]
+    return sorted(plots, key=lambda plot: plot.image is None)
+
+
+def pareto_front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Select the points that no other point dominates.
+
+    A point dominates another if its cost is no higher and its quality no lower, and one of the two differs.
+
+    Args:
+        points: Cost and quality of each.
+
+    Returns:
+        The front in order of rising cost, without duplicates.
+    """
+    front: list[tuple[float, float]] = []
+    for cost, quality in sorted(set(points), key=lambda point: (point[0], -point[1])):
+        if not front or quality > front[-1][1]:
+            front.append((cost, quality))
+    return front
+
+
+def quality_limits(scores: Sequence[float]) -> tuple[float, float]:
+    """Choose the ends of a quality axis so that small differences look small.
+
+    Args:
+        scores: Mean scores, at most 100.
+
+    Returns:
+        Multiples of ten around the scores, at least 20 points apart, and within 0 to 100 if the scores are.
+    """
+    low, high = 10 * math.floor((min(scores) - 1) / 10), 10 * math.ceil((max(scores) + 1) / 10)
+    if min(scores) >= 0:
+        low = max(low, 0)
+    high = min(high, 100)
+    if high - low < _MIN_QUALITY_SPAN:
+        low = max(high - _MIN_QUALITY_SPAN, min(low, 0))
+        high = max(high, low + _MIN_QUALITY_SPAN)
+    return low, high
+
+
+def log_limits(values: Sequence[float], room: float = 1.25) -> tuple[float, float]:
+    """Choose the ends of a logarithmic axis.
+
+    Args:
+        values: The values to show, positive.
+        room: Factor by which the ends exceed the values.
+
+    Returns:
+        The ends, at least a factor of 5 apart.
+    """
+    low, high = min(values) / room, max(values) * room
+    factor = max(math.sqrt(_MIN_DECADE_SPAN * low / high), 1)
+    return low / factor, high * factor
+
+
+def _quality(report: BenchReport) -> list[Plot]:
+    if not report.tasks:
+        return [Plot("Quality against size and latency", "Quality was not measured: pass --sts or --retrieval.", None)]
+    scored = [
+        (position, subject, quality)
+        for position, subject in enumerate(report)
+        if (quality := report.mean_quality(subject.name)) is not None
+    ]
+    sizes = [
+        Point(position, subject.name, subject.size.size_bytes / 1e6, quality)
+        for position, subject, quality in scored
+        if subject.size.size_bytes
+    ]
+    latencies = [
+        Point(position, subject.name, subject.latency.median, quality, subject.latency)
+        for position, subject, quality in scored
+    ]
+    return [
+        _tradeoff("Quality against size", "size on disk in MB", sizes, report),
+        _tradeoff("Quality against latency", "median latency in ms", latencies, report),
+    ]
+
+
+def _tradeoff(title: str, cost: str, points: list[Point], report: BenchReport) -> Plot:
+    if not points:
+        return Plot(title, "No subject has both a score on every task and this cost.", None)
+    shown = {point.name for point in points}
+    absent = [subject.name for subject in report if subject.name not in shown]
+    caption = f"{_PARETO} Left out for lack of a score or a cost: {names(absent)}." if absent else _PARETO
+    return Plot(title, caption, draw(partial(_paint_tradeoff, points=points, cost=cost), _HEIGHT))
+
+
+def _latency(report: BenchReport) -> Plot:
+    caption = "Line: median; box: first to third quartile; whiskers: 1st to 99th percentile of single texts."
+    height = _rows_height(len(report.subjects))
+    return Plot("Latency distribution", caption, draw(partial(_paint_latency, report=report), height))
+
+
+def _length_sweep(report: BenchReport) -> Plot:
+    title = "Latency by length"
+    if not report.settings.lengths:
+        return Plot(title, "The run had no length sweep.", None)
+    caption = (
+        f"Median and quartiles (band). Tokens are counted by the tokenizer of {report.settings.lengths_by}; a line "
+        "ends where its subject truncates texts."
+    )
+    return Plot(title, caption, draw(partial(_paint_length_sweep, report=report), _HEIGHT))
+
+
+def _energy(report: BenchReport) -> Plot:
+    title = "Energy per text"
+    measured = [each for each in enumerate(report) if each[1].energy.mj_per_inference is not None]
+    if not measured:
+        reasons = dict.fromkeys(subject.energy.reason for subject in report if subject.energy.reason)
+        return Plot(title, f"Not measured: {'; '.join(reasons) or 'no reason was recorded'}.", None)
+    caption = "Pale: total, idle power included; solid, and in parentheses: above idle power. Short lines: quartiles."
+    absent = [subject.name for subject in report if subject.energy.mj_per_inference is None]
+    if absent:
+        caption += f" Not measured: {names(absent)}."
+    return Plot(title, caption, draw(partial(_paint_energy, subjects=measured), _rows_height(len(measured))))
+
+
+def _paint_tradeoff(figure: Figure, points: Sequence[Point], cost: str) -> None:
+    axes = figure.subplots()
+    places = [(point.cost, point.quality) for point in points]
+    costs, qualities = zip(*pareto_front(places), strict=True)
+    axes.step(costs, qualities, where="post", color=muted(), linewidth=1.2, linestyle=(0, (4, 3)))
+    ends = [cost for cost, _ in places]
+    for point in points:
+        if point.spread is not None:
+            quartiles = [point.spread.q1, point.spread.q3]
+            axes.plot(quartiles, [point.quality] * 2, color=color(point.position), linewidth=2, alpha=0.5)
+            ends += quartiles
+        shape, hue = marker(point.position), color(point.position)
+        axes.plot(point.cost, point.quality, marker=shape, color=hue, markersize=9, clip_on=False, zorder=3)
+    _set_log_scale(axes, "x", log_limits(ends, room=1.5))
+    axes.set_xlabel(f"{cost} (log scale)")
+    low, high = quality_limits([quality for _, quality in places])
+    axes.set_ylim(low, high)
+    axes.yaxis.set_major_locator(MultipleLocator(10 if high - low <= 60 else 20))
+    axes.set_title(f"mean quality score (axis from {low:g} to {high:g})")
+    add_legend(figure, [point.name for point in points], [point.position for point in points])
+
+
+def _paint_latency(figure: Figure, report: BenchReport) -> None:
+    heads = [(row, subject.name, f"{digits(subject.latency.median)} ms") for row, subject in enumerate(report)]
+    axes = _row_axes(figure, heads, "latency in ms (log scale)")
+    ends: list[float] = []
+    for row, subject in enumerate(report):
+        artists = axes.boxplot(
+            [subject.latency_ms],
+            positions=[row],
+            orientation="horizontal",
+            widths=_BAR,
+            whis=(1, 99),
+            showfliers=False,
+            manage_ticks=False,
+            patch_artist=True,
+            boxprops={"facecolor": color(row), "edgecolor": color(row), "alpha": 0.55},
+            whiskerprops={"color": color(row), "linewidth": 1.5},
+            capprops={"color": color(row), "linewidth": 1.5},
+            medianprops={"color": ink(), "linewidth": 1.5},
+        )
+        ends += [float(end) for whisker in artists["whiskers"] for end in whisker.get_xdata()]
+    _set_log_scale(axes, "x", log_limits(ends))
+
+
+def _paint_length_sweep(figure: Figure, report: BenchReport) -> None:
+    axes = figure.subplots()
+    lengths = report.settings.lengths
+    ends: list[float] = []
+    for position, subject in enumerate(report):
+        read = [length for length in lengths if length <= (subject.facts.max_tokens or length)]
+        spreads = [subject.sweep_at(place) for place in range(len(read))]
+        low, median, high = ([getattr(each, name) for each in spreads] for name in ("q1", "median", "q3"))
+        axes.fill_between(read, low, high, color=color(position), alpha=0.25, linewidth=0)
+        axes.plot(read, median, color=color(position), marker=marker(position), markersize=6, linewidth=1.8)
+        ends += [*low, *high]
+    _set_log_scale(axes, "x", log_limits(lengths, room=1.15))
+    axes.xaxis.set_major_locator(FixedLocator(list(lengths)))
+    _set_log_scale(axes, "y", log_limits(ends))
+    axes.set_xlabel("tokens (log scale)")
+    axes.set_title("latency in ms (log scale)")
+    add_legend(figure, [subject.name for subject in report], range(len(report.subjects)))
+
+
+def _paint_energy(figure: Figure, subjects: Sequence[tuple[int, SubjectResult]]) -> None:
+    heads = [(position, subject.name, _energy_figures(subject)) for position, subject in subjects]
+    axes = _row_axes(figure, heads, "millijoules per text")
+    for row, (position, subject) in enumerate(subjects):
+        for energy, alpha in ((subject.energy.mj_per_inference, 0.35), (subject.energy.mj_above_idle, 1)):
+            if energy is not None:
+                axes.barh(row, energy.median, height=_BAR, color=color(position), alpha=alpha)
+                axes.plot([energy.q1, energy.q3], [row, row], color=ink(), linewidth=1.5, solid_capstyle="butt")
+    axes.set_xlim(left=min(0, axes.get_xlim()[0]))
+
+
+def _energy_figures(subject: SubjectResult) -> str:
+    total, above = subject.energy.mj_per_inference, subject.energy.mj_above_idle
+    text = digits(None if total is None else total.median)
+    return f"{text} mJ" if above is None else f"{text} ({digits(above.median)}) mJ"
+
+
+def _set_log_scale(axes: Axes, name: Literal["x", "y"], limits: tuple[float, float]) -> None:
+    """Make an axis logarithmic, with plain numbers at as many ticks as there is room for."""
+    decades = math.log10(limits[1] / limits[0])
+    steps = (1, 2, 5) if decades < 2 else (1, 3) if decades < 3 else (1,)
+    axes.set(**{f"{name}scale": "log", f"{name}lim": limits})
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    axis.set_major_locator(LogLocator(subs=steps, numticks=30))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def _rows_height(rows: int) -> float:
+    """Return the height in points of a figure with a number of rows."""
+    return _ROWS_FRAME + rows * min(max(_ROWS / rows, _MIN_ROW), _MAX_ROW)
+
+
+def _row_axes(figure: Figure, subjects: Sequence[tuple[int, str, str]], label: str) -> Axes:
+    """Create axes with one row per subject, the first at 0 and on top.
+
+    Args:
+        figure: The empty figure.
+        subjects: Position in the report, name, and the figures at the end of the row.
+        label: Label of the horizontal axis.
+
+    Returns:
+        The axes.
+    """
+    axes = figure.subplots()
+    axes.set_ylim(len(subjects) - 0.6, -0.75)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel(label)
+    for row, (position, name, figures) in enumerate(subjects):
+        _write_row_head(axes, row - _BAR * 0.8, position, name, figures)
+    return axes
+
+
+def _write_row_head(axes: Axes, height: float, position: int, name: str, figures: str) -> None:
+    """Write marker and name of a subject, and its figures, above a row."""
+    across = axes.get_yaxis_transform()
+    options = {"xycoords": across, "textcoords": "offset points", "va": "bottom"}
+    right = write(axes, figures, (1, height), xytext=(0, 0), ha="right", color=muted(), **options)
+    left = write(axes, printable(name), (0, height), xytext=(_NAME_OFFSET, 0), ha="left", **options)
+    fit(left, WIDTH - right.get_window_extent().width - _NAME_OFFSET - 2 * TEXT_SIZE)
+    inches = (5 / POINTS_PER_INCH, TEXT_SIZE / 2 / POINTS_PER_INCH)
+    raised = across + ScaledTranslation(*inches, axes.figure.dpi_scale_trans)
+    shape, hue = marker(position), color(position)
+    axes.plot(0, height, marker=shape, color=hue, markersize=7, transform=raised, clip_on=False, zorder=3)

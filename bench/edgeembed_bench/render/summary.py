@@ -1,0 +1,237 @@
+"""What a report says in words: the summary at its top, warnings, and notes on method and machine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from edgeembed_bench.formats import digits, fixed, interval, megabytes, names, ratio
+from edgeembed_bench.render.tables import Table, build_tables
+from edgeembed_bench.report import BenchReport, SubjectResult
+from edgeembed_bench.verdicts import FEWEST_PROCESSES, Verdict
+
+_MAX_OVERHEAD = 0.02
+# The instruction sets that decide how fast matrices are multiplied.
+_RELEVANT_FLAGS = ("avx", "amx", "fma", "asimd", "sve", "i8mm", "bf16")
+
+
+@dataclass(frozen=True)
+class Content:
+    """A report as text, before it is formatted for the terminal, Markdown or HTML.
+
+    Attributes:
+        summary: One sentence per subject by its name, the baseline first.
+        warnings: What limits the conclusions that can be drawn.
+        tables: All figures.
+        notes: Lines about what is missing, the method, the machine and the subjects, by heading.
+    """
+
+    summary: Mapping[str, str]
+    warnings: list[str]
+    tables: list[Table]
+    notes: Mapping[str, list[str]]
+
+
+def build_content(report: BenchReport) -> Content:
+    """Put a report into words and tables.
+
+    Args:
+        report: The report.
+
+    Returns:
+        The content that all renderers share.
+    """
+    verdicts = {subject.name: report.verdict(subject.name) for subject in report if subject.name != report.baseline}
+    return Content(
+        _summary(report, verdicts), _warnings(report, verdicts), build_tables(report, verdicts), _notes(report)
+    )
+
+
+def _summary(report: BenchReport, verdicts: Mapping[str, Verdict]) -> dict[str, str]:
+    sentences = {report.baseline: _baseline_sentence(report)}
+    return sentences | {name: _sentence(report, report[name], verdict) for name, verdict in verdicts.items()}
+
+
+def _baseline_sentence(report: BenchReport) -> str:
+    baseline = report[report.baseline]
+    size_bytes, score = baseline.size.size_bytes, report.mean_quality(baseline.name)
+    facts = [
+        f"a median latency of {digits(baseline.latency.median)} ms per text",
+        f"{megabytes(size_bytes)} MB on disk" if size_bytes else "",
+        f"a mean quality score of {fixed(score, 1)}" if score is not None else "",
+    ]
+    role = " (baseline)" if len(report.subjects) > 1 else ""
+    return f"{baseline.name}{role} has {_enumerate([fact for fact in facts if fact])}."
+
+
+def _sentence(report: BenchReport, subject: SubjectResult, verdict: Verdict) -> str:
+    facts = [fact for fact in (_size_fact(report, subject), _quality_fact(report, subject)) if fact]
+    if verdict.differs is False:
+        lead = (
+            f"No difference detected in latency between {subject.name} and {report.baseline} "
+            f"(ratio {ratio(verdict.ratio.value)}, 95 % CI {interval(verdict.ratio)})"
+        )
+        return f"{lead}; {subject.name} {_enumerate(facts)}." if facts else f"{lead}."
+    return f"{subject.name} {_enumerate([_latency_fact(verdict, report.baseline), *facts])}."
+
+
+def _latency_fact(verdict: Verdict, baseline: str) -> str:
+    value = verdict.ratio.value
+    if verdict.differs is None:
+        return f"has a latency ratio to {baseline} of {ratio(value)} ({_interval(verdict)}significance not tested)"
+    speed = f"{_factor(1 / value)}x faster" if value < 1 else f"{_factor(value)}x slower"
+    return f"is {speed} than {baseline} (latency ratio {ratio(value)}, 95 % CI {interval(verdict.ratio)})"
+
+
+def _interval(verdict: Verdict) -> str:
+    return "" if verdict.ratio.low is None else f"95 % CI {interval(verdict.ratio)}, "
+
+
+def _size_fact(report: BenchReport, subject: SubjectResult) -> str:
+    own, other = subject.size.size_bytes, report[report.baseline].size.size_bytes
+    if not own:
+        return ""
+    if not other:
+        return f"takes {megabytes(own)} MB"
+    multiple = f"{_share(own / other)} of" if own <= other else f"{_factor(own / other)}x"
+    return f"has {multiple} the baseline's size ({megabytes(own)} MB)"
+
+
+def _quality_fact(report: BenchReport, subject: SubjectResult) -> str:
+    relative, score = report.quality_percent(subject.name), report.mean_quality(subject.name)
+    if relative is None:
+        return ""
+    scores = f"{fixed(score, 1)} against {fixed(report.mean_quality(report.baseline), 1)}"
+    return f"reaches {_share(relative / 100)} of the baseline's mean score ({scores})"
+
+
+def _enumerate(facts: list[str]) -> str:
+    if len(facts) < 3:
+        return " and ".join(facts)
+    return f"{', '.join(facts[:-1])}, and {facts[-1]}"
+
+
+def _factor(value: float) -> str:
+    """Format a factor of at least 1 with two or three significant digits."""
+    if value < 1.1:
+        return f"{value:.2f}"
+    return f"{value:.1f}" if value < 10 else f"{value:.0f}"
+
+
+def _share(value: float) -> str:
+    """Format a share as a percentage, with one decimal below 1 %."""
+    return f"{100 * value:.{1 if value < 0.01 else 0}f} %"
+
+
+def _warnings(report: BenchReport, verdicts: Mapping[str, Verdict]) -> list[str]:
+    return [*report.load.reasons, *_noise(verdicts), *_untested(report), *_overhead(report)]
+
+
+def _noise(verdicts: Mapping[str, Verdict]) -> list[str]:
+    # An untested difference has a warning of its own.
+    noisy = [
+        f"{_share(verdict.smallest_seen)} ({name})"
+        for name, verdict in verdicts.items()
+        if verdict.is_noisy and verdict.smallest_seen is not None and verdict.differs is not None
+    ]
+    if not noisy:
+        return []
+    line = (
+        f"latency differences from the baseline smaller than {_enumerate(noisy)} cannot be detected reliably in this "
+        "run: close other programs, or raise --runs or --processes"
+    )
+    return [line]
+
+
+def _untested(report: BenchReport) -> list[str]:
+    if len(report.subjects) < 2 or report.settings.processes >= FEWEST_PROCESSES:
+        return []
+    line = (
+        f"latency differences were not tested for significance: the test needs {FEWEST_PROCESSES} processes per "
+        f"subject, this run had {report.settings.processes}; raise --processes"
+    )
+    return [line]
+
+
+def _overhead(report: BenchReport) -> list[str]:
+    shortest = min(report, key=lambda subject: subject.latency.median)
+    if shortest.overhead_share <= _MAX_OVERHEAD:
+        return []
+    return [f"{_share(shortest.overhead_share)} of the latency of {shortest.name} is the overhead of the benchmark"]
+
+
+def _notes(report: BenchReport) -> dict[str, list[str]]:
+    notes = {
+        "Not measured": _missing(report),
+        "Method": _method(report),
+        "Machine": _machine(report),
+        "Subjects": [_versions(subject) for subject in report],
+    }
+    return {heading: lines for heading, lines in notes.items() if lines}
+
+
+def _missing(report: BenchReport) -> list[str]:
+    lines = [
+        *_grouped("energy", {subject.name: subject.energy.reason for subject in report}),
+        *_grouped("size", {subject.name: subject.size.reason for subject in report}),
+    ]
+    if not report.tasks:
+        lines.append("quality: pass --sts or --retrieval")
+    if not report.settings.lengths:
+        lines.append("latency by length: turned off, or no subject reports token counts")
+    if not report.settings.batches:
+        lines.append("throughput: the run had no batches")
+    return lines
+
+
+def _grouped(topic: str, by_subject: Mapping[str, str | None]) -> list[str]:
+    """Return one line per distinct message, naming its subjects unless it is that of all."""
+    subjects: dict[str, list[str]] = {}
+    for name, message in by_subject.items():
+        if message is not None:
+            subjects.setdefault(message, []).append(name)
+    return [
+        f"{topic}: {message}" if len(group) == len(by_subject) else f"{topic} of {names(group)}: {message}"
+        for message, group in subjects.items()
+    ]
+
+
+def _method(report: BenchReport) -> list[str]:
+    settings = report.settings
+    threads = "one thread and one core" if settings.threads == 1 else f"{settings.threads} threads and as many cores"
+    sources = {subject.name: subject.energy.source for subject in report}
+    return [
+        (
+            f"{settings.runs:,} single texts per subject, tokenization included, in {settings.processes} fresh "
+            f"processes; subjects take turns of {settings.block} texts in shuffled order (seed {settings.seed}), after "
+            f"{settings.warmup} warm-up calls per process and about {settings.settle_ms:g} ms of warm-up calls per "
+            f"turn; {threads} each"
+        ),
+        (
+            f"{settings.texts:,} different texts from {settings.texts_from}, {settings.mean_characters:.0f} characters "
+            f"on average, SHA-256 {settings.texts_sha256}"
+        ),
+        *_grouped("energy", {name: source and f"read from {source}" for name, source in sources.items()}),
+    ]
+
+
+def _machine(report: BenchReport) -> list[str]:
+    machine = report.machine
+    flags = [flag for flag in machine.flags if flag.startswith(_RELEVANT_FLAGS)]
+    versions = [f"{name} {version}" for name, version in machine.versions.items() if version is not None]
+    load = "unknown" if report.load.load_average is None else f"{report.load.load_average:.2f}"
+    return [
+        (
+            f"{machine.cpu}, {machine.cores_allowed} of {machine.cores} cores allowed, "
+            f"{machine.ram_bytes / 2**30:.0f} GiB of memory"
+        ),
+        *([f"instruction sets: {' '.join(flags)}"] if flags else []),
+        f"CPU frequency governor: {machine.governor or 'unknown'}; load average before the run: {load}",
+        f"{machine.system}, Python {machine.python}, {names(versions)}",
+        f"date: {report.created_utc}",
+    ]
+
+
+def _versions(subject: SubjectResult) -> str:
+    facts = subject.facts
+    versions = [f"Python {facts.python}", *(f"{name} {version}" for name, version in facts.versions.items())]
+    note = f"{subject.subject.note}; " if subject.subject.note else ""
+    return f"{subject.name}: {note}{subject.subject.adapter}, {names(versions)}"

@@ -1,0 +1,72 @@
+import pytest
+from edgeembed_bench.render.plots import log_limits, pareto_front, quality_limits
+from edgeembed_bench.render.svg import DARK, LIGHT, ColorScheme, color, marker
+
+Points = list[tuple[float, float]]
+
+
+@pytest.mark.parametrize(
+    ("points", "front"),
+    [
+        ([(1, 50)], [(1, 50)]),
+        ([(2, 60), (1, 50)], [(1, 50), (2, 60)]),
+        ([(1, 60), (2, 50)], [(1, 60)]),
+        ([(1, 50), (2, 70), (3, 60), (4, 80)], [(1, 50), (2, 70), (4, 80)]),
+        # As good for more, and no better for as much.
+        ([(1, 50), (2, 50)], [(1, 50)]),
+        ([(1, 50), (1, 60)], [(1, 60)]),
+        ([(1, 50), (1, 50)], [(1, 50)]),
+        ([], []),
+    ],
+)
+def test_pareto_front_holds_the_points_that_no_other_dominates(points: Points, front: Points) -> None:
+    assert pareto_front(points) == front
+    assert pareto_front(points[::-1]) == front
+
+
+@pytest.mark.parametrize(
+    ("scores", "limits"),
+    [
+        ([76.5, 74.5], (60, 80)),
+        ([74.6], (60, 80)),
+        ([55.5, 74.6], (50, 80)),
+        ([99.8, 98.9], (80, 100)),
+        ([0.4, 1.2], (0, 20)),
+        ([12, 91], (10, 100)),
+        ([-3.0, 40], (-10, 50)),
+        ([80.0, 79.0], (70, 90)),
+    ],
+)
+def test_quality_axis_never_blows_up_small_differences(scores: list[float], limits: tuple[float, float]) -> None:
+    assert quality_limits(scores) == limits
+
+
+def test_logarithmic_axis_spans_enough_for_two_ticks() -> None:
+    low, high = log_limits([10.0])
+    assert low < 10 < high
+    assert high / low == pytest.approx(5)
+
+
+def test_subjects_look_different_beyond_the_number_of_colors() -> None:
+    assert len({(color(position), marker(position)) for position in range(64)}) == 64
+
+
+@pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
+def test_text_and_series_contrast_with_the_background(scheme: ColorScheme) -> None:
+    for background in (scheme.paper, scheme.card, scheme.warning):
+        assert contrast(scheme.ink, background) > 12
+    for background in (scheme.paper, scheme.card):
+        assert contrast(scheme.muted, background) > 5
+        assert all(contrast(series, background) > 4 for series in scheme.series)
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast ratio of WCAG, 1 to 21."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(rgb: str) -> float:
+    parts = [int(rgb[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
