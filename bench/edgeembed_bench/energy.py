@@ -82,6 +82,27 @@ class Energy:
         return tuple(window for window in self.windows if window.inferences and _power_w(window.reading) is not None)
 
     @property
+    def discarded(self) -> list[str]:
+        """What was left out of the figures and why, one line each; empty if `reason` says that all was.
+
+        A window is left out if its counters cannot be trusted; idle power, if it was not measured before or after.
+        """
+        if self.reason is not None:
+            return []
+        reasons = Counter(
+            window.reading.reason or "the window held no inference"
+            for window in self.windows
+            if window not in self.measured
+        )
+        found = [f"{count} of {len(self.windows)} windows discarded: {why}" for why, count in reasons.items()]
+        idle = {"before": self.idle.before, "after": self.idle.after} if self.idle else {}
+        return found + [
+            f"idle power {when} discarded: {reading.reason or 'no energy was read'}"
+            for when, reading in idle.items()
+            if _power_w(reading) is None
+        ]
+
+    @property
     def mj_per_inference(self) -> Spread | None:
         """Millijoules an inference of all that the counter saw, idle power included; None if not measured."""
         return _spread([_mj(window, window.reading.energy_j or 0.0) for window in self.measured])

@@ -94,6 +94,7 @@ def _derived(report: BenchReport, subject: SubjectResult) -> dict[str, Any]:
         "mj_above_idle": _spread_or_none(subject.energy.mj_above_idle),
         "energy_source": subject.energy.source,
         "energy_reason": subject.energy.reason,
+        "energy_discarded": subject.energy.discarded,
         "overhead_share": subject.overhead_share,
         "mean_quality": report.mean_quality(subject.name),
         "quality_percent": report.quality_percent(subject.name),

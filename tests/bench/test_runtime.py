@@ -104,13 +104,11 @@ def _start(total_ms: float, resident_mb: int | None) -> Start:
 
 def _run(name: str, latency_ms: list[float] | None, starts: list[Start], added_us: float | None = None) -> SubjectRun:
     times = () if latency_ms is None else (Samples(tuple(latency_ms), (9.9,)),) * 3
-    parts: tuple[dict[str, tuple[float, ...]], ...] = ()
-    if added_us is not None:
-        encode_us = (100.0 + added_us,) * 5
-        parts = ({"tokenize": (30.0,) * 5, "run": (60.0,) * 5, "bare": (100.0,) * 5, "encode": encode_us},) * 3
+    figures = {"tokenize": 30.0, "run": 60.0, "bare": 100.0, "encode": 100.0 + (added_us or 0)}
+    parts: dict[str, tuple[float, ...]] = {part: (figure,) * 5 for part, figure in figures.items()}
     facts = {"dimension": 2, "python": "3", "versions": {"numpy": "2"}}
-    memory = (10**8,) * 3
-    return SubjectRun(Subject(name, "bundle", note="a note"), facts, tuple(starts), starts[0], times, parts, memory)
+    memory, parts_us = (10**8,) * 3, () if added_us is None else (parts,) * 3
+    return SubjectRun(Subject(name, "bundle", note="a note"), facts, tuple(starts), starts[0], times, parts_us, memory)
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
 """The meter over a processor's own counters: RAPL, the running average power limit of Intel and AMD."""
 
+import contextlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from edgeembed_runtime.errors import MissingExtraError
@@ -11,6 +13,8 @@ from edgeembed_runtime.errors import MissingExtraError
 from edgeembed_bench.meters.counters import Counter, explain
 from edgeembed_bench.meters.readings import Reading
 
+# No counter of a package or of memory draws as much: the largest server processors are made for 500 W.
+MAX_POWER_W = 1000.0
 _TIGHT_S = 0.001  # what the counters themselves take between updates
 _TRIES = 5
 
@@ -27,9 +31,10 @@ class _Snapshot:
 class RaplMeter:
     """Whole packages plus DRAM of all sockets, read by pyJoules.
 
-    A counter that starts again at 0 is followed once a window, by the range that Linux gives for it. A second time
-    in the same window could not be seen: AMD's range of 65 kJ lasts 5 minutes at 200 W, Intel's usual 262 kJ four
-    times as long, so windows are to stay below that.
+    A counter that is lower at the end of a window than at its beginning has wrapped around only if `MAX_POWER_W` could
+    have taken it to the end of its range and on to the new value in that time. Otherwise it ran backwards, was reset,
+    or wrapped before the end of its range, and the window is not measured. AMD's range of 65 kJ lasts a minute at
+    1,000 W, Intel's usual 262 kJ four times as long; in a longer window a wrap could not be told from two.
 
     Args:
         counters: The counters, those of one socket or more.
@@ -77,44 +82,83 @@ class RaplMeter:
         window_s = ended.time_s - begun.time_s
         if reason := begun.reason or ended.reason:
             return Reading(None, window_s, {}, reason)
-        advanced_uj = {
-            counter: _advance_uj(counter, before, after)
+        advances = [
+            _advance(counter, before, after, window_s)
             for counter, before, after in zip(self._counters, begun.energies_uj, ended.energies_uj, strict=True)
-        }
-        if reason := _why_untrusted(advanced_uj):
-            return Reading(None, window_s, {}, reason)
-        energy_j = sum(value for counter, value in advanced_uj.items() if counter.counts) / 1e6
-        return Reading(energy_j, window_s, _by_domain_j(advanced_uj))
+        ]
+        for each in advances:
+            if each.reason and each.counter.counts:
+                return Reading(None, window_s, {}, each.reason)
+        energy_j = sum(each.energy_uj for each in advances if each.counter.counts) / 1e6
+        return Reading(energy_j, window_s, _by_domain_j(advances))
 
 
-def _advance_uj(counter: Counter, before: float, after: float) -> float:
-    return after - before + (0 if after >= before else counter.range_uj or 0)
+@dataclass(frozen=True)
+class _Advance:
+    """What a counter counted in a window, in microjoules; 0, and the reason, if that is not to be trusted."""
+
+    counter: Counter
+    energy_uj: float
+    reason: str | None = None
 
 
-def _why_untrusted(advanced_uj: dict[Counter, float]) -> str | None:
-    for counter, value in advanced_uj.items():
-        if counter.counts and value < 0:
-            return f"a RAPL counter ran backwards and its range is unknown: {counter.file}; run again"
-        if counter.counts and value == 0:
-            return f"a RAPL counter stood still, as in virtual machines: {counter.file}; measure on the machine itself"
-    return None
+def _advance(counter: Counter, before: float, after: float, window_s: float) -> _Advance:
+    most_uj, range_uj = MAX_POWER_W * window_s * 1e6, counter.range_uj or 0
+    is_wrap = after < before
+    energy_uj = after - before + (range_uj if is_wrap else 0)
+    if after == before:
+        problem, remedy = "stood still, as in virtual machines", "measure on the machine itself"
+    elif is_wrap and not range_uj:
+        problem, remedy = "ran backwards and its range is unknown", "run again"
+    elif is_wrap and most_uj >= range_uj:
+        problem = f"ran backwards or wrapped around, and its range of {range_uj / 1e6:g} J is too small to tell which"
+        remedy = "measure shorter windows"
+    elif is_wrap and (before > range_uj or energy_uj > most_uj):
+        problem, remedy = "ran backwards or wrapped around before the end of its range", "run again"
+    elif energy_uj > most_uj:
+        problem, remedy = f"advanced by more than {MAX_POWER_W:,.0f} W", "run again"
+    else:
+        return _Advance(counter, energy_uj)
+    return _Advance(counter, 0.0, f"a RAPL counter {problem}: {counter.file}; {remedy}")
 
 
-def _by_domain_j(advanced_uj: dict[Counter, float]) -> dict[str, float]:
-    values: dict[str, list[float]] = {}
-    for counter, value in advanced_uj.items():
-        values.setdefault(counter.domain, []).append(value)
+def _by_domain_j(advances: Sequence[_Advance]) -> dict[str, float]:
+    found: dict[str, list[_Advance]] = {}
+    for each in advances:
+        found.setdefault(each.counter.domain, []).append(each)
     # Where one socket's counter says nothing, the sum over sockets would be too small.
-    return {domain: sum(found) / 1e6 for domain, found in values.items() if min(found) > 0}
+    return {
+        domain: sum(each.energy_uj for each in parts) / 1e6
+        for domain, parts in found.items()
+        if not any(each.reason for each in parts)
+    }
 
 
 def _device(counters: Sequence[Counter]) -> Any:
-    level = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # on import pyJoules warns that there is no NVIDIA library
     try:
-        from edgeembed_bench.meters.pyjoules import CounterDevice
+        with _without_pyjoules_warnings():
+            from edgeembed_bench.meters.pyjoules import CounterDevice
     except ModuleNotFoundError as error:
         raise MissingExtraError("pyJoules", "energy") from error
-    finally:
-        logging.disable(level)
     return CounterDevice(counters)
+
+
+@contextlib.contextmanager
+def _without_pyjoules_warnings() -> Iterator[None]:
+    """Drop what pyJoules logs within a `with` block: on import it warns that there is no NVIDIA library.
+
+    It has no logger of its own and calls `logging.warning`, so the filter is on the root logger, for records of its
+    files alone. With a handler there, that call does not configure the root logger either.
+    """
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return "pyJoules" not in Path(record.pathname).parts
+
+    handler = logging.NullHandler()
+    logging.root.addHandler(handler)
+    logging.root.addFilter(is_other)
+    try:
+        yield
+    finally:
+        logging.root.removeFilter(is_other)
+        logging.root.removeHandler(handler)

@@ -171,6 +171,7 @@ def _notes(report: BenchReport) -> dict[str, list[str]]:
 def _missing(report: BenchReport) -> list[str]:
     lines = [
         *_grouped("energy", {subject.name: subject.energy.reason for subject in report}),
+        *_grouped("energy", {subject.name: "; ".join(subject.energy.discarded) or None for subject in report}),
         *_grouped("size", {subject.name: subject.size.reason for subject in report}),
     ]
     if not report.tasks:

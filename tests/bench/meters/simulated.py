@@ -5,6 +5,7 @@ JSON. Its functions that write trees serve the other tests too.
 """
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -24,6 +25,7 @@ SYS_CLASS = Path("/sys/class")
 POWERCAP = SYS_CLASS / "powercap"
 POWER_SUPPLY = SYS_CLASS / "power_supply"
 INTEL_RANGE_UJ = 262_143_328_850
+AMD_RANGE_UJ = 65_532_610_987
 NOBODY = 65534
 WINDOW_S = 0.3  # short against a bench's, long against the simulator's millisecond
 WINDOWS = 3
@@ -77,6 +79,7 @@ def advance(zones: Sequence[Zone]) -> None:
     files = [os.open(POWERCAP / zone.folder / "energy_uj", os.O_WRONLY) for zone in zones]
     load = os.open(SYS_CLASS / "load", os.O_RDONLY)
     late, late_steps = os.open(SYS_CLASS / "late", os.O_WRONLY), 0
+    jump = os.open(SYS_CLASS / "jump", os.O_RDWR)
     energies_uj = [float(zone.start_uj) for zone in zones]
     last_s = time.monotonic()
     print("started", flush=True)
@@ -86,6 +89,9 @@ def advance(zones: Sequence[Zone]) -> None:
         if now_s - last_s > LATE_S:
             late_steps += 1
             os.pwrite(late, _digits(late_steps), 0)
+        if (wanted := os.pread(jump, _WIDTH, 0).strip()) != b"":
+            energies_uj[0] = float(wanted)
+            os.pwrite(jump, b" " * _WIDTH, 0)
         for number, zone in enumerate(zones):
             energies_uj[number] += (zone.work_w if working else zone.idle_w) * (now_s - last_s) * 1e6
             os.pwrite(files[number], _digits(int(energies_uj[number]) % zone.range_uj), 0)
@@ -99,6 +105,7 @@ def machine(*zones: Zone) -> Iterator[None]:
     try:
         (SYS_CLASS / "load").write_bytes(b"0")
         (SYS_CLASS / "late").write_bytes(_digits(0))
+        (SYS_CLASS / "jump").write_bytes(b" " * _WIDTH)
         for zone in zones:
             write_zone(POWERCAP, zone)
         with _advancing(zones):
@@ -145,7 +152,7 @@ def on_time(measure: Callable[[], Result]) -> Result:
 
 
 def measured(
-    work: Callable[[float], int] = encode, windows: int = WINDOWS, before_each: Callable[[], None] = lambda: None
+    work: Callable[[float], int] = encode, windows: int = WINDOWS, before_each: Callable[[int], None] = lambda _: None
 ) -> dict[str, Any]:
     """What edgeembed finds out about the machine, with nothing but its defaults."""
     from edgeembed_bench.energy import EnergyWindow, IdlePower, energy_from, measure_idle, measure_window
@@ -153,14 +160,14 @@ def measured(
 
     meter = find_meter()
 
-    def window() -> EnergyWindow:
-        before_each()
+    def window(number: int) -> EnergyWindow:
+        before_each(number)
         return measure_window(meter, work, WINDOW_S)
 
     before = on_time(lambda: measure_idle(meter, WINDOW_S))
     (SYS_CLASS / "load").write_bytes(b"1")
     time.sleep(0.02)  # the simulator sees that at its next step
-    found = [on_time(window) for _ in range(windows)]
+    found = [on_time(functools.partial(window, number)) for number in range(windows)]
     (SYS_CLASS / "load").write_bytes(b"0")
     time.sleep(0.02)
     after = on_time(lambda: measure_idle(meter, WINDOW_S))
@@ -170,6 +177,7 @@ def measured(
         "meter": type(meter).__name__,
         "source": energy.source,
         "reason": energy.reason,
+        "discarded": energy.discarded,
         "mj": energy.mj_per_inference and energy.mj_per_inference.median,
         "mj_above_idle": energy.mj_above_idle and energy.mj_above_idle.median,
         "domains_mj": {name: spread.median for name, spread in energy.domains_mj().items()},
@@ -197,23 +205,53 @@ def two_sockets() -> dict[str, Any]:
         return measured()
 
 
+def jump_to(energy_uj: int) -> None:
+    """Set the first counter to a value, and wait until it is there."""
+    with (SYS_CLASS / "jump").open("r+b") as file:
+        file.write(b"%-*d" % (_WIDTH, energy_uj))
+    while (SYS_CLASS / "jump").read_bytes().strip():
+        time.sleep(0.001)
+
+
 def wrap() -> dict[str, Any]:
-    zone = Zone("intel-rapl/intel-rapl:0", "package-0", 20, 20, start_uj=3_000_000, range_uj=20_000_000)
-    counter = POWERCAP / zone.folder / "energy_uj"
-
-    def work(_: float) -> int:
-        inferences, last = 0, int(counter.read_text())
-        while (now := int(counter.read_text())) >= last:
-            last = now
-            inferences += encode(0.004)
-        return inferences
-
-    def half_way() -> None:
-        while int(counter.read_text()) < zone.range_uj / 2:  # else a window is as long as the counter is wide
-            time.sleep(0.01)
-
+    """Every window begins 3 J before the end of the counter's range."""
+    zone = Zone("intel-rapl/intel-rapl:0", "package-0", 20, 20, range_uj=AMD_RANGE_UJ)
     with machine(zone):
-        return measured(work, before_each=half_way)
+        return measured(before_each=lambda _: jump_to(AMD_RANGE_UJ - 3_000_000))
+
+
+def _jumping(start_uj: int, jump_uj: int) -> dict[str, Any]:
+    """What is found if the counter jumps in the middle of every window."""
+
+    def work(seconds: float) -> int:
+        inferences = encode(seconds / 2)
+        jump_to(jump_uj)
+        return inferences + encode(seconds / 2)
+
+    with machine(Zone("intel-rapl/intel-rapl:0", "package-0", 20, 20, range_uj=AMD_RANGE_UJ)):
+        return measured(work, before_each=lambda _: jump_to(start_uj))
+
+
+def backwards() -> dict[str, Any]:
+    return _jumping(30_000_000_000, 29_990_000_000)
+
+
+def early_wrap() -> dict[str, Any]:
+    return _jumping(2**32 - 3_000_000, 0)
+
+
+def backwards_once() -> dict[str, Any]:
+    """One of three windows is of no use."""
+    numbers: list[int] = []
+
+    def work(seconds: float) -> int:
+        inferences = encode(seconds / 2)
+        if numbers[-1] == 1:
+            jump_to(1_000_000)
+        return inferences + encode(seconds / 2)
+
+    with machine(Zone("intel-rapl/intel-rapl:0", "package-0", 20, 20, 30_000_000_000, AMD_RANGE_UJ)):
+        return measured(work, before_each=numbers.append)
 
 
 def vanishing() -> dict[str, Any]:
@@ -271,7 +309,7 @@ def nothing() -> dict[str, Any]:
         return measured(windows=1)
 
 
-CASES = (one_socket, two_sockets, wrap, vanishing, denied, battery, nothing)
+CASES = (one_socket, two_sockets, wrap, backwards, early_wrap, backwards_once, vanishing, denied, battery, nothing)
 
 
 if __name__ == "__main__":

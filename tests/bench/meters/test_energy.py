@@ -39,6 +39,26 @@ def test_millijoules_an_inference_have_quartiles_over_the_windows_that_were_meas
     assert desktop.reason is None
 
 
+def test_windows_that_were_discarded_are_told_with_the_reason(desktop: Energy) -> None:
+    assert desktop.discarded == ["1 of 6 windows discarded: a RAPL counter disappeared"]
+
+
+def test_a_counter_that_ran_backwards_leaves_a_reason_and_no_part_in_the_figures() -> None:
+    energy = replay("backwards.csv")
+    assert energy.mj_per_inference is not None
+    assert energy.mj_per_inference.median == pytest.approx(40)
+    assert energy.discarded == [
+        "2 of 3 windows discarded: a RAPL counter ran backwards",
+        "idle power after discarded: a RAPL counter ran backwards",
+    ]
+
+
+def test_where_nothing_was_measured_the_reason_is_told_once() -> None:
+    energy = replay("dead.csv")
+    assert energy.reason is not None
+    assert energy.discarded == []
+
+
 def test_idle_power_is_the_mean_of_before_and_after_which_are_kept(desktop: Energy) -> None:
     assert desktop.idle is not None
     assert (desktop.idle.before_w, desktop.idle.after_w) == pytest.approx((7.0, 8.0))

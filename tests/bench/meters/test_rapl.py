@@ -1,11 +1,15 @@
+import logging
+import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from edgeembed_bench.meters import NullMeter, RaplMeter, Reading, find_meter
+from edgeembed_bench.meters.rapl import _without_pyjoules_warnings
 
-from .simulated import Zone, write_zone
+from .simulated import AMD_RANGE_UJ, INTEL_RANGE_UJ, Zone, write_zone
 
 PACKAGE = Zone("intel-rapl/intel-rapl:0", "package-0")
 
@@ -14,6 +18,16 @@ PACKAGE = Zone("intel-rapl/intel-rapl:0", "package-0")
 def powercap(tmp_path: Path) -> Path:
     """A folder of control types that is yet empty."""
     return tmp_path / "powercap"
+
+
+_clock_s = [0.0]
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that stands still but for the second in which a counter of a machine advances."""
+    _clock_s[0] = 100.0
+    monkeypatch.setattr("time.perf_counter", lambda: _clock_s[0])
 
 
 class _Machine:
@@ -34,7 +48,12 @@ class _Machine:
 
     def add(self, name: str, energy_j: float) -> None:
         advanced_uj = int(self.files[name].read_text()) + round(energy_j * 1e6)
-        self.files[name].write_text(f"{advanced_uj % self.zones[name].range_uj}\n")
+        self.set(name, advanced_uj % self.zones[name].range_uj)
+
+    def set(self, name: str, energy_uj: int) -> None:
+        """Write a value, a second later."""
+        _clock_s[0] += 1
+        self.files[name].write_text(f"{energy_uj}\n")
 
 
 def test_joules_of_all_sockets_and_their_dram_add_up_and_parts_are_shown_apart(powercap: Path) -> None:
@@ -96,10 +115,65 @@ def test_the_second_way_is_taken_where_it_is_the_only_one(powercap: Path) -> Non
 
 
 def test_a_counter_that_starts_again_at_zero_is_followed(powercap: Path) -> None:
-    zone = Zone("intel-rapl/intel-rapl:0", "package-0", start_uj=65_532_000_000, range_uj=65_532_610_987)
+    zone = replace(PACKAGE, start_uj=65_532_000_000, range_uj=AMD_RANGE_UJ)
     machine = _Machine(powercap, zone)
     assert machine.reading(z0=2.5).energy_j == pytest.approx(2.5)
     assert int(machine.files["intel-rapl:0"].read_text()) < 2_500_000
+
+
+@pytest.mark.parametrize("range_uj", [INTEL_RANGE_UJ, AMD_RANGE_UJ])
+@pytest.mark.parametrize(
+    ("before_uj", "after_uj"),
+    [
+        (1_000_000_000, 999_000_000),  # a step back
+        (1_000_000_000, 0),  # a reset
+        (2**32 - 10_000_000, 10_000_000),  # around at 32 bits, before the end of the range
+        (AMD_RANGE_UJ - 1_001_000_000, 0),  # 1,001 W to the end of AMD's range, and far from that of Intel's
+    ],
+)
+def test_a_counter_that_runs_backwards_or_wraps_early_is_not_measured(
+    powercap: Path, range_uj: int, before_uj: int, after_uj: int
+) -> None:
+    machine = _Machine(powercap, replace(PACKAGE, start_uj=before_uj, range_uj=range_uj))
+    machine.meter.begin()
+    machine.set("intel-rapl:0", after_uj)
+    _assert_not_measured(machine.meter.end(), "ran backwards or wrapped around before the end of its range")
+    assert machine.reading(z0=2).energy_j == pytest.approx(2)  # the next window is sound
+
+
+def test_a_wrap_that_the_largest_plausible_power_explains_is_followed(powercap: Path) -> None:
+    machine = _Machine(powercap, replace(PACKAGE, start_uj=AMD_RANGE_UJ - 900_000_000, range_uj=AMD_RANGE_UJ))
+    assert machine.reading(z0=999).energy_j == pytest.approx(999)
+
+
+def test_a_range_that_a_window_may_exceed_does_not_tell_a_wrap_from_a_step_back(powercap: Path) -> None:
+    machine = _Machine(powercap, replace(PACKAGE, start_uj=15_000_000, range_uj=20_000_000))
+    machine.meter.begin()
+    machine.set("intel-rapl:0", 10_000_000)
+    _assert_not_measured(machine.meter.end(), "its range of 20 J is too small to tell which")
+
+
+def test_a_counter_before_whose_start_its_range_ends_is_not_measured(powercap: Path) -> None:
+    machine = _Machine(powercap, replace(PACKAGE, start_uj=AMD_RANGE_UJ + 5_000_000, range_uj=AMD_RANGE_UJ))
+    machine.meter.begin()
+    machine.set("intel-rapl:0", AMD_RANGE_UJ - 5_000_000)
+    _assert_not_measured(machine.meter.end(), "ran backwards")
+
+
+def test_a_counter_that_advances_by_more_than_a_processor_can_draw_is_not_measured(powercap: Path) -> None:
+    machine = _Machine(powercap, PACKAGE)
+    _assert_not_measured(machine.reading(z0=1001), "advanced by more than 1,000 W")
+
+
+def test_a_part_that_runs_backwards_is_left_out_and_spoils_nothing(powercap: Path) -> None:
+    core = Zone("intel-rapl/intel-rapl:0/intel-rapl:0:0", "core", start_uj=9_000_000)
+    machine = _Machine(powercap, PACKAGE, core)
+    machine.meter.begin()
+    machine.set("intel-rapl:0:0", 1_000_000)
+    machine.add("intel-rapl:0", 2)
+    reading = machine.meter.end()
+    assert reading.energy_j == pytest.approx(2)
+    assert reading.domains_j == pytest.approx({"package": 2})
 
 
 def test_a_counter_that_runs_backwards_with_no_known_range_is_not_measured(powercap: Path) -> None:
@@ -180,6 +254,38 @@ def test_denied_permission_names_the_counter_the_command_and_the_rule(
     assert 'KERNEL=="intel-rapl:*", RUN+="/bin/chmod a+r /sys%p/energy_uj"' in reason
     assert reason.endswith("| sudo tee /etc/udev/rules.d/70-powercap.rules")
     assert "\n" not in reason
+
+
+def test_only_the_warnings_of_pyjoules_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    def log(file: str) -> None:
+        exec(compile(f"import logging\nlogging.warning('of {file}')", file, "exec"), {})  # noqa: S102
+
+    handlers = list(logging.root.handlers)
+    with _without_pyjoules_warnings():
+        log("/lib/pyJoules/device/device_factory.py")
+        log("/lib/another.py")
+        logging.getLogger("another").warning("of a logger")
+        assert logging.root.manager.disable == logging.NOTSET
+    log("/lib/pyJoules/device/later.py")
+    assert [record.getMessage() for record in caplog.records] == [
+        "of /lib/another.py",
+        "of a logger",
+        "of /lib/pyJoules/device/later.py",
+    ]
+    assert logging.root.handlers == handlers
+
+
+def test_finding_the_meter_prints_nothing_and_leaves_the_root_logger_alone(powercap: Path) -> None:
+    pytest.importorskip("pyJoules", reason="needs pyJoules: edgeembed[energy]")
+    write_zone(powercap, PACKAGE)
+    code = (
+        "import logging, pathlib, sys\n"
+        "from edgeembed_bench.meters import RaplMeter, find_meter\n"
+        "assert isinstance(find_meter(powercap=pathlib.Path(sys.argv[1])), RaplMeter)\n"
+        "assert not logging.root.handlers and not logging.root.filters"
+    )
+    done = subprocess.run([sys.executable, "-c", code, powercap], check=True, capture_output=True, text=True)
+    assert done.stderr == ""
 
 
 def test_absent_pyjoules_names_the_extra(powercap: Path, monkeypatch: pytest.MonkeyPatch) -> None:

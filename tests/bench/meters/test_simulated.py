@@ -62,6 +62,23 @@ def test_a_counter_that_wraps_within_the_window_is_followed(found: dict[str, Any
     _assert_costs(found["wrap"], found["wrap"]["mj"], 20)
 
 
+@pytest.mark.parametrize("name", ["backwards", "early_wrap"])
+def test_a_counter_that_runs_backwards_or_wraps_early_leaves_a_reason_and_no_figure(
+    found: dict[str, Any], name: str
+) -> None:
+    case = found[name]
+    assert (case["mj"], case["mj_above_idle"], case["domains_mj"]) == (None, None, {})
+    assert case["reason"].startswith("a RAPL counter ran backwards or wrapped around before the end of its range:")
+    assert case["idle_w"] == pytest.approx(20, rel=TOLERANCE)
+
+
+def test_a_window_in_which_a_counter_runs_backwards_has_no_part_in_the_figure(found: dict[str, Any]) -> None:
+    case = found["backwards_once"]
+    _assert_costs(case, case["mj"], 20)
+    (line,) = case["discarded"]
+    assert line.startswith("1 of 3 windows discarded: a RAPL counter ran backwards")
+
+
 def test_a_counter_that_disappears_leaves_a_reason_and_no_figure(found: dict[str, Any]) -> None:
     case = found["vanishing"]
     assert (case["mj"], case["mj_above_idle"], case["domains_mj"]) == (None, None, {})

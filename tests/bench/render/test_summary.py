@@ -1,10 +1,14 @@
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from edgeembed_bench import report_json
+from edgeembed_bench.energy import EnergyWindow
 from edgeembed_bench.formats import interval, ratio
 from edgeembed_bench.machine import Load
+from edgeembed_bench.meters import Reading
 from edgeembed_bench.render import markdown_report
 from edgeembed_bench.render.summary import build_content
 from edgeembed_bench.report import BenchReport
@@ -119,6 +123,16 @@ def test_missing_measurements_name_the_reason_once_and_the_option(bare_report: B
     assert lines[0].startswith("energy: no RAPL counter")
     assert "quality: pass --sts or --retrieval" in lines
     assert markdown_report(bare_report).count("no RAPL counter") == 1
+
+
+def test_discarded_energy_windows_are_stated_with_the_reason(report: BenchReport) -> None:
+    teacher, student = report.subjects
+    backwards = EnergyWindow(100, Reading(None, 1.0, {}, "a RAPL counter ran backwards"))
+    energy = replace(student.energy, windows=(*student.energy.windows, backwards))
+    found = replace(report, subjects=(teacher, replace(student, energy=energy)))
+    line = "1 of 4 windows discarded: a RAPL counter ran backwards"
+    assert f"energy of student: {line}" in build_content(found).notes["Not measured"]
+    assert json.loads(report_json(found))["derived"]["student"]["energy_discarded"] == [line]
 
 
 def test_notes_hold_what_it_takes_to_repeat_the_run(report: BenchReport) -> None:
