@@ -48,7 +48,7 @@ class Load:
     Attributes:
         load_average: Processes that wanted to run in the minute before; None where the system does not tell.
         stolen_share: Share of the cores' time that a virtual machine's host gave to others meanwhile; None likewise.
-        on_battery: Whether the machine ran on its battery; None if it has none.
+        on_battery: Whether the machine ran on its battery; None if it has none, or the system does not tell.
         cores: Logical cores of the machine, which share such work.
     """
 
@@ -95,14 +95,23 @@ class LoadWatch:
         self._before = psutil.cpu_times()
 
     def found(self) -> Load:
-        """Give what went on meanwhile."""
+        """Return what else went on since this was made."""
         after = psutil.cpu_times()
         stolen = getattr(after, "steal", None)
         whole = sum(after) - sum(self._before)
         share = None if stolen is None or whole <= 0 else (stolen - self._before.steal) / whole
+        return Load(self._average, share, _on_battery(), os.cpu_count() or 1)
+
+
+def _on_battery() -> bool | None:
+    """Return whether the machine runs on its battery; None if it has none, or the system does not tell."""
+    try:
         battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
-        on_battery = None if battery is None else not battery.power_plugged
-        return Load(self._average, share, on_battery, os.cpu_count() or 1)
+    except OSError:  # psutil lists /sys/class/power_supply, which containers and many servers lack
+        return None
+    if battery is None or battery.power_plugged is None:
+        return None
+    return not battery.power_plugged
 
 
 def _cpuinfo(file: Path = Path("/proc/cpuinfo")) -> dict[str, str]:

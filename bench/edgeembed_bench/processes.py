@@ -29,6 +29,9 @@ _WORKER = Path(__file__).with_name("worker.py")
 _IMPORTING = {"sentence-transformer", "sentence-transformer-onnx"}  # what may import the classes a folder names
 _TRACEBACK = "Traceback (most recent call last):"
 _MOST_SAID = 300
+# The runtime sets this for itself, unless it is set already. So do all subjects, the floor included: with telemetry on,
+# importing onnxruntime alone takes some megabytes more.
+_TELEMETRY = {"ORT_DISABLE_TELEMETRY": "1"}
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 
 
@@ -217,7 +220,7 @@ def started(subject: Subject, text: str, *, threads: int = 1, timeout_s: float =
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 encoding="utf-8",
-                env={**os.environ, **_environment(threads)},
+                env={**_TELEMETRY, **os.environ, **_environment(threads)},
             )
         except OSError as error:
             raise CheckError(f"{subject.name} cannot start: {subject.python}: {error.strerror}") from error

@@ -83,7 +83,10 @@ def read_texts(path: Path | None) -> tuple[str, list[str]]:
 
 
 def floor() -> Subject:
-    """Give what the runtime cannot do without: its three dependencies, imported."""
+    """Return what the runtime cannot do without: its three dependencies, imported.
+
+    Like every subject it runs with onnxruntime's telemetry as the runtime has it.
+    """
     modules = ("numpy", "onnxruntime", "tokenizers")
     return Subject("floor", "nothing", modules=modules, note=f"imports {', '.join(modules)}, and does nothing")
 

@@ -139,7 +139,7 @@ def _look_into_bundle(encoder: Any, loaded: _Loaded) -> None:
     _count_with(loaded, content)
     cut = _tokenizer(content)
     cut.enable_truncation(encoder.max_seq_length)
-    engine = _engine(encoder.bundle.backend)
+    engine = _engine(encoder)
     if encoder.bundle.backend == "numpy":
         loaded.tokenize = lambda text: [cut.encode(each).ids for each in _as_list(text)]
         loaded.run = lambda rows: [engine.embed(row) for row in rows]
@@ -148,19 +148,13 @@ def _look_into_bundle(encoder: Any, loaded: _Loaded) -> None:
         loaded.run = lambda rows: [engine.run(None, row) for row in rows]
 
 
-def _engine(backend: str) -> Any:
-    """Find the very session (or matrix backend) that the encoder runs, wherever it keeps it.
+def _engine(encoder: Any) -> Any:
+    """Return the session, or the NumPy backend, that an encoder itself runs.
 
     A second session of the same model may differ from it by more than what is to be measured.
     """
-    import gc
-
-    module, name = {
-        "onnx": ("onnxruntime", "InferenceSession"),
-        "numpy": ("edgeembed_runtime.backends.numpy", "NumpyBackend"),
-    }[backend]
-    kind = getattr(importlib.import_module(module), name)
-    return next(thing for thing in gc.get_objects() if isinstance(thing, kind))
+    backend = encoder._pipeline._backend
+    return backend._session if encoder.bundle.backend == "onnx" else backend
 
 
 def _load_sentence_transformer(path: str, threads: int, **options: Any) -> _Loaded:
@@ -275,8 +269,10 @@ def _load_onnx(path: str, threads: int) -> _Loaded:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     names = ("model.onnx", "model_quantized.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx")
-    graph = next(file for file in (Path(path, name) for name in names) if file.is_file())
-    session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    graphs = [file for file in (Path(path, name) for name in names) if file.is_file()]
+    if not graphs:
+        raise SystemExit(f"{path} holds no model.onnx; expected one in it or in its folder onnx")
+    session = onnxruntime.InferenceSession(graphs[0], options, providers=["CPUExecutionProvider"])
     tokenizer = tokenizers.Tokenizer.from_file(str(Path(path, "tokenizer.json")))
     tokenizer.no_padding()
     wanted = {each.name for each in session.get_inputs()}

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from edgeembed_bench import worker as worker_script
 from edgeembed_bench.facts import facts_of
 from edgeembed_bench.parameters import count_parameters
 from edgeembed_bench.processes import Worker, started
 from edgeembed_bench.random_students import write_random_student
 from edgeembed_bench.subjects import Subject
 from edgeembed_runtime import Bundle, Encoder
+from edgeembed_runtime.errors import CheckError
 from edgeembed_runtime.shipped import shipped_bundle
 
 TEXTS = ["read a file line by line", "sort a list"]
@@ -40,6 +42,22 @@ def test_a_bundle_encodes_as_the_runtime_does_and_tells_its_parts() -> None:
     assert facts.parameters == encoder.bundle.parameters
     assert facts.embedding_parameters == 20_000 * 128 + 256 * 384
     assert facts.vocabulary == 20_000
+
+
+def test_the_parts_of_a_bundle_run_on_its_own_session() -> None:
+    other, encoder = (worker_script._load_bundle(str(shipped_bundle(name)), 1).seen() for name in ("nano", "mini"))
+    for text in TEXTS:
+        for loaded in (other, encoder):
+            vector = loaded.run(loaded.tokenize(text))[0][0][0]
+            np.testing.assert_allclose(vector, loaded.encode(text), atol=1e-6)
+
+
+def test_a_folder_without_a_graph_is_refused_in_a_line(tmp_path: Path) -> None:
+    with (
+        pytest.raises(CheckError, match=r"holds no model\.onnx; expected one in it or in its folder onnx$"),
+        started(Subject("a", "onnx", str(tmp_path)), "a text"),
+    ):
+        pass
 
 
 def test_what_installing_the_runtime_takes_is_told_by_distribution() -> None:

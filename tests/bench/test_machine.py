@@ -1,9 +1,17 @@
+import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 from edgeembed_bench import machine
 from edgeembed_bench.machine import Load, LoadWatch, this_machine
+from edgeembed_runtime.shipped import shipped_bundle
 
 
 def test_the_machine_is_described() -> None:
@@ -50,6 +58,45 @@ def test_what_makes_figures_unsteady_is_told_with_what_to_do(load: Load, reason:
 @pytest.mark.parametrize("load", [Load(0.3, 0.0, False, 2), Load(2.0, None, None, 16), Load(None, None, None)])
 def test_a_quiet_machine_gives_no_reason_to_doubt(load: Load) -> None:
     assert load.reasons == []
+
+
+def test_a_system_without_power_supplies_is_not_on_battery(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    absent = str(tmp_path / "power_supply")
+    if sys.platform == "linux":
+        monkeypatch.setattr("psutil._pslinux.POWER_SUPPLY_PATH", absent)  # the real function, on such a system
+    else:
+        monkeypatch.setattr(psutil, "sensors_battery", lambda: os.listdir(absent), raising=False)  # noqa: PTH208
+    with pytest.raises(FileNotFoundError):
+        psutil.sensors_battery()
+    assert LoadWatch().found().on_battery is None
+
+
+@pytest.mark.parametrize(("plugged", "on_battery"), [(True, False), (False, True), (None, None)])
+def test_a_battery_tells_whether_it_is_plugged_in(
+    monkeypatch: pytest.MonkeyPatch, plugged: bool | None, on_battery: bool | None
+) -> None:
+    battery = SimpleNamespace(percent=50, secsleft=60, power_plugged=plugged)
+    monkeypatch.setattr(psutil, "sensors_battery", lambda: battery, raising=False)
+    assert LoadWatch().found().on_battery is on_battery
+
+
+@pytest.mark.slow
+def test_the_bench_runs_where_no_power_supply_is(tmp_path: Path) -> None:
+    if shutil.which("unshare") is None:
+        pytest.skip("needs mount namespaces: there is no unshare here")
+    hide = "mount -t tmpfs tmpfs /sys/class && ! test -e /sys/class/power_supply"
+    namespace = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
+    if subprocess.run([*namespace, "sh", "-c", hide], check=False, capture_output=True).returncode:
+        pytest.skip("needs a mount namespace, which is denied here")
+    texts = tmp_path / "texts.txt"
+    texts.write_text("read a file\nsort a list\n")
+    out = tmp_path / "a.json"
+    few = ["--runs", "4", "--processes", "2", "--no-sweep", "--texts", str(texts), "--out", str(out)]
+    command = [sys.executable, "-m", "edgeembed.cli.main", "bench", str(shipped_bundle()), *few]
+    hidden = [*namespace, "sh", "-c", f'{hide} && exec "$@"', "sh", *command]
+    done = subprocess.run(hidden, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(out.read_text())["load"]["on_battery"] is None
 
 
 def test_what_went_on_is_watched() -> None:

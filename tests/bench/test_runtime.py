@@ -1,4 +1,5 @@
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from edgeembed_bench import runtime, runtime_measurement
 from edgeembed_bench.interleaving import Samples
 from edgeembed_bench.machine import this_machine
-from edgeembed_bench.processes import Start
+from edgeembed_bench.processes import Start, started
 from edgeembed_bench.random_students import Architecture, write_random_student
 from edgeembed_bench.runtime_measurement import measure_runtime
 from edgeembed_bench.runtime_report import RuntimeReport, RuntimeSettings, SubjectRun
@@ -232,6 +233,41 @@ def test_texts_that_cannot_be_read_are_refused_in_a_line(tmp_path: Path, capsys:
         runtime.main(["--texts", str(tmp_path / "none.txt")])
     assert left.value.code == 2
     assert capsys.readouterr().err.startswith(f"bench-runtime: {tmp_path}/none.txt cannot be read")
+
+
+_SPY = """
+import os
+from pathlib import Path
+
+Path(os.environ["SPY"]).write_text(os.environ.get("ORT_DISABLE_TELEMETRY", "not set"))
+"""
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(None, "1"), ("0", "0")])
+def test_the_floor_and_the_runtime_have_the_same_telemetry_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None, expected: str
+) -> None:
+    # As where the bench's own process has not imported the runtime, which sets the variable there.
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("ORT_DISABLE_TELEMETRY", asked)
+    (tmp_path / "spy.py").write_text(_SPY)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path) + os.pathsep + os.environ.get("PYTHONPATH", ""))
+    found = {}
+    for subject in (runtime.floor(), runtime.shipped()):
+        monkeypatch.setenv("SPY", str(tmp_path / subject.name))
+        with started(replace(subject, modules=(*subject.imports, "spy")), "a text"):
+            found[subject.name] = (tmp_path / subject.name).read_text()
+    assert found == {"floor": expected, "edgeembed": expected}
+
+
+def test_the_floor_leaves_no_identifier_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CI", "ORT_DISABLE_TELEMETRY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    with started(runtime.floor(), "a text"):
+        assert list(tmp_path.rglob("*")) == []
 
 
 @pytest.mark.parametrize("architecture", ["hybrid", "cbow"])

@@ -116,8 +116,9 @@ def discharge_w(batteries: Sequence[Path]) -> tuple[float | None, str | None]:
 def _reading(samples: Sequence[_Sample]) -> Reading:
     window_s = samples[-1].time_s - samples[0].time_s
     powers_w = [sample.power_w for sample in samples if sample.power_w is not None]
-    if len(powers_w) < len(samples):
-        return Reading(None, window_s, {}, next(sample.reason for sample in samples if sample.reason))
+    reasons = [sample.reason or "the battery did not tell its power" for sample in samples if sample.power_w is None]
+    if reasons:
+        return Reading(None, window_s, {}, reasons[0])
     power_w = np.asarray(powers_w)
     steps_s = np.diff([sample.time_s for sample in samples])
     energy_j = float(steps_s @ (power_w[1:] + power_w[:-1]) / 2)  # trapezoids; numpy 1 and 2 name that differently
