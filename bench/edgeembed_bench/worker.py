@@ -145,7 +145,7 @@ def _look_into_bundle(encoder: Any, loaded: _Loaded) -> None:
         loaded.run = lambda rows: [engine.embed(row) for row in rows]
     else:
         loaded.tokenize = lambda text: [_graph_inputs(cut.encode(each).ids) for each in _as_list(text)]
-        loaded.run = lambda rows: [engine.run(None, row) for row in rows]
+        loaded.run = lambda rows: [engine.run(["sentence_embedding"], row)[0][0] for row in rows]  # as the encoder does
 
 
 def _engine(encoder: Any) -> Any:

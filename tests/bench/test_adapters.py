@@ -48,7 +48,7 @@ def test_the_parts_of_a_bundle_run_on_its_own_session() -> None:
     other, encoder = (worker_script._load_bundle(str(shipped_bundle(name)), 1).seen() for name in ("nano", "mini"))
     for text in TEXTS:
         for loaded in (other, encoder):
-            vector = loaded.run(loaded.tokenize(text))[0][0][0]
+            vector = loaded.run(loaded.tokenize(text))[0]
             np.testing.assert_allclose(vector, loaded.encode(text), atol=1e-6)
 
 
