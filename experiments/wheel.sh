@@ -130,10 +130,11 @@ shapes() {
 
 install() {
     local name
+    local -A near_cosine=([mini]=0.33 [nano]=0.36)  # chosen as InterestSettings of the runtime says
     for name in "${NAMES[@]}"; do
         $PYTHON experiments/wheel_quality.py "$OUT/$name.json" "$OUT/teacher.json" > "$OUT/$name-quality.json"
         $COMMAND export "$OUT/$name" --precision int8 --out "runtime/edgeembed_runtime/models/$name" --name "edgeembed-$name" \
-            --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --force
+            --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --near-cosine "${near_cosine[$name]}" --force
     done
 }
 

@@ -109,6 +109,11 @@ def _named_prompts(_context: click.Context, _option: click.Parameter, given: tup
 @click.option("--name", help="What the encoder is called.  [default: the folder's name]")
 @click.option("--quality", metavar="FILE", type=click.Path(path_type=Path), help="Scores for the card, a JSON object.")
 @click.option("--latency", metavar="FILE", type=click.Path(path_type=Path), help="Times for the card, a JSON object.")
+@click.option(
+    "--near-cosine",
+    type=float,
+    help="Cosine from which the runtime's interests take two texts for one topic.  [default: 0.4]",
+)
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(  # noqa: PLR0913  # one parameter an option
@@ -135,6 +140,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     name: str | None,
     quality: Path | None,
     latency: Path | None,
+    near_cosine: float | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -187,6 +193,7 @@ def command(  # noqa: PLR0913  # one parameter an option
                 provenance=_provenance(model),
                 quality=scores,
                 latency=times,
+                near_cosine=near_cosine,
                 tailoring=cuts or None,
                 force=force,
             )

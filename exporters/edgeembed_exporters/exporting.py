@@ -84,6 +84,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     provenance: Provenance | None = None,
     quality: dict[str, Any] | None = None,
     latency: dict[str, Any] | None = None,
+    near_cosine: float | None = None,
     tailoring: dict[str, Any] | None = None,
     force: bool = False,
 ) -> ExportReport:
@@ -116,6 +117,8 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         provenance: Where the model comes from.
         quality: Scores for the manifest and the card.
         latency: What a text takes and on which machine, for the manifest and the card.
+        near_cosine: The cosine from which a text joins a center of interest, for the manifest; None leaves it to
+            `SemanticRanker`. `InterestSettings.near_cosine` of the runtime says how to choose it.
         tailoring: What was done to the model before, for the manifest and the card.
         force: Whether an existing bundle is replaced.
 
@@ -143,9 +146,11 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         limits=limits,
         name=name,
     )
+    if near_cosine is not None and not 0 < near_cosine <= 1:
+        raise InputError(f"near_cosine is {near_cosine}; expected a cosine above 0 and at most 1, such as 0.4")
     refuse_existing(out, force=force, marker=MANIFEST)
     texts = _split_sentences(sentences, precision)
-    told = {"quality": quality, "latency": latency, "tailoring": tailoring}
+    told = {"quality": quality, "latency": latency, "near_cosine": near_cosine, "tailoring": tailoring}
     choices = {"name": name or out.resolve().name, "role": role, **told}
     with in_role(model, role, max_seq_length=max_seq_length, prompts=prompts or {}):
         job = _prepare(model, exporter, backend, torch_weights, texts, provenance or Provenance(), choices)

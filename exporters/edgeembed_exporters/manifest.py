@@ -27,6 +27,7 @@ def describe(  # noqa: PLR0913  # what a manifest says
     parameters: int,
     quality: dict[str, Any] | None,
     latency: dict[str, Any] | None = None,
+    near_cosine: float | None = None,
     tailoring: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Give what a manifest says of a model, before its files are written and its parity is measured.
@@ -42,6 +43,7 @@ def describe(  # noqa: PLR0913  # what a manifest says
         parameters: How many numbers the model holds.
         quality: Scores.
         latency: What one text takes, and on which machine; None where that was not measured.
+        near_cosine: The cosine from which a text joins a center of interest; None if it was not measured.
         tailoring: What was cut from the model before, and what that cost; None where nothing was.
     """
     roles = list(ROLES) if role == "both" else [role]
@@ -66,6 +68,7 @@ def describe(  # noqa: PLR0913  # what a manifest says
         "parity": asdict(Parity(sentences=0, worst_cosine=0.0, mean_cosine=0.0, worst_sentences=())),
         "quality": quality,
         "latency": latency,
+        "near_cosine": near_cosine,
         "tailoring": tailoring,
     }
 

@@ -22,20 +22,23 @@ def check_encoder(encoder: object) -> None:
 
 
 def query_vector(encoder: Encoder, query: Any) -> npt.NDArray[np.float32]:
-    """Give the vector of a query.
+    """Return the vector of a query.
 
     Args:
-        encoder: What gives it, if it was not given.
+        encoder: Encodes the query if it is a text.
         query: A text, or its vector: (dimension,) numbers.
 
     Returns:
-        (dimension,) float32 of unit length; zeros stay zeros.
+        (dimension,) float32, L2-normalized; zeros stay zeros.
 
     Raises:
-        InputError: If the query is neither.
+        InputError: If the query is neither, or is blank: an encoder gives "" a vector that is near every short text.
     """
-    vectors = encoder.encode_query([query]) if isinstance(query, str) else _given_query(query, encoder.dimension)[None]
-    return unit(vectors[0])
+    if not isinstance(query, str):
+        return unit(_given_query(query, encoder.dimension))
+    if not query.strip():
+        raise InputError("the query is blank, expected a text that says what is looked for")
+    return unit(encoder.encode_query([query])[0])
 
 
 def document_vectors(

@@ -86,6 +86,8 @@ class Manifest:
         parity: How close the bundle is to its student.
         quality: Scores, as the exporter was given them.
         latency: What a text takes and on which machine, as the exporter was given it; None where not measured.
+        near_cosine: The cosine from which a text joins a center of interest; optional. None, where it was not
+            measured, leaves it to `SemanticRanker`, which then takes 0.4. `InterestSettings` says how to choose it.
         files: Every file of the bundle but edgeembed.json and the checksum of that.
     """
 
@@ -109,6 +111,7 @@ class Manifest:
     parity: Parity
     quality: dict[str, Any] | None
     latency: dict[str, Any] | None
+    near_cosine: float | None
     files: tuple[FileRecord, ...]
 
 
@@ -130,6 +133,8 @@ def read_manifest(folder: Folder) -> Manifest:
     manifest = _parse(fields)
     _check_names(manifest, fields)
     _check_sizes(manifest, fields)
+    if manifest.near_cosine is not None and not 0 < manifest.near_cosine <= 1:
+        raise fields.refuse("near_cosine", "null, or a cosine above 0 and at most 1")
     return manifest
 
 
@@ -182,6 +187,7 @@ def _parse(fields: Fields) -> Manifest:
         parity=_parse_parity(fields.child("parity")),
         quality=fields.optional_object("quality"),
         latency=fields.later_object("latency"),
+        near_cosine=fields.later_number("near_cosine"),
         files=tuple(FileRecord.parse(file) for file in fields.children("files")),
     )
 

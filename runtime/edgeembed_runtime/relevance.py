@@ -51,8 +51,8 @@ class RelevanceRanker:
             Hits, none if there are no documents.
 
         Raises:
-            InputError: If the query or a document is no text, a vector is of another shape, type or not finite, or
-                `top_k` is below 1.
+            InputError: If the query or a document is not a text, the query is blank, a vector has another shape or
+                type or is not finite, or `top_k` is below 1.
         """
         check_count(top_k)
         texts = as_texts(documents, "document")

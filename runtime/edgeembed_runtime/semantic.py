@@ -3,12 +3,14 @@
 import os
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.encoder import Encoder
+from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.given_vectors import check_encoder, document_vectors, query_vector
 from edgeembed_runtime.hits import Hit, best_first, check_count
 from edgeembed_runtime.interests.centres import Centre, InterestSettings, interest_scores
@@ -19,46 +21,60 @@ from edgeembed_runtime.texts import as_texts
 
 
 class SemanticRanker:
-    """Ranks documents by what the user liked, disliked and viewed, all of which stays in one file on the device.
+    """Rank documents by what the user liked, disliked and viewed, all of which stays in one file on the device.
 
-    What is known of the user is a list of centres of interest and of disinterest, directions among texts:
+    The user is represented by a list of centers of interest and of disinterest, unit vectors c in embedding space;
+    v is the vector of a text:
 
-    - `like(text)` moves the nearest interest a tenth of the way towards the text, if their cosine is at least 0.4,
-      and adds 1 to its uses: c <- unit(c + 0.1 (v - c)). If none is that near, the text starts a new interest.
+    - `like(text)` finds the interest with the highest cosine. If that is at least `near_cosine`, it adds 1 to the
+      interest's uses and moves it toward the text, c <- unit(c + 0.1 (v - c)). Otherwise the text starts an interest.
     - `dislike(text)` does the same among the disinterests.
-    - `viewed(text, seconds)` adds the seconds, at most 300, to those of the nearest interest, if their cosine is at
-      least 0.4; it moves nothing. From 20 s on it also counts as the last use, and starts an interest (of no uses)
-      where none is near. A glance at something new changes nothing.
+    - `viewed(text, seconds)` adds the seconds, at most 300, to those of the nearest interest from `near_cosine` on,
+      and does not move it. From 20 s on the view also counts as the last use, and starts an interest (of 0 uses)
+      where none is near. A shorter view of something new changes nothing.
 
-    Each centre has a weight, which grows with how often and how long it was used and fades within 30 days:
+    The weight of a center grows with how often and how long it was used, and decays to 0 in 30 days without use:
 
         weight = (uses + viewed seconds / 60) * max(0, 1 - days since the last use / 30)
 
-    A document's score by interest alone is from -1 to 1:
+    A document's score without a query is from -1 to 1:
 
         interest = pull of the interests - pull of the disinterests
-        pull     = the largest max(0, cosine(document, centre)) * weight / (weight + 1) of these centres
+        pull     = max over these centers of max(0, cosine(document, center)) * weight / (weight + 1)
 
-    so that one strong centre suffices, a like made just now has half the pull that is possible, ten have ten
-    elevenths, and a disinterest takes away what an interest as near and as heavy gives. With a query, the score is
+    and with a query:
 
         score = 0.2 * interest + 0.8 * cosine(query, document)
 
-    As long as no centre has any weight, documents keep their order, with the score 0, and with a query the score is
-    the cosine. Of equal scores the earlier document comes first. `InterestSettings` holds these numbers.
+    While no center has any weight, documents keep their order, with the score 0; with a query the score is then the
+    cosine. Of equal scores the earlier document comes first. `InterestSettings` holds the constants.
+
+    Sources: ranking documents by stored interests and disinterests, on the device, is the "semantic ranker" of
+    Chaulwar et al., "Extreme compression of sentence-transformer ranker models" (2022), section 2, which leaves the
+    formulas out. Xayn, where they work, published a scheme with the product: centers per kind; a like that moves the
+    nearest center by a factor of 0.1 if their cosine is at least 0.67 and otherwise starts a center; weights that
+    grow with the number and the length of uses and decay over 30 days; disinterests that count against. These rules
+    and constants are theirs, except for the threshold: 0.67 suits their encoder; with ours only 5 to 22 % of adjacent
+    passages of one article reach it, so it was measured for each encoder (`InterestSettings.near_cosine`). The rest
+    is ours: the linear decay, which needs no further constant; weight / (weight + 1), so that a first like has half
+    the greatest pull, ten have 10/11, and no amount of use outweighs everything else; the maximum, so that one center
+    suffices and interests are not averaged; pulls that are subtracted, so that a disinterest takes away what an
+    interest as near and as heavy gives; and 60, 20 and 300 s and the blend of 0.2 and 0.8, which are choices.
 
     Threads may share a ranker, several processes may use one store, and a ranker may be used after a fork. Every
-    reaction is on the disk when the call returns, and is there wholly or not at all, whatever ends the process.
+    reaction is on the disk when the call returns, and is there wholly or not at all, however the process ends.
 
     Args:
-        encoder: What gives the vectors.
-        store: The file, an SQLite database that is created if it is absent; ":memory:" keeps nothing. A store that
-            exists and cannot be written serves for ranking.
-        settings: How reactions become centres and scores; None stands for the defaults.
-        clock: Gives the time in seconds since the epoch. Where it goes backwards, centres are as if just used.
+        encoder: Encodes the texts.
+        store: The file, an SQLite database, which is created if it is absent; ":memory:" stores nothing. A store
+            that cannot be written can still be used for ranking.
+        settings: The constants; None takes the defaults. A `near_cosine` of None is replaced by that of the encoder's
+            bundle.
+        clock: Returns the time in seconds since the epoch, from 0 to the end of the year 9999. If it goes backwards,
+            no last use is set back, and a center that was last used later than now has its full weight.
 
     Raises:
-        InputError: If the file is no store, is damaged, or belongs to another encoder.
+        InputError: If the file is not a store, is damaged, or belongs to another encoder.
 
     Warns:
         RoleWarning: If the encoder's bundle was exported for relevance ranking alone.
@@ -81,31 +97,36 @@ class SemanticRanker:
         check_encoder(encoder)
         check_role(encoder, "semantic")
         self._encoder = encoder
+        if settings is not None and not isinstance(settings, InterestSettings):
+            raise InputError(f"the settings are {type(settings).__name__}, expected InterestSettings")
         self._settings = InterestSettings() if settings is None else settings
+        if self._settings.near_cosine is None:
+            self._settings = replace(self._settings, near_cosine=encoder.bundle.near_cosine)
         identity = EncoderIdentity(encoder.bundle.name, encoder.bundle.fingerprint, encoder.dimension)
         self._store = InterestStore(store, identity, settings=self._settings, clock=clock)
 
     def like(self, text: str, *, vector: npt.ArrayLike | None = None) -> int:
-        """Learn that the user likes a text.
+        """Record that the user likes a text.
 
         Args:
-            text: The text. Its first 120 characters are kept as the example of a centre that it starts.
-            vector: Its vector, (dimension,), where that is known already; the text may then be "", to keep none.
+            text: The text. Its first 120 characters are stored as the example of a center that it starts.
+            vector: Its vector, (dimension,), if it is known already; the text may then be "", to store no example.
 
         Returns:
-            The number of the centre that took it.
+            The number of the center that the text joined or started.
 
         Raises:
-            InputError: If this is no text or no vector, or the store cannot be written.
+            InputError: If the text is not a text, or is blank and has no vector; if the vector has another shape or
+                is not finite; or if the store cannot be written. Then the store is as it was.
         """
         return self._store.like(text, self._vector(text, vector))
 
     def dislike(self, text: str, *, vector: npt.ArrayLike | None = None) -> int:
-        """Learn that the user dislikes a text; otherwise as `like`."""
+        """Record that the user dislikes a text; otherwise as `like`."""
         return self._store.dislike(text, self._vector(text, vector))
 
     def viewed(self, text: str, seconds: float, *, vector: npt.ArrayLike | None = None) -> int | None:
-        """Learn that the user looked at a text.
+        """Record that the user viewed a text.
 
         Args:
             text: As in `like`.
@@ -113,10 +134,10 @@ class SemanticRanker:
             vector: As in `like`.
 
         Returns:
-            The number of the centre that took it, or None if it changed nothing.
+            The number of the center, or None for a glance at something new, which changes nothing.
 
         Raises:
-            InputError: As `like`, or if `seconds` is no finite number of at least 0.
+            InputError: As `like`, or if `seconds` is not a finite number of at least 0.
         """
         return self._store.viewed(text, self._vector(text, vector), seconds)
 
@@ -128,64 +149,70 @@ class SemanticRanker:
         *,
         vectors: npt.ArrayLike | None = None,
     ) -> list[Hit]:
-        """Give the documents, best first; of equally good ones the earlier first.
+        """Return the documents, best first; of equal scores the earlier first.
 
         Args:
-            documents: The texts to rank.
+            documents: The texts to rank. A blank one has the cosine 0 with everything.
             query: What is looked for: a text, or its vector, (dimension,). None, the default, ranks by interest
                 alone.
-            top_k: How many hits to give at most; None, the default, ranks all.
-            vectors: The documents' vectors, (documents, dimension), where they are known already: the texts are
-                then not encoded. They need not have unit length. A vector of zeros is near nothing.
+            top_k: The most hits to return; None, the default, returns all.
+            vectors: The documents' vectors, (documents, dimension), if they are known already: the texts are then
+                not encoded. They need not be normalized. A vector of zeros has the cosine 0 with everything.
 
         Returns:
             Hits, none if there are no documents.
 
         Raises:
-            InputError: If the query or a document is no text, a vector is of another shape, type or not finite,
-                `top_k` is below 1, or the store cannot be read.
+            InputError: If the query or a document is not a text, the query is blank, a vector has another shape or
+                type or is not finite, `top_k` is below 1, or the store cannot be read.
         """
         check_count(top_k)
         texts = as_texts(documents, "document")
-        scores = self._scores(document_vectors(self._encoder, texts, vectors), query)
+        wanted = None if query is None else query_vector(self._encoder, query)
+        scores = self._scores(document_vectors(self._encoder, texts, vectors), wanted)
         return [Hit(int(i), float(scores[i]), texts[i]) for i in best_first(scores, top_k)]
 
     def centres(self) -> list[Centre]:
-        """Give all centres, the oldest first, with the weights that they have now."""
+        """Return all centers, the oldest first, with their present weights."""
         return self._store.centres()
 
     def export(self) -> dict[str, Any]:
-        """Give all that the store holds, as what JSON can say: the user may ask for it."""
+        """Return all that the store holds, as values that JSON can represent: the user may ask for it."""
         return self._store.export()
 
     def forget(self, *centres: int) -> None:
-        """Remove centres, all of them or on an error none, and overwrite what the file held of them.
+        """Remove centers, all of them or on an error none, and overwrite their bytes in the file.
 
         Args:
             centres: Their numbers.
 
         Raises:
-            InputError: If there is no such centre, or the store cannot be written.
+            InputError: If there is no such center, or the store cannot be written.
         """
         self._store.forget(*centres)
 
     def forget_all(self) -> int:
-        """Remove all centres, overwrite what the file held of them, and give how many there were."""
+        """Remove all centers, overwrite their bytes in the file, and return how many there were."""
         return self._store.forget_all()
 
     def _vector(self, text: str, vector: npt.ArrayLike | None) -> npt.ArrayLike:
         if vector is not None:
             return vector
-        row: npt.NDArray[np.float32] = document_vectors(self._encoder, as_texts([text], "text"), None)[0]
+        texts = as_texts([text], "text")
+        if not texts[0].strip():
+            raise InputError("the text is blank, expected a text that says something; leave it out")
+        row: npt.NDArray[np.float32] = document_vectors(self._encoder, texts, None)[0]
         return row
 
-    def _scores(self, vectors: npt.NDArray[np.float32], query: str | npt.ArrayLike | None) -> npt.NDArray[np.float32]:
+    def _scores(
+        self, vectors: npt.NDArray[np.float32], query: npt.NDArray[np.float32] | None
+    ) -> npt.NDArray[np.float32]:
         centres = self._store.centres()
         interests = interest_scores(centres, vectors)
         if query is None:
             return interests
-        # Not a matrix product: BLAS may score two equal rows differently, and then ties depend on their place.
-        relevances: npt.NDArray[np.float32] = np.einsum("nd,d->n", vectors, query_vector(self._encoder, query))
+        # Not a matmul: BLAS may give two equal rows different scores, and ties would depend on their positions.
+        relevances: npt.NDArray[np.float32] = np.einsum("nd,d->n", vectors, query)
         if not any(centre.weight for centre in centres):
             return relevances
         share = self._settings.relevance_share

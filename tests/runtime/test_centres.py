@@ -65,6 +65,16 @@ def test_a_text_is_near_from_the_threshold_on() -> None:
     assert nearest([centre], "interest", _vector(0.5999, 0.8), at) is None
 
 
+def test_a_threshold_that_nobody_stated_is_the_default() -> None:
+    centre = _centre(1, _vector(1, 0))
+    assert nearest([centre], "interest", _vector(0.4001, 0.9165), _SETTINGS) is centre
+    assert nearest([centre], "interest", _vector(0.3999, 0.9166), _SETTINGS) is None
+
+
+def test_a_weight_of_uses_beyond_all_numbers_is_a_number() -> None:
+    assert weight(1, 300, 99 * _DAY, InterestSettings(seconds_per_use=1e-320)) == 0
+
+
 def test_a_centre_moves_a_part_of_the_way_and_keeps_unit_length() -> None:
     halfway = moved(_centre(1, _vector(1, 0)), _vector(0, 1), InterestSettings(shift=0.5))
     assert halfway == pytest.approx([math.sqrt(0.5)] * 2, abs=1e-6)

@@ -54,7 +54,7 @@ def _error(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_show_lists_the_centres_interests_and_heavy_ones_first(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = _run(["show", store], capsys).splitlines()
-    assert lines[0] == f"{store}: 3 centres, of the encoder tiny"
+    assert lines[0] == f"{store}: 3 centers, of the encoder tiny"
     assert [line.split()[:6] for line in lines[2:]] == [
         ["3", "interest", "2.50", "1", "90", "s"],
         ["1", "interest", "1.00", "1", "0", "s"],
@@ -101,15 +101,15 @@ def test_export_prints_everything_as_json(store: str, capsys: pytest.CaptureFixt
 
 
 def test_centres_are_forgotten(store: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "holds no centre 9" in _error(["forget", store, "1", "9"], capsys)
-    assert _run(["forget", store, "1", "3"], capsys) == f"{store}: 2 centres forgotten\n"
+    assert "has no center 9" in _error(["forget", store, "1", "9"], capsys)
+    assert _run(["forget", store, "1", "3"], capsys) == f"{store}: 2 centers forgotten\n"
     assert [centre["id"] for centre in _json(["show", store], capsys)["centres"]] == [2]
     assert _json(["forget", store, "2"], capsys) == {"path": store, "forgotten": 1}
-    assert _run(["show", store], capsys) == f"{store}: 0 centres, of the encoder tiny\n"
+    assert _run(["show", store], capsys) == f"{store}: 0 centers, of the encoder tiny\n"
 
 
 def test_all_is_forgotten_only_if_it_is_meant(store: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "holds 3 centres and forgetting them cannot be undone; give --yes" in _error(["forget-all", store], capsys)
+    assert "has 3 centers, and forgetting cannot be undone; give --yes" in _error(["forget-all", store], capsys)
     assert _json(["forget-all", store, "--yes"], capsys) == {"path": store, "forgotten": 3}
     assert _json(["show", store], capsys)["centres"] == []
 
@@ -127,13 +127,13 @@ def test_a_text_that_cannot_be_encoded_leaves_the_store_as_it_was(
         ([], "ACTION"),
         (["fly"], "invalid choice"),
         (["show"], "STORE"),
-        (["show", "/absent/interests.db"], "is no file"),
-        (["export", "/absent/interests.db"], "is no file"),
-        (["forget", "/absent/interests.db", "1"], "is no file"),
-        (["forget", "/absent/interests.db"], "CENTRE"),
+        (["show", "/absent/interests.db"], "is not a file"),
+        (["export", "/absent/interests.db"], "is not a file"),
+        (["forget", "/absent/interests.db", "1"], "is not a file"),
+        (["forget", "/absent/interests.db"], "CENTER"),
         (["forget", "/absent/interests.db", "one"], "invalid int value"),
-        (["forget-all", "/absent/interests.db", "--yes"], "is no file"),
-        (["rank", "/absent/interests.db", "--text", "a"], "is no file, expected a store that exists"),
+        (["forget-all", "/absent/interests.db", "--yes"], "is not a file"),
+        (["rank", "/absent/interests.db", "--text", "a"], "is not a file, expected an existing store"),
         (["like", "/absent/interests.db"], "no texts were given"),
         (["viewed", "/absent/interests.db", "--text", "a"], "--seconds"),
         (["show", "/absent/interests.db", "more"], "unrecognized arguments: more"),
@@ -154,7 +154,61 @@ def test_bad_values_are_one_line_and_exit_code_2(
     other = str(make_bundle(tmp_path / "other", seed=1, name="other"))
     assert "belongs to the encoder 'tiny'" in _error(["rank", store, "--text", "a", "--bundle", other], capsys)
     (tmp_path / "notes.txt").write_text("These are notes and no store at all.", encoding="utf-8")
-    assert "is no SQLite file" in _error(["show", str(tmp_path / "notes.txt")], capsys)
+    assert "is not an SQLite file" in _error(["show", str(tmp_path / "notes.txt")], capsys)
+
+
+@pytest.mark.parametrize("reaction", [["like"], ["dislike"], ["viewed", "--seconds", "30"]])
+def test_a_rejected_reaction_makes_no_store_and_changes_none(
+    path: str, bundle: list[str], reaction: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "texts.txt").write_bytes(b"the dog\n  \nread\n")
+    texts = str(tmp_path / "texts.txt")
+    refused = {
+        "texts.txt, line 2: the line is blank": [texts],
+        "--text is blank": ["--text", "the dog", "--text", ""],
+        "expected a text that says something": [texts, "--text", " \t"],
+        "surrogate": ["--text", "the dog", "--text", "a\udcff"],
+    }
+    for message, given in refused.items():
+        assert message in _error([reaction[0], path, *reaction[1:], *given, *bundle], capsys)
+        assert not Path(path).exists()
+    _run([reaction[0], path, *reaction[1:], "--text", "the dog", *bundle], capsys)
+    before = Path(path).read_bytes()
+    for message, given in refused.items():
+        assert message in _error([reaction[0], path, *reaction[1:], *given, *bundle], capsys)
+        assert Path(path).read_bytes() == before
+
+
+@pytest.mark.parametrize("seconds", ["-3", "nan", "inf", "-1e-9"])
+def test_a_view_of_no_duration_makes_no_store(
+    path: str, bundle: list[str], seconds: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "--seconds is " in _error(["viewed", path, f"--seconds={seconds}", "--text", "the dog", *bundle], capsys)
+    assert not Path(path).exists()
+
+
+def test_newlines_at_the_end_of_a_file_are_no_texts(
+    path: str, bundle: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "texts.txt").write_bytes(b"the dog\r\n\r\n\n")
+    assert _run(["like", path, str(tmp_path / "texts.txt"), *bundle], capsys) == "1\tthe dog\n"
+    (tmp_path / "texts.txt").write_bytes(b"\n\n")
+    assert "no text in there" in _error(["like", path, str(tmp_path / "texts.txt"), *bundle], capsys)
+
+
+def test_a_blank_query_is_refused(store: str, bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert "the query is blank" in _error(["rank", store, "--query", " ", "--text", "the dog", *bundle], capsys)
+    assert main(["rank", "", "--text", "the dog", *bundle]) == 2
+    assert "the query is blank" in capsys.readouterr().err
+
+
+def test_one_center_is_not_centers(
+    path: str, bundle: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(["like", path, "--text", "the dog", *bundle], capsys)
+    assert _run(["show", path], capsys).startswith(f"{path}: 1 center, of the encoder tiny\n")
+    assert "has 1 center, and forgetting cannot be undone" in _error(["forget-all", path], capsys)
+    assert _run(["forget", path, "1"], capsys) == f"{path}: 1 center forgotten\n"
 
 
 @pytest.mark.parametrize("action", ["show", "like", "dislike", "viewed", "rank", "export", "forget", "forget-all"])

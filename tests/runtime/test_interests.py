@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import InputError, InterestSettings
+from edgeembed_runtime.interests.database import Database
 from edgeembed_runtime.interests.store import InterestStore
 from edgeembed_runtime.interests.tables import EncoderIdentity
 
@@ -179,7 +180,9 @@ def test_a_text_left_open_counts_as_a_long_view(store: InterestStore) -> None:
     assert store.centres()[0].viewed_seconds == 300
 
 
-@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "9", None, True])
+@pytest.mark.parametrize(
+    "seconds", [-1, float("nan"), float("inf"), "9", None, True, pytest.param(10**5000, id="no-repr")]
+)
 def test_seconds_that_are_no_duration_are_refused(store: InterestStore, seconds: Any) -> None:
     with pytest.raises(InputError, match=r"seconds is .*, expected a finite number of at least 0"):
         store.viewed("a", _AXES[0], seconds)
@@ -197,16 +200,48 @@ def test_a_clock_that_was_set_back_makes_no_age_negative(store: InterestStore, c
     store.like("a", _AXES[0])
     clock.now -= 100 * _DAY
     assert store.centres()[0].weight == 1
-    store.like("a", _AXES[0])
+
+
+@pytest.mark.parametrize("reaction", ["like", "dislike", "viewed"])
+def test_a_clock_that_was_set_back_sets_no_last_use_back(store: InterestStore, clock: Clock, reaction: str) -> None:
+    react = {"like": store.like, "dislike": store.dislike, "viewed": lambda t, v: store.viewed(t, v, 60)}[reaction]
+    right = clock.now
+    react("a", _AXES[0])
+    clock.now = 0  # a device that has lost its clock
+    react("a", _AXES[0])
+    clock.now = right
+    (centre,) = store.centres()
+    assert (centre.first_used, centre.last_used) == (right, right)
+    assert centre.weight == 2
     clock.now += 15 * _DAY
     assert store.centres()[0].weight == pytest.approx(1)
 
 
-@pytest.mark.parametrize("now", [float("nan"), float("inf"), "today", None])
-def test_a_clock_that_gives_no_time_is_refused(store: InterestStore, clock: Clock, now: Any) -> None:
+@pytest.mark.parametrize(
+    "now",
+    [
+        *(float("nan"), float("inf"), -float("inf"), "today", None, True),
+        *(-1, -0.5, 10.0**300, 253_402_300_800, 10**400, -(10**400)),
+        pytest.param(10**5000, id="no-repr"),
+        np.zeros((30, 30)),
+    ],
+)
+def test_a_clock_that_gives_no_time_is_refused_in_one_line(store: InterestStore, clock: Clock, now: Any) -> None:
     clock.now = now
-    with pytest.raises(InputError, match="the clock gives"):
-        store.like("a", _AXES[0])
+    uses = (
+        lambda: store.like("a", _AXES[0]),
+        lambda: store.dislike("a", _AXES[0]),
+        lambda: store.viewed("a", _AXES[0], 60),
+        store.centres,
+        store.export,
+    )
+    for use in uses:
+        with pytest.raises(InputError, match=r"the clock returned .*expected seconds since the epoch") as caught:
+            use()
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 200
+    clock.now = 1_000_000_000.0
+    assert store.export()["reactions"] == 0
 
 
 @pytest.mark.parametrize(
@@ -278,7 +313,7 @@ def test_a_forgotten_centre_is_gone_and_its_number_is_not_given_again(store: Int
 def test_an_unknown_centre_is_named_and_nothing_is_forgotten(store: InterestStore) -> None:
     store.like("a", _AXES[0])
     for unknown in (2, -1, 10**30, "1"):
-        with pytest.raises(InputError, match=f"holds no centre {unknown!r}"):
+        with pytest.raises(InputError, match=f"has no center {unknown!r}"):
             store.forget(1, unknown)  # type: ignore[arg-type]
     assert len(store.centres()) == 1
 
@@ -316,7 +351,7 @@ def test_a_store_in_memory_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     store = InterestStore(":memory:", _ENCODER)
     assert [store.like("a", _AXES[0]), store.dislike("b", _AXES[0])] == [1, 2]
-    with pytest.raises(InputError, match="no centre 3"):
+    with pytest.raises(InputError, match="no center 3"):
         store.forget(3)
     assert store.forget_all() == 2
     assert list(tmp_path.iterdir()) == []
@@ -358,14 +393,14 @@ def test_a_file_that_was_replaced_by_another_encoders_is_noticed(store: Interest
 
 def test_what_is_no_store_is_refused_and_stays_as_it_is(path: Path) -> None:
     path.write_text("some text of mine, long enough to be read as a header of SQLite", encoding="utf-8")
-    with pytest.raises(InputError, match="is no SQLite file"):
+    with pytest.raises(InputError, match="is not an SQLite file"):
         InterestStore(path, _ENCODER)
     assert path.read_text(encoding="utf-8").startswith("some text of mine")
     path.unlink()
     _sql(path, "CREATE TABLE notes (note TEXT)")
     before = path.read_bytes()
     for encoder in (None, _ENCODER):
-        with pytest.raises(InputError, match="no store of interests, but another SQLite file"):
+        with pytest.raises(InputError, match="is another SQLite file, expected a store of interests"):
             InterestStore(path, encoder)
     assert path.read_bytes() == before
 
@@ -377,7 +412,7 @@ def test_a_newer_store_is_refused(store: InterestStore, path: Path) -> None:
 
 
 def test_an_absent_store_is_not_made_where_no_encoder_is_known(path: Path) -> None:
-    with pytest.raises(InputError, match="is no file, expected a store that exists"):
+    with pytest.raises(InputError, match="is not a file, expected an existing store"):
         InterestStore(path)
     assert not path.exists()
 
@@ -411,15 +446,80 @@ def test_a_path_that_can_be_no_file_is_refused(name: str, tmp_path: Path, monkey
         "DELETE FROM store",
         "DROP TABLE store",
         "DROP TABLE centres",
+        "UPDATE store SET reactions = 5",
+        "UPDATE store SET reactions = 'one'",
+        "UPDATE centres SET views = 9223372036854775807",
+        "DELETE FROM centres",
+        "INSERT INTO store SELECT * FROM store",
+        "ALTER TABLE centres ADD COLUMN more TEXT",
+        "ALTER TABLE centres RENAME COLUMN example TO text",
+        "CREATE TABLE more (a)",
+        "CREATE INDEX more ON centres (kind)",
+        'CREATE VIEW "two\nlines" AS SELECT * FROM centres',
+        "CREATE TRIGGER centres AFTER UPDATE ON centres BEGIN DELETE FROM centres; END",
+        "CREATE TRIGGER more BEFORE INSERT ON centres BEGIN DELETE FROM centres; END",
     ],
 )
-def test_a_damaged_store_is_told_in_one_line(store: InterestStore, path: Path, damage: str) -> None:
+def test_a_damaged_store_is_refused_in_one_line(store: InterestStore, path: Path, damage: str) -> None:
     store.like("a", _AXES[0])
     _sql(path, damage)
     for use in (lambda: InterestStore(path).centres(), lambda: InterestStore(path).export()):
         with pytest.raises(InputError, match="is damaged") as caught:
             use()
         assert "\n" not in str(caught.value)
+
+
+_ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
+_ENDLESS_CENTRES = (
+    f"CREATE VIEW centres AS {_ENDLESS} i AS id, 'interest' AS kind, '' AS example, 1 AS uses, 0 AS views, "
+    "0.0 AS viewed_seconds, 0.0 AS first_used, 0.0 AS last_used, x'' AS vector FROM n"
+)
+_ENDLESS_STORE = (
+    f"CREATE VIEW store AS {_ENDLESS} max(i) AS encoder_name, '' AS encoder_fingerprint, 8 AS dimension, "
+    "0 AS reactions FROM n"
+)
+
+
+@pytest.mark.parametrize("view", [_ENDLESS_CENTRES, _ENDLESS_STORE])
+def test_a_view_in_place_of_a_table_is_refused_and_not_computed(store: InterestStore, path: Path, view: str) -> None:
+    _sql(path, f"DROP TABLE {view.split()[2]}", view)
+    uses = (lambda: InterestStore(path), lambda: InterestStore(path, _ENCODER), lambda: store.like("a", _AXES[0]))
+    for use in uses:
+        with pytest.raises(InputError, match=r"is damaged: .*restore it from a backup, or remove it and start anew"):
+            use()
+
+
+def test_a_trigger_changes_nothing(store: InterestStore, path: Path) -> None:
+    store.like("a", _AXES[0])
+    _sql(path, "CREATE TRIGGER more AFTER INSERT ON centres BEGIN DELETE FROM centres; END")
+    with pytest.raises(InputError, match="it holds the trigger 'more', which is no part of a store"):
+        store.like("b", _AXES[1])
+    _sql(path, "DROP TRIGGER more")
+    assert [centre.example for centre in store.centres()] == ["a"]
+
+
+def test_a_files_own_schema_is_not_trusted(path: Path) -> None:
+    for database in (Database(path, create=True), Database(":memory:", create=True)):
+        with database.transaction("read") as connection:
+            assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
+
+
+def test_an_error_about_a_path_of_two_lines_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "two\nlines.db"
+    store = InterestStore(path, _ENCODER)
+    _sql(path, "UPDATE store SET reactions = 5")
+    path_is_absent = lambda: InterestStore(path.with_name("ab\nsent.db"))  # noqa: E731
+    for use in (store.centres, lambda: InterestStore(path), path_is_absent):
+        with pytest.raises(InputError) as caught:
+            use()
+        assert "\n" not in str(caught.value)
+
+
+def test_an_error_of_sqlite_of_two_lines_is_one_line(store: InterestStore, path: Path) -> None:
+    _sql(path, "PRAGMA writable_schema = ON", "UPDATE sqlite_master SET sql = 'CREATE TABLE\n\n(' WHERE name = 'store'")
+    with pytest.raises(InputError, match="is damaged") as caught:
+        store.centres()
+    assert "\n" not in str(caught.value)
 
 
 def test_flipped_or_missing_bytes_give_an_error_or_sound_centres(store: InterestStore, path: Path) -> None:
@@ -476,9 +576,9 @@ def read_only(path: Path, clock: Clock) -> Iterator[Path]:
 def test_a_read_only_store_can_be_read_and_says_that_it_cannot_be_written(read_only: Path, clock: Clock) -> None:
     store = InterestStore(read_only, _ENCODER, clock=clock)
     assert [centre.example for centre in store.centres()] == ["a"]
-    with pytest.raises(InputError, match="cannot be written, for it is read-only"):
+    with pytest.raises(InputError, match="cannot be written: it is read-only"):
         store.like("a", _AXES[0])
-    with pytest.raises(InputError, match="cannot be written, for it is read-only"):
+    with pytest.raises(InputError, match="cannot be written: it is read-only"):
         store.forget_all()
     with pytest.raises(InputError, match=r"cannot create .*Permission denied"):
         InterestStore(read_only.with_name("new.db"), _ENCODER)

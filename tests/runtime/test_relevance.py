@@ -157,6 +157,12 @@ def test_queries_and_documents_have_their_own_prompts(tmp_path: Path, make_bundl
     assert hit.score == pytest.approx(float(np.dot(prompted.encode("read cat"), prompted.encode("dog cat"))), abs=1e-6)
 
 
+@pytest.mark.parametrize("query", ["", " \t\n"])
+def test_a_blank_query_is_refused(ranker: RelevanceRanker, query: str) -> None:
+    with pytest.raises(InputError, match="the query is blank, expected a text that says what is looked for"):
+        ranker.rank(query, _DOCUMENTS)
+
+
 def test_a_blank_document_is_near_nothing(shipped: Path) -> None:
     documents = ["", "Hiking in the Alps", " \t", "Rye bread"]
     hits = RelevanceRanker(Encoder()).rank("hiking", documents)

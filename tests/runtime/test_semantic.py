@@ -200,7 +200,56 @@ def test_the_shipped_encoder_tells_topics_apart(shipped: Path) -> None:
     assert _order(ranker, documents)[-1] == 0
 
 
-@pytest.mark.parametrize("text", ["", " \n"])
-def test_a_blank_text_is_nothing_to_like(encoder: Encoder, text: str) -> None:
-    with pytest.raises(InputError, match="expected a text with a known word"):
-        SemanticRanker(encoder, ":memory:").like(text)
+@pytest.mark.parametrize("text", ["", " \n", "\u3000\t"])
+def test_a_blank_text_is_refused_unless_its_vector_is_given(ranker: SemanticRanker, text: str) -> None:
+    for react in (ranker.like, ranker.dislike, lambda text: ranker.viewed(text, 60)):
+        with pytest.raises(InputError, match="the text is blank"):
+            react(text)
+    assert ranker.centres() == []
+    assert ranker.like(text, vector=_AXES[0]) == 1
+    assert ranker.centres()[0].example == ""
+
+
+@pytest.mark.parametrize("query", ["", " \n"])
+def test_a_blank_query_is_refused_and_a_blank_document_is_ranked(ranker: SemanticRanker, query: str) -> None:
+    ranker.like("the dog")
+    with pytest.raises(InputError, match="the query is blank, expected a text"):
+        ranker.rank(["the dog"], query)
+    assert [hit.score for hit in ranker.rank(["", "the dog"], "the dog")][1] == 0
+
+
+def test_the_bundle_decides_what_is_near_unless_the_settings_do(tmp_path: Path, make_bundle: Any) -> None:
+    def centres(bundle: Path, cosine: float, near_cosine: float | None = None) -> int:
+        settings = InterestSettings(near_cosine=near_cosine, horizon_days=1)
+        ranker = SemanticRanker(Encoder.load(bundle), ":memory:", settings=settings)
+        ranker.like("", vector=_AXES[0])
+        ranker.like("", vector=cosine * _AXES[0] + np.sqrt(1 - cosine**2) * _AXES[1])
+        return len(ranker.centres())
+
+    stated, silent = make_bundle(tmp_path / "stated", near_cosine=0.7), make_bundle(tmp_path / "silent")
+    unknown = make_bundle(tmp_path / "unknown", near_cosine=None)
+    assert [centres(stated, cosine) for cosine in (0.69, 0.71)] == [2, 1]
+    for bundle in (silent, unknown):
+        assert [centres(bundle, cosine) for cosine in (0.39, 0.41)] == [2, 1]
+    assert [centres(stated, cosine, near_cosine=0.2) for cosine in (0.19, 0.21)] == [2, 1]
+
+
+@pytest.mark.parametrize("name", ["mini", "nano"])
+def test_each_shipped_encoder_joins_a_topic_and_parts_others_by_its_own_threshold(shipped: Path, name: str) -> None:
+    encoder = Encoder(name)
+    assert encoder.bundle.near_cosine is not None
+    ranker = SemanticRanker(encoder, ":memory:")
+    topics = [
+        ["A simple recipe for sourdough bread", "How to bake a loaf of rye bread at home"],
+        ["The goalkeeper saved a penalty in the cup final", "A late goal decided the football match"],
+        ["Astronomers found a planet around a red star", "A new telescope will look for distant planets"],
+        ["The central bank raised its interest rate", "Mortgages cost more as banks raise interest rates"],
+    ]
+    started = [ranker.like(first) for first, _ in topics]
+    assert started == [1, 2, 3, 4]
+    assert [ranker.like(second) for _, second in topics] == started
+
+
+def test_settings_of_another_kind_are_refused(encoder: Encoder) -> None:
+    with pytest.raises(InputError, match="the settings are float, expected InterestSettings"):
+        SemanticRanker(encoder, ":memory:", settings=0.4)  # type: ignore[arg-type]

@@ -87,18 +87,37 @@ def _is_shipped(named: str) -> bool:
     return named in shipped_names() and not Path(named).exists()
 
 
-def read_texts(args: argparse.Namespace) -> list[str]:
-    """Give the texts of FILE... and --text, in this order.
+def read_texts(args: argparse.Namespace, *, allow_blank: bool = True) -> list[str]:
+    """Return the texts of FILE... and --text, in this order.
+
+    Args:
+        args: The parsed arguments.
+        allow_blank: Whether a text may be empty or whitespace. If not, empty lines at the end of a file are dropped.
 
     Raises:
-        InputError: If there are none, or a file cannot be read.
+        InputError: If there are no texts, a file cannot be read, or a text is blank and may not be.
     """
     if not args.files and not args.text:
         raise InputError("no texts were given; expected a FILE of one text a line, - for stdin, or --text TEXT")
-    texts: list[str] = [line for name in args.files for line in _read_lines(name)]
+    if not allow_blank and any(not text.strip() for text in args.text):
+        raise InputError("--text is blank, expected a text that says something; leave it out")
+    texts: list[str] = []
+    for name in args.files:
+        texts += _read_lines(name) if allow_blank else _without_blank(_read_lines(name), name)
     if not texts and not args.text:
         raise InputError(f"{', '.join(args.files)}: no text in there, expected one a line")
     return [*texts, *args.text]
+
+
+def _without_blank(lines: list[str], name: str) -> list[str]:
+    """Return the lines without empty ones at the end; raise InputError if another one is blank."""
+    while lines and not lines[-1]:
+        lines.pop()
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            where = "stdin" if name == "-" else name
+            raise InputError(f"{where}, line {number}: the line is blank, expected one text a line; remove it")
+    return lines
 
 
 def _read_lines(name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""`edgeembed-runtime interests`: what a store knows of its user, shown and edited."""
+"""`edgeembed-runtime interests`: show, edit and use a store of interests."""
 
 import argparse
 import time
@@ -17,6 +17,7 @@ from edgeembed_runtime.cli.arguments import (
 )
 from edgeembed_runtime.cli.output import plain, print_hits, print_json
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.interests.messages import shown
 
 if TYPE_CHECKING:
     from edgeembed_runtime.interests.centres import Centre
@@ -28,17 +29,20 @@ def add(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser("interests", help="show and edit the interests that a SemanticRanker learned")
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    _add_action(actions, "show", "list the centres of interest", _show)
-    for name, text in (("like", "learn that the user likes texts"), ("dislike", "learn that the user dislikes texts")):
+    _add_action(actions, "show", "list the centers of interest", _show)
+    for name, text in (
+        ("like", "record that the user likes texts"),
+        ("dislike", "record that the user dislikes texts"),
+    ):
         _add_reaction(actions, name, text)
-    viewed = _add_reaction(actions, "viewed", "learn that the user looked at texts")
+    viewed = _add_reaction(actions, "viewed", "record that the user viewed texts")
     viewed.add_argument("--seconds", type=float, required=True, metavar="N", help="for how long, each of them")
     _add_rank(actions)
-    _add_action(actions, "export", "print all that the store holds, as JSON", _export)
-    forget = _add_action(actions, "forget", "remove centres", _forget)
-    forget.add_argument("centres", nargs="+", type=int, metavar="CENTRE", help="a number that `show` lists")
-    forget_all = _add_action(actions, "forget-all", "remove all centres", _forget_all)
-    forget_all.add_argument("--yes", action="store_true", help="say that this is meant: it cannot be undone")
+    _add_action(actions, "export", "print everything in the store, as JSON", _export)
+    forget = _add_action(actions, "forget", "remove centers", _forget)
+    forget.add_argument("centres", nargs="+", type=int, metavar="CENTER", help="a number that `show` lists")
+    forget_all = _add_action(actions, "forget-all", "remove all centers", _forget_all)
+    forget_all.add_argument("--yes", action="store_true", help="confirm; it cannot be undone")
 
 
 def _add_action(
@@ -52,7 +56,7 @@ def _add_action(
 
 
 def _add_reaction(actions: Commands, name: str, text: str) -> argparse.ArgumentParser:
-    parser = _add_action(actions, name, f"{text}; makes the store if it is absent", _react)
+    parser = _add_action(actions, name, f"{text}; creates the store if it is absent", _react)
     add_texts(parser)
     add_bundle(parser)
     parser.set_defaults(reaction=name)
@@ -77,9 +81,9 @@ def _show(args: argparse.Namespace) -> None:
         shown = [{name: value for name, value in vars(centre).items() if name != "vector"} for centre in centres]
         print_json({"path": args.store, "encoder": store.encoder, "centres": shown})
         return
-    print(f"{args.store}: {len(centres)} centres, of the encoder {plain(store.encoder.name)}")
+    print(f"{plain(args.store)}: {_counted(len(centres))}, of the encoder {plain(store.encoder.name)}")
     if centres:
-        print(f"{'centre':>6} {'kind':11} {'weight':>7} {'uses':>5} {'viewed':>8} {'days ago':>8}  example")
+        print(f"{'center':>6} {'kind':11} {'weight':>7} {'uses':>5} {'viewed':>8} {'days ago':>8}  example")
     now = time.time()
     for centre in centres:
         print(_line(centre, now))
@@ -94,12 +98,20 @@ def _line(centre: "Centre", now: float) -> str:
 
 
 def _react(args: argparse.Namespace) -> None:
-    texts = read_texts(args)
+    texts = read_texts(args, allow_blank=False)
+    from edgeembed_runtime.interests.centres import as_unit, check_number
     from edgeembed_runtime.semantic import SemanticRanker
 
+    # Everything is checked before the ranker creates the store, and before the first of several texts changes it.
+    if args.reaction == "viewed":
+        check_number("--seconds", args.seconds)
     encoder = load_encoder(args)
-    # All are encoded first, so that a text that cannot be leaves no half of them in the store.
     vectors = encoder.encode_document(texts, show_progress_bar=True)
+    for text, row in zip(texts, vectors, strict=True):
+        try:
+            as_unit(row, encoder.dimension)
+        except InputError as error:
+            raise InputError(f"{shown(text)}: {error}") from error
     ranker = SemanticRanker(encoder, args.store)
     if args.reaction == "viewed":
         centres = [ranker.viewed(text, args.seconds, vector=row) for text, row in zip(texts, vectors, strict=True)]
@@ -115,8 +127,8 @@ def _react(args: argparse.Namespace) -> None:
 
 def _rank(args: argparse.Namespace) -> None:
     texts = read_texts(args)
-    if not Path(args.store).is_file():  # which a ranker would make
-        raise InputError(f"{args.store} is no file, expected a store that exists; like a text first")
+    if not Path(args.store).is_file():  # which a ranker would create
+        raise InputError(f"{args.store} is not a file, expected an existing store; like a text first")
     from edgeembed_runtime.semantic import SemanticRanker
 
     hits = SemanticRanker(load_encoder(args), args.store).rank(texts, args.query, args.k)
@@ -142,8 +154,8 @@ def _forget_all(args: argparse.Namespace) -> None:
     store = InterestStore(args.store)
     if not args.yes:
         raise InputError(
-            f"{args.store} holds {len(store.centres())} centres and forgetting them cannot be undone; "
-            "give --yes to do it, or `interests export` them first"
+            f"{args.store} has {_counted(len(store.centres()))}, and forgetting cannot be undone; "
+            "give --yes to do it, or save them with `interests export` first"
         )
     _print_forgotten(args, store.forget_all())
 
@@ -152,4 +164,8 @@ def _print_forgotten(args: argparse.Namespace, count: int) -> None:
     if args.json:
         print_json({"path": args.store, "forgotten": count})
     else:
-        print(f"{args.store}: {count} centres forgotten")
+        print(f"{plain(args.store)}: {_counted(count)} forgotten")
+
+
+def _counted(centres: int) -> str:
+    return "1 center" if centres == 1 else f"{centres} centers"

@@ -214,7 +214,7 @@ class Index:
             k: How many hits to give at most; None gives all.
 
         Raises:
-            InputError: If the query is neither, or `k` is below 1.
+            InputError: If the query is neither or is blank, or `k` is below 1.
         """
         check_count(k)
         wanted = query_vector(self._encoder, query)

@@ -1,4 +1,4 @@
-"""One small SQLite file that threads, processes and a sudden end may share."""
+"""Transactions on a small SQLite file that threads and processes share and that survives a killed process."""
 
 import contextlib
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.interests.messages import one_line
 
 MEMORY = ":memory:"
 Access = Literal["read", "write"]
@@ -22,34 +23,36 @@ _TIMEOUT_SECONDS = 5.0
 _USING = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_USING.acquire, after_in_parent=_USING.release, after_in_child=_USING.release)
-# What SQLite says, and what we say; 3.10 has no error codes to go by.
+START_ANEW = "restore it from a backup, or remove it and start anew"
+# Part of SQLite's message -> our message; Python 3.10 exposes no error codes.
 _EXPLAINED = {
     "locked": "was locked by another process for too long; end that process, or try again",
-    "not a database": "is no SQLite file, expected a file made by this package; give another path",
-    "malformed": "is damaged; restore it from a backup, or remove it and start anew",
-    "no such": "is damaged, for a table or a column is missing; restore it from a backup, or remove it and start anew",
-    "decode": "is damaged, for a text is no UTF-8; restore it from a backup, or remove it and start anew",
-    "readonly": "cannot be written, for it is read-only; make it writable, or copy it elsewhere",
+    "not a database": "is not an SQLite file, expected a file made by this package; give another path",
+    "malformed": f"is damaged; {START_ANEW}",
+    "overflow": f"is damaged: its counts are too large; {START_ANEW}",
+    "no such": f"is damaged: a table or a column is missing; {START_ANEW}",
+    "decode": f"is damaged: a text is not UTF-8; {START_ANEW}",
+    "readonly": "cannot be written: it is read-only; make it writable, or copy it elsewhere",
     "unable to open": "cannot be opened, expected a file in a folder that may be written; give another path",
-    "full": "cannot be written, for the disk is full; make room",
+    "full": "cannot be written: the disk is full; make room",
 }
 
 
 class Database:
-    """An SQLite file, opened anew for every transaction.
+    """An SQLite file that is opened for each transaction.
 
-    Opening takes 0.1 ms, and for it a fork inherits no connection, and a file that was replaced or removed is
-    noticed. The transactions of one process wait for each other. Changes go through a rollback journal rather than a
-    write-ahead log: it leaves one file, with no copies of personal data beside it, which can be read where nothing
-    can be written. With synchronous=EXTRA a change is on the disk when the transaction has ended; secure_delete
-    overwrites what is removed with zeros.
+    Opening takes 0.1 ms. In return a fork inherits no connection, and a replaced or removed file is noticed. The
+    transactions of one process wait for each other. Changes go through a rollback journal rather than a write-ahead
+    log, which leaves a single file, without copies of personal data beside it, that can be read from a read-only
+    folder. With synchronous=EXTRA a change is on the disk when its transaction has ended; secure_delete overwrites
+    what is removed with zeros; with trusted_schema off no function that a file's schema calls can have a side effect.
 
     Args:
-        path: The file; ":memory:" stands for one that only this object sees; a fork gets a copy.
-        create: Whether to create the file if it is absent, empty, for the user's eyes only.
+        path: The file; ":memory:" is a database that only this object sees; a fork gets a copy.
+        create: Whether to create an absent file, empty and readable by its owner alone.
 
     Raises:
-        InputError: If it is absent and may not or cannot be created.
+        InputError: If the file is absent and may not or cannot be created.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
@@ -65,18 +68,18 @@ class Database:
         if create:
             _create(self._path, self._name)
         elif not self._path.is_file():
-            raise InputError(f"{self._name!r} is no file, expected a store that exists; give another path")
+            raise InputError(f"{self._name!r} is not a file, expected an existing store; give another path")
 
     def __str__(self) -> str:
-        """Give the path as it was given, for messages."""
-        return self._name
+        """Return the path as it was given, on one line, for messages."""
+        return one_line(self._name)
 
     @contextlib.contextmanager
     def transaction(self, access: Access) -> Iterator[sqlite3.Connection]:
-        """Give a connection on which everything, or on an exception nothing, is done and seen at one moment.
+        """Return a context manager with a connection in a transaction: rolled back on an exception, else committed.
 
         Raises:
-            InputError: If the file cannot be used; it says why.
+            InputError: If the file cannot be used; the message says why.
         """
         try:
             with _USING, self._connected() as connection:
@@ -101,14 +104,16 @@ class Database:
         yield self._memory
 
     def _explained(self, error: Exception) -> InputError:
-        said = str(error)
+        said = one_line(str(error))
         explained = next((text for part, text in _EXPLAINED.items() if part in said), "cannot be used; try again")
         return InputError(f"{self} {explained} ({said})")
 
 
 def _connect(uri: str) -> sqlite3.Connection:
-    # Without an isolation level, the transactions are ours. Only the one in memory passes between threads.
-    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    # Without an isolation level, transactions are explicit. Only the one in memory passes between threads.
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA trusted_schema = OFF")  # reads nothing of the file; unknown before SQLite 3.31
+    return connection
 
 
 def _begin(connection: sqlite3.Connection, access: Access) -> None:
@@ -141,7 +146,7 @@ def _create(path: Path, name: str) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
             if not path.is_file():
-                raise InputError(f"{name!r} is no file, expected a file or a new path; give another path") from None
+                raise InputError(f"{name!r} is not a file, expected a file or a new path; give another path") from None
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(

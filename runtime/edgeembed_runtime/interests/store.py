@@ -1,6 +1,5 @@
-"""The store of a user's centres of interest: one SQLite file."""
+"""The store of a user's centers of interest: one SQLite file."""
 
-import math
 import os
 import sqlite3
 import time
@@ -23,37 +22,42 @@ from edgeembed_runtime.interests.centres import (
     weight,
 )
 from edgeembed_runtime.interests.database import Access, Database
+from edgeembed_runtime.interests.messages import one_line, shown
 from edgeembed_runtime.interests.tables import (
     SCHEMA_VERSION,
     EncoderIdentity,
     add_centre,
     as_blob,
+    check_store,
     fill,
     is_empty,
     read_centres,
-    read_encoder,
 )
 
 _EXAMPLE_CHARACTERS = 120
+_LATEST = 253_402_300_799  # 9999-12-31T23:59:59Z, the last second of the dates that Python and SQLite know
 
 
 class InterestStore:
-    """Centres of interest in an SQLite file, which several threads and processes may use.
+    """Centers of interest in an SQLite file that threads and processes may share.
 
-    It takes vectors and loads no model; `SemanticRanker` says what each reaction does. A reaction is one
-    transaction: once the call has returned it is on the disk, and a process that is killed before that leaves the
-    store as if the reaction had never been. The file holds the vectors of the centres, counts and times, and of each
-    centre the first 120 characters of the text that started it; its permissions are the user's alone.
+    The store takes vectors and loads no model; `SemanticRanker` documents what each reaction does. A reaction is one
+    transaction: it is on the disk when the call returns, and a process that is killed earlier leaves the store
+    without it. The file holds the vectors of the centers, counts, times, and of each center the first 120 characters
+    of the text that started it; only its owner may read it. Each transaction first checks that the file has the
+    tables of a store and nothing else, and that the uses and views of the centers add up to the number of reactions,
+    which is counted apart.
 
     Args:
         path: The file, or ":memory:".
-        encoder: Whose vectors the store holds; it is created if it is absent. None opens a store that exists,
-            whichever encoder it belongs to.
-        settings: How reactions become centres; None stands for the defaults.
-        clock: Gives the time in seconds since the epoch.
+        encoder: The encoder that the store belongs to; an absent store is created. None opens an existing store of
+            any encoder.
+        settings: The constants; None takes the defaults.
+        clock: Returns the time in seconds since the epoch, from 0 (1970) to the end of the year 9999. If it goes
+            backwards, no last use is set back.
 
     Raises:
-        InputError: If the file is no store, is damaged, is of a newer version, or belongs to another encoder.
+        InputError: If the file is not a store, is damaged, has a newer version, or belongs to another encoder.
     """
 
     def __init__(
@@ -67,7 +71,9 @@ class InterestStore:
         if settings is not None and not isinstance(settings, InterestSettings):
             raise InputError(f"the settings are {type(settings).__name__}, expected InterestSettings")
         if not callable(clock):
-            raise InputError(f"the clock is {type(clock).__name__}, expected what gives seconds since the epoch")
+            raise InputError(
+                f"the clock is {type(clock).__name__}, expected a function that returns seconds since the epoch"
+            )
         self._settings = InterestSettings() if settings is None else settings
         self._clock = clock
         self._expected = encoder
@@ -82,30 +88,31 @@ class InterestStore:
 
     @property
     def encoder(self) -> EncoderIdentity:
-        """Whose vectors the store holds."""
+        """The encoder that the store belongs to."""
         return self._encoder
 
     def like(self, text: str, vector: npt.ArrayLike) -> int:
-        """Add a like to the nearest interest, or start one.
+        """Add a like to the nearest interest, or start an interest.
 
         Args:
-            text: Is kept, shortened, as the example of a centre that it starts; "" keeps none.
-            vector: The text's, (dimension,).
+            text: The text; shortened, it becomes the example of a center that it starts. "" stores no example.
+            vector: The text's vector, (dimension,).
 
         Returns:
-            The number of the centre that took it.
+            The number of the center that the text joined or started.
 
         Raises:
-            InputError: If the vector is none of the encoder's, or the store cannot be written.
+            InputError: If the vector cannot be the encoder's, the clock returns no valid time, or the store cannot
+                be written.
         """
         return self._use("interest", text, vector)
 
     def dislike(self, text: str, vector: npt.ArrayLike) -> int:
-        """Add a dislike to the nearest disinterest, or start one; otherwise as `like`."""
+        """Add a dislike to the nearest disinterest, or start a disinterest; otherwise as `like`."""
         return self._use("disinterest", text, vector)
 
     def viewed(self, text: str, vector: npt.ArrayLike, seconds: float) -> int | None:
-        """Add viewing time to the nearest interest, or start one if it was more than a glance.
+        """Add viewing time to the nearest interest, or start an interest if the view was more than a glance.
 
         Args:
             text: As in `like`.
@@ -113,10 +120,10 @@ class InterestStore:
             seconds: How long the text was viewed.
 
         Returns:
-            The number of the centre that took it, or None for a glance at something new, which changes nothing.
+            The number of the center, or None for a glance at something new, which changes nothing.
 
         Raises:
-            InputError: As `like`, or if `seconds` is no finite number of at least 0.
+            InputError: As `like`, or if `seconds` is not a finite number of at least 0.
         """
         check_number("seconds", seconds)
         counted = min(float(seconds), self._settings.longest_view_seconds)
@@ -131,12 +138,12 @@ class InterestStore:
                 return add_centre(connection, "interest", example, unit, now, viewed_seconds=counted)
             connection.execute(
                 "UPDATE centres SET views = views + 1, viewed_seconds = viewed_seconds + ?, last_used = ? WHERE id = ?",
-                (counted, now if is_read else centre.last_used, centre.id),
+                (counted, max(centre.last_used, now) if is_read else centre.last_used, centre.id),
             )
             return centre.id
 
     def centres(self) -> list[Centre]:
-        """Give all centres, the oldest first.
+        """Return all centers, the oldest first.
 
         Raises:
             InputError: If the store cannot be read.
@@ -146,7 +153,7 @@ class InterestStore:
             return self._centres(connection, encoder, now)
 
     def export(self) -> dict[str, Any]:
-        """Give all that the store holds, as what JSON can say.
+        """Return all that the store holds, as values that JSON can represent.
 
         Raises:
             InputError: If the store cannot be read.
@@ -163,27 +170,29 @@ class InterestStore:
         }
 
     def forget(self, *centres: int) -> None:
-        """Remove centres, all of them or on an error none, and overwrite what the file held of them.
+        """Remove centers, all of them or on an error none, and overwrite their bytes in the file.
 
         Args:
             centres: Their numbers.
 
         Raises:
-            InputError: If there is no such centre, or the store cannot be written.
+            InputError: If there is no such center, or the store cannot be written.
         """
         with self._open("write") as (connection, _):
             reactions = dict(connection.execute("SELECT id, uses + views FROM centres"))
             if unknown := [centre for centre in centres if centre not in list(reactions)]:
-                raise InputError(f"{self._database} holds no centre {unknown[0]!r}, expected a number that it lists")
+                raise InputError(
+                    f"{self._database} has no center {shown(unknown[0])}, expected the number of one that it has"
+                )
             for number in reactions.keys() & set(centres):
                 connection.execute("DELETE FROM centres WHERE id = ?", (number,))
                 connection.execute("UPDATE store SET reactions = reactions - ?", (reactions[number],))
 
     def forget_all(self) -> int:
-        """Remove all centres, and overwrite what the file held of them.
+        """Remove all centers, and overwrite their bytes in the file.
 
         Returns:
-            How many there were.
+            The number of centers removed.
 
         Raises:
             InputError: If the store cannot be written.
@@ -202,15 +211,15 @@ class InterestStore:
                 return add_centre(connection, kind, example, unit, now)
             connection.execute(
                 "UPDATE centres SET uses = uses + 1, last_used = ?, vector = ? WHERE id = ?",
-                (now, as_blob(moved(centre, unit, self._settings)), centre.id),
+                (max(centre.last_used, now), as_blob(moved(centre, unit, self._settings)), centre.id),
             )
             return centre.id
 
     @contextmanager
     def _open(self, access: Access) -> Iterator[tuple[sqlite3.Connection, EncoderIdentity]]:
-        """Give a transaction on the file, checked each time: another one may be in its place by now."""
+        """Return a transaction on the file, which is checked each time: another may have taken its place."""
         with self._database.transaction(access) as connection:
-            encoder = read_encoder(connection, str(self._database))
+            encoder = check_store(connection, str(self._database))
             if self._expected is not None and encoder != self._expected:
                 raise InputError(
                     f"{self._database} belongs to the encoder {_named(encoder)}, expected {_named(self._expected)}; "
@@ -226,8 +235,11 @@ class InterestStore:
 
     def _now(self) -> float:
         now = self._clock()
-        if isinstance(now, bool) or not isinstance(now, int | float) or not math.isfinite(now):
-            raise InputError(f"the clock gives {now!r}, expected seconds since the epoch")
+        is_number = isinstance(now, int | float) and not isinstance(now, bool)
+        if not is_number or not 0 <= now <= _LATEST:  # which refuses NaN, and compares whole numbers of any size
+            raise InputError(
+                f"the clock returned {shown(now)}, expected seconds since the epoch, from 0 (1970) to {_LATEST} (9999)"
+            )
         return float(now)
 
 
@@ -241,9 +253,9 @@ def _example(text: object) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError("the text holds half of a surrogate pair, which is no character; remove it") from None
+        raise InputError("the text holds half of a surrogate pair, expected valid Unicode; remove it") from None
     return " ".join(text.split())[:_EXAMPLE_CHARACTERS]
 
 
 def _named(encoder: EncoderIdentity) -> str:
-    return f"{encoder.name!r} ({encoder.fingerprint[:12]})"
+    return f"{shown(encoder.name)} ({one_line(encoder.fingerprint[:12])})"
