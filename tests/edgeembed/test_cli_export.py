@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from edgeembed_runtime import Encoder
+from edgeembed_runtime import Bundle, Encoder
 from tokenizers import Tokenizer
 
 from edgeembed.cli.main import main
@@ -137,6 +137,8 @@ def test_auto_says_which_limit_each_precision_misses(model: Path, out: Path, cor
         (["--max-ms", "0", "--sentences", "corpus.txt"], "milliseconds"),
         (["--max-mb", "nan", "--sentences", "corpus.txt"], "megabytes"),
         (["--min-cosine", "2", "--sentences", "corpus.txt"], "from -1 to 1"),
+        (["--near-cosine", "0", "--sentences", "corpus.txt"], "near_cosine is 0.0; expected a cosine above 0"),
+        (["--near-cosine", "nan", "--sentences", "corpus.txt"], "near_cosine is nan; expected a cosine above 0"),
         (["--quality", "corpus.txt"], "cannot be read as JSON"),
         (["--prompt", "query"], "--prompt query names no prompt; expected NAME=TEXT"),
         (["--max-length", "1", "--sentences", "corpus.txt"], "max_seq_length is 1; expected 3 to"),
@@ -180,6 +182,13 @@ def test_the_card_states_scores_and_times_that_were_given(model: Path, out: Path
     assert {name: manifest(out)[name] for name in facts} == facts
     card = (out / "README.md").read_text(encoding="utf-8")
     assert [text for text in ('"stsb": 83.25', '"median_ms": 0.875', '"a laptop"') if text not in card] == []
+
+
+def test_the_manifest_states_the_threshold_of_interests_that_was_given(model: Path, out: Path, corpus: Path) -> None:
+    assert export(model, out, "--sentences", corpus, "--near-cosine", "0.35") == 0
+    assert Bundle.open(out, verify=True).near_cosine == 0.35
+    assert export(model, out, "--sentences", corpus, "--force") == 0
+    assert Bundle.open(out, verify=True).near_cosine is None
 
 
 def test_an_existing_bundle_is_kept_unless_forced_and_a_line_tells_of_each_cut(

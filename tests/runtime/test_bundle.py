@@ -52,6 +52,15 @@ def test_what_later_versions_measure_is_read_and_need_not_be_there(bundle_path: 
     assert later.parity.top_10_overlap is None
 
 
+@pytest.mark.parametrize("value", [0, -0.3, 1.01, "0.4", math.nan, True, [0.4]])
+def test_a_threshold_of_interests_that_is_no_cosine_is_refused(bundle_copy: Path, value: object) -> None:
+    assert Bundle.open(bundle_copy).near_cosine is None
+    _edit(bundle_copy, lambda m: m.update(near_cosine=0.35))
+    assert Bundle.open(bundle_copy).near_cosine == 0.35
+    _edit(bundle_copy, lambda m: m.update(near_cosine=value))
+    assert "'near_cosine'" in _refusal(bundle_copy)
+
+
 @pytest.mark.parametrize("value", ["0.9", math.inf, [0.9]])
 def test_what_later_versions_measure_is_checked(bundle_copy: Path, value: object) -> None:
     _edit(bundle_copy, lambda m: m["parity"].update(rank_correlation=value))

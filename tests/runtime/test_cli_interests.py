@@ -198,8 +198,11 @@ def test_newlines_at_the_end_of_a_file_are_no_texts(
 
 def test_a_blank_query_is_refused(store: str, bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "the query is blank" in _error(["rank", store, "--query", " ", "--text", "the dog", *bundle], capsys)
-    assert main(["rank", "", "--text", "the dog", *bundle]) == 2
-    assert "the query is blank" in capsys.readouterr().err
+    index = str(Path(store).with_name("index"))
+    assert main(["index", "--text", "the dog", "--out", index, *bundle]) == 0
+    for argv in (["rank", "", "--text", "the dog"], ["search", index, "\t"]):
+        assert main([*argv, *bundle]) == 2
+        assert "error: the query is blank" in capsys.readouterr().err
 
 
 def test_one_center_is_not_centers(

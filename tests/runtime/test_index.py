@@ -125,6 +125,14 @@ def test_every_precision_and_engine_finds_the_same_of_few_documents(
         assert [hit.index for hit in opened.search("read the file", k=1)] == [6]
 
 
+@pytest.mark.parametrize("query", ["", " \t\n"])
+def test_a_blank_query_is_refused(encoder: Encoder, query: str) -> None:
+    index = Index.build(encoder, ["", *_DOCUMENTS])
+    with pytest.raises(InputError, match="the query is blank, expected a text"):
+        index.search(query)
+    assert {hit.index: hit.score for hit in index.search("cat", k=None)}[0] == 0
+
+
 def test_exact_engines_give_the_same_hits(encoder: Encoder) -> None:
     pytest.importorskip("faiss")
     random = np.random.default_rng(0)
