@@ -1,6 +1,7 @@
 """`edgeembed export`: a model in, a bundle out, unless it would not be faithful."""
 
 import json
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -12,15 +13,10 @@ from edgeembed_runtime.manifest import MANIFEST
 from edgeembed_runtime.storage.writing import refuse_existing
 
 if TYPE_CHECKING:
-    from edgeembed_exporters import ExportReport, Provenance
+    from edgeembed_exporters import ExportReport, OriginalParity, Provenance
 
 # Enough that the worst of them tells, and read by both models in well under a minute.
 _PARITY_SENTENCES = 400
-# Thousands of sentences in seconds; the documentation of all that is installed takes a minute to read.
-_PARITY_TEXT = (
-    "pydoc:argparse,asyncio,calendar,collections,csv,datetime,email,http,inspect,logging,os,pathlib,random,shutil,socket,"
-    "statistics,subprocess,tarfile,tempfile,threading,unittest,urllib,zipfile"
-)
 
 
 def _named_prompts(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -80,15 +76,27 @@ def _named_prompts(_context: click.Context, _option: click.Parameter, given: tup
 @click.option(
     "--min-cosine",
     type=float,
-    help="Least cosine of any sentence to MODEL, once that is cut.  "
+    help="Least cosine of any sentence to MODEL after it was trimmed or reduced.  "
     "[default: 0.9999 for fp32, 0.999 for fp16, 0.99 for int8, 0.85 for int4]",
 )
-@click.option("--max-mb", type=float, help="Most megabytes that the bundle may have.")
+@click.option(
+    "--min-original-cosine",
+    type=float,
+    help="Least cosine of any sentence to MODEL before --trim-to or --vocabulary. Not with --dim: vectors of different "
+    "dimensions have no cosine.",
+)
+@click.option(
+    "--min-original-rank",
+    type=float,
+    help="Least rank correlation (Spearman) between the cosines of all pairs of sentences by MODEL, before --trim-to, "
+    "--vocabulary or --dim, and by the bundle.",
+)
+@click.option("--max-mb", type=float, help="Most megabytes that the bundle may have, --ort and --torch included.")
 @click.option("--max-ms", type=float, help="Most milliseconds that one text may take here, on one thread.")
 @click.option(
     "--sentences",
     metavar="FILE",
-    help="Text to compare on, in any form that a corpus takes.  [default: --trim-to, --fit, or Python's docstrings]",
+    help="Text to compare on, in any form that a corpus takes.  [default: --trim-to, --fit, or 280 sentences of ours]",
 )
 @click.option(
     "--exporter",
@@ -107,6 +115,10 @@ def _named_prompts(_context: click.Context, _option: click.Parameter, given: tup
 @click.option("--ort", is_flag=True, help="Write the model in ONNX Runtime's format for phones as well.")
 @click.option("--torch", "torch_weights", is_flag=True, help="Write the torch weights as well, as large as MODEL's.")
 @click.option("--name", help="What the encoder is called.  [default: the folder's name]")
+@click.option("--license", "license_name", help="License of the weights, such as apache-2.0.  [default: MODEL's card]")
+@click.option(
+    "--language", "languages", multiple=True, help="Language code for the card. Repeatable.  [default: MODEL's card]"
+)
 @click.option("--quality", metavar="FILE", type=click.Path(path_type=Path), help="Scores for the card, a JSON object.")
 @click.option("--latency", metavar="FILE", type=click.Path(path_type=Path), help="Times for the card, a JSON object.")
 @click.option(
@@ -130,6 +142,8 @@ def command(  # noqa: PLR0913  # one parameter an option
     max_length: int | None,
     prompts: dict[str, str],
     min_cosine: float | None,
+    min_original_cosine: float | None,
+    min_original_rank: float | None,
     max_mb: float | None,
     max_ms: float | None,
     sentences: str | None,
@@ -138,6 +152,8 @@ def command(  # noqa: PLR0913  # one parameter an option
     ort: bool,
     torch_weights: bool,
     name: str | None,
+    license_name: str | None,
+    languages: tuple[str, ...],
     quality: Path | None,
     latency: Path | None,
     near_cosine: float | None,
@@ -149,8 +165,6 @@ def command(  # noqa: PLR0913  # one parameter an option
     MODEL is a folder, an installed package that carries a model, or a hub id.
     """
     refuse_existing(out, force=force, marker=MANIFEST)
-    if ort and backend != "onnx":
-        raise InputError(f"--ort is given, and --backend is {backend}; expected onnx, which that format is made from")
     scores, times = _read_object(quality, "scores"), _read_object(latency, "times")
 
     from edgeembed.cli.progress import TerminalReporter, note
@@ -165,12 +179,14 @@ def command(  # noqa: PLR0913  # one parameter an option
         loaded = load_model(model)
     loaded.prompts = {**loaded.prompts, **prompts}  # before the vocabulary is cut, which keeps what they need
 
-    from edgeembed_exporters import GateError, export, take_apart, write_ort
+    from edgeembed_exporters import GateError, export, take_apart
     from edgeembed_exporters.gate import worst_lines
 
     take_apart(loaded)  # what cannot be exported is refused before the text is gathered
     with reporter.step("sentences"):
-        texts = read_corpus([sentences] if sentences else trim_to or fit or [_PARITY_TEXT], limit=_PARITY_SENTENCES)
+        given = [sentences] if sentences else [*(trim_to or fit)]
+        texts = read_corpus(given, limit=_PARITY_SENTENCES) if given else None
+    original = loaded
     with reporter.step("tailor"):
         loaded, cuts = tailor(loaded, tailoring)
     try:
@@ -186,11 +202,15 @@ def command(  # noqa: PLR0913  # one parameter an option
                 exporter=exporter,  # type: ignore[arg-type]
                 backend=backend,  # type: ignore[arg-type]
                 torch_weights=torch_weights,
+                ort=ort,
                 min_cosine=min_cosine,
+                original=None if loaded is original else original,
+                min_original_cosine=min_original_cosine,
+                min_original_rank=min_original_rank,
                 max_size_mb=max_mb,
                 max_latency_ms=max_ms,
                 name=name,
-                provenance=_provenance(model),
+                provenance=_provenance(model, license_name, languages),
                 quality=scores,
                 latency=times,
                 near_cosine=near_cosine,
@@ -201,9 +221,6 @@ def command(  # noqa: PLR0913  # one parameter an option
         for line in worst_lines(error.parity) if error.parity else []:
             note(line)
         raise
-    if ort:
-        with reporter.step("ort"):
-            write_ort(out)
     click.echo(_as_json(report, cuts) if as_json else "\n".join([*summary(cuts), _as_text(report)]))
 
 
@@ -219,21 +236,36 @@ def _read_object(path: Path | None, of: str) -> dict[str, Any] | None:
     return given
 
 
-def _provenance(model: str) -> "Provenance":
+def _provenance(model: str, license_name: str | None, languages: tuple[str, ...]) -> "Provenance":
+    """Return where a model comes from, by what its folder says: a student's provenance, and any model's card."""
     from edgeembed_exporters import Provenance
-    from edgeembed_exporters.card import command_line
+    from edgeembed_exporters.card import command_line, read_front_matter
 
     from edgeembed.models import model_folder, provenance
 
-    known = provenance(model_folder(model))
+    folder = model_folder(model)
+    known, card = provenance(folder), read_front_matter(folder / "README.md")
+    made, exported = known.get("command"), command_line(["edgeembed", *sys.argv[1:]])
+    teacher = known.get("teacher")
     return Provenance(
-        teacher=known.get("teacher"),
+        teacher=teacher,
         recipe=known.get("recipe"),
         licences=tuple(known.get("licences", ())),
-        command=" && ".join(
-            command for command in (known.get("command"), command_line(["edgeembed", *sys.argv[1:]])) if command
-        ),
+        command=" && ".join([command_line(shlex.split(made)), exported] if made else [exported]),
+        license=license_name or _first(card.get("license")),
+        base_model=_first(card.get("base_model")) or teacher or model,
+        languages=languages or _texts(card.get("language")),
     )
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """Return one text of a card, or a list of them, as a tuple."""
+    values = value if isinstance(value, list) else [value]
+    return tuple(each for each in values if isinstance(each, str) and each)
+
+
+def _first(value: object) -> str | None:
+    return next(iter(_texts(value)), None)
 
 
 def _as_json(report: "ExportReport", cuts: dict[str, Any]) -> str:
@@ -242,9 +274,27 @@ def _as_json(report: "ExportReport", cuts: dict[str, Any]) -> str:
 
 def _as_text(report: "ExportReport") -> str:
     parity = report.parity
-    return (
-        f"{report.bundle}: {report.size_bytes / 1e6:.2f} MB, {report.parameters:,} parameters, "
-        f"{report.dimension} dimensions, {report.precision}\n"
-        f"cosine to the model over {parity.sentences:,} sentences: "
-        f"worst {parity.worst_cosine:.5f}, mean {parity.mean_cosine:.5f}"
-    )
+    lines = [
+        (
+            f"{report.bundle}: {report.size_bytes / 1e6:.2f} MB, {report.parameters:,} parameters, "
+            f"{report.dimension} dimensions, {report.precision}"
+        ),
+        (
+            f"cosine to the model over {parity.sentences:,} sentences: "
+            f"worst {parity.worst_cosine:.5f}, mean {parity.mean_cosine:.5f}"
+        ),
+    ]
+    if report.original_parity:
+        lines.append(f"before it was trimmed or reduced: {_original_figures(report.original_parity)}")
+    return "\n".join(lines)
+
+
+def _original_figures(parity: "OriginalParity") -> str:
+    figures = []
+    if parity.worst_cosine is not None:
+        figures.append(f"cosine worst {parity.worst_cosine:.5f}, mean {parity.mean_cosine:.5f}")
+    if parity.rank_correlation is not None:
+        figures.append(f"rank correlation of all pairs {parity.rank_correlation:.5f}")
+    if parity.top_10_overlap is not None:
+        figures.append(f"{parity.top_10_overlap:.1%} of the ten nearest stay")
+    return ", ".join(figures) or "too few sentences to tell"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from edgeembed_exporters.exporting import ExportReport, export
-    from edgeembed_exporters.gate import GateError
+    from edgeembed_exporters.gate import GateError, OriginalParity
     from edgeembed_exporters.golden import write_golden
     from edgeembed_exporters.mobile import write_ort
     from edgeembed_exporters.options import Precision, Provenance, Role
@@ -20,6 +20,7 @@ __all__ = [
     "ExportReport",
     "GateError",
     "HeadReport",
+    "OriginalParity",
     "Precision",
     "Provenance",
     "Role",
@@ -38,6 +39,7 @@ _MODULES = {
     "ExportReport": "exporting",
     "GateError": "gate",
     "HeadReport": "tailoring.head",
+    "OriginalParity": "gate",
     "Precision": "options",
     "Provenance": "options",
     "Role": "options",

@@ -1,20 +1,15 @@
 """A bundle's README.md: its model card."""
 
 import json
+import re
 import shlex
 from collections.abc import Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
-# The front matter that the hub reads; the rest is for people.
-_CARD = """---
-library_name: edgeembed
-pipeline_tag: sentence-similarity
-tags:
-- sentence-similarity
-- {backend}
----
+import yaml
 
+_CARD = """{front_matter}
 # {name}
 
 A sentence encoder for devices: {dimension} dimensions, {parameters} parameters, {precision}, {size} MB.
@@ -33,10 +28,13 @@ The model is `{model_file}`: {contract}
 
 ## Where it comes from
 
+- License: {license}
+- Languages: {languages}
+- Exported from: {base_model}
 - Teacher: {teacher}
 - Recipe: {recipe}
-- Cut to measure before the export: {tailoring}
-- Licences of the training text: {licences}
+- Trimmed or reduced before the export: {tailoring}
+- Licenses of the training text: {licences}
 - Command: {command}
 
 ## How faithful it is
@@ -46,7 +44,7 @@ Compared with the model it was exported from, over {sentences} sentences:
 - Cosine: worst {worst}, first percentile {first_percentile}, mean {mean}
 - Spearman's correlation of the cosines of all pairs: {rank_correlation}
 - Share of a sentence's ten nearest that are the same: {top_10_overlap}
-
+{original}
 `edgeembed.json` names the worst sentences, and the checksum of every file; `edgeembed verify` compares them.
 
 ## Quality
@@ -71,6 +69,10 @@ _RANKERS = {
     "relevance": "ranking by a query (`RelevanceRanker`)",
 }
 _UNKNOWN = "not stated"
+_NO_STUDENT = "none: not an edgeembed student"
+# What YAML reads as something other than text.
+_YAML_WORDS = {"no", "yes", "on", "off", "true", "false", "null", "n", "y"}
+_QUOTED = re.compile(r"""(["'])(.*?)\1""")
 _UNMEASURED = "not measured"
 # How a command is run, not what it makes.
 _LEFT_OUT = {"--force", "--json"}
@@ -86,6 +88,17 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
     """
     parity, quality, latency = manifest["parity"], manifest["quality"], manifest["latency"]
     return _CARD.format(
+        front_matter=front_matter(
+            license_name=manifest["license"],
+            base_model=manifest["base_model"],
+            languages=manifest["languages"],
+            library="edgeembed",
+            tags=["sentence-similarity", "edgeembed", manifest["backend"]],
+        ),
+        license=manifest["license"] or _UNKNOWN,
+        languages=", ".join(manifest["languages"]) or _UNKNOWN,
+        base_model=manifest["base_model"] or _UNKNOWN,
+        original=_original_section(manifest["original_parity"]),
         name=manifest["name"],
         dimension=manifest["dimension"],
         parameters=f"{manifest['parameters']:,}",
@@ -96,7 +109,7 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         backend=manifest["backend"],
         model_file=manifest["model_file"],
         contract=_CONTRACTS[manifest["backend"]].format(dimension=manifest["dimension"]),
-        teacher=manifest["teacher"] or _UNKNOWN,
+        teacher=manifest["teacher"] or _NO_STUDENT,
         recipe=_recipe_line(manifest["recipe"]),
         tailoring=_tailoring_line(manifest["tailoring"]),
         licences="; ".join(manifest["licences"]) or _UNKNOWN,
@@ -112,10 +125,58 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
     )
 
 
+def front_matter(
+    *, license_name: str | None, base_model: str | None, languages: Sequence[str], library: str, tags: Sequence[str]
+) -> str:
+    """Return the YAML front matter of a model card, which the hub reads.
+
+    Args:
+        license_name: License of the weights, as the hub spells it; None is written as "unknown".
+        base_model: The model that this one was made from; None leaves it out.
+        languages: Language codes; none at all leaves them out.
+        library: The library that loads the model.
+        tags: Tags.
+    """
+    lines = [f"license: {_scalar(license_name or 'unknown')}"]
+    lines += [f"base_model: {_scalar(base_model)}"] if base_model else []
+    lines += ["language:", *(f"- {_scalar(code)}" for code in languages)] if languages else []
+    lines += [f"library_name: {library}", "pipeline_tag: sentence-similarity", "tags:", *(f"- {tag}" for tag in tags)]
+    return "\n".join(["---", *lines, "---", ""])
+
+
+def read_front_matter(card: Path) -> dict[str, Any]:
+    """Return the YAML front matter of a model card; empty if the file or its front matter is missing or broken."""
+    try:
+        text = card.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return {}
+    start, _, rest = text.partition("---\n")
+    block, end, _ = rest.partition("\n---")
+    if start.strip() or not end:
+        return {}
+    try:
+        values = yaml.safe_load(block)
+    except yaml.YAMLError:
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def without_paths(value: Any) -> Any:
+    """Return a JSON value whose absolute paths, as values or keys, are reduced to their last part."""
+    if isinstance(value, str):
+        return _last_part(value) if _is_absolute(value) else value
+    if isinstance(value, dict):
+        return {without_paths(key): without_paths(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_paths(each) for each in value]
+    return value
+
+
 def command_line(arguments: Sequence[str]) -> str:
     """Give a command as a card states it: the same wherever a bundle is written, and telling of no one's folders.
 
-    Absolute paths and that of --out become their last part. What only says how to run is left out.
+    Paths that are absolute or lead upwards, and that of --out, become their last part, also within an option's value.
+    What only says how to run is left out.
 
     Args:
         arguments: The words of the command, its name first.
@@ -130,12 +191,52 @@ def _shown(word: str, before: str) -> str:
     option, equals, value = word.partition("=")
     if option == "--out" and equals:
         return f"--out={PurePath(value).name or value}"
-    return PurePath(word).name if PurePath(word).is_absolute() else word
+    if _is_absolute(word):
+        return _last_part(word)
+    if equals and _is_absolute(value):
+        return f"{option}={_last_part(value)}"
+    return _QUOTED.sub(lambda found: f"{found[1]}{without_paths(found[2])}{found[1]}", word)
+
+
+def _is_absolute(text: str) -> bool:
+    """Return whether a text is a path that tells of a machine's folders, whichever system's."""
+    if "\n" in text or len(text) < 3:
+        return False
+    return text.startswith(("/", "~/", "../", "file:")) or PureWindowsPath(text).is_absolute()
+
+
+def _last_part(path: str) -> str:
+    return PureWindowsPath(path).name or "."
+
+
+def _scalar(text: str) -> str:
+    """Return a text as a YAML scalar, quoted where it needs to be."""
+    return (
+        text
+        if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/-]*", text) and text.lower() not in _YAML_WORDS
+        else json.dumps(text)
+    )
+
+
+def _original_section(parity: dict[str, Any] | None) -> str:
+    if parity is None:
+        return ""
+    lines = [
+        "",
+        f"Compared with the whole model, before it was trimmed or reduced, over {parity['sentences']} sentences:",
+        "",
+    ]
+    if parity["worst_cosine"] is not None:
+        figures = [_figure(parity[f"{name}_cosine"]) for name in ("worst", "first_percentile", "mean")]
+        lines.append("- Cosine: worst {}, first percentile {}, mean {}".format(*figures))
+    lines.append(f"- Spearman's correlation of the cosines of all pairs: {_figure(parity['rank_correlation'])}")
+    lines.append(f"- Share of a sentence's ten nearest that are the same: {_figure(parity['top_10_overlap'])}")
+    return "\n".join([*lines, ""])
 
 
 def _recipe_line(recipe: dict[str, Any] | None) -> str:
     if not recipe:
-        return _UNKNOWN
+        return "none"
     about = [str(recipe[key]) for key in ("name", "description") if recipe.get(key)]
     return " - ".join([*about, "`edgeembed.json` holds all its values"])
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,11 +17,21 @@ from edgeembed_runtime.storage.writing import new_folder, refuse_existing
 from sentence_transformers import SentenceTransformer
 
 from edgeembed_exporters.card import model_card
-from edgeembed_exporters.gate import GateError, check_latency, check_parity, check_size, compare
+from edgeembed_exporters.gate import (
+    GateError,
+    OriginalParity,
+    check_latency,
+    check_original_parity,
+    check_parity,
+    check_size,
+    compare,
+    compare_with_original,
+)
 from edgeembed_exporters.golden import write_golden
 from edgeembed_exporters.latency import measure_latency_ms
-from edgeembed_exporters.manifest import bundle_files, describe, write_manifest
+from edgeembed_exporters.manifest import describe, write_manifest
 from edgeembed_exporters.matrices.files import NumpyFiles
+from edgeembed_exporters.mobile import write_ort
 from edgeembed_exporters.onnx_files import OnnxFiles
 from edgeembed_exporters.options import (
     MIN_COSINE,
@@ -34,8 +45,9 @@ from edgeembed_exporters.options import (
 )
 from edgeembed_exporters.roles import in_role
 from edgeembed_exporters.source import Source, take_apart
-from edgeembed_exporters.tokenizer import write_tokenizer
+from edgeembed_exporters.tokenizer import bundle_tokenizer, write_tokenizer
 
+_PARITY_TEXT = "parity_sentences.txt"
 _CALIBRATION_SHARE = 8
 _CALIBRATION_SENTENCES = 64
 
@@ -51,6 +63,7 @@ class ExportReport:
         dimension: The length of a vector.
         precision: "fp32", "fp16", "int8" or "int4".
         parity: How close the bundle is to the model, on sentences that it was not calibrated on.
+        original_parity: How close it is to the model before trimming and reduction; None where there was none.
         latency_ms: The median time of one text; None where no limit asked for it.
         seconds: What each step took.
     """
@@ -61,6 +74,7 @@ class ExportReport:
     dimension: int
     precision: str
     parity: Parity
+    original_parity: OriginalParity | None
     latency_ms: float | None
     seconds: dict[str, float]
 
@@ -69,9 +83,12 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     model: SentenceTransformer,
     out: str | os.PathLike[str],
     *,
-    sentences: Sequence[str],
+    sentences: Sequence[str] | None = None,
     precision: Precision | Literal["auto"] = "fp32",
     min_cosine: float | None = None,
+    original: SentenceTransformer | None = None,
+    min_original_cosine: float | None = None,
+    min_original_rank: float | None = None,
     max_size_mb: float | None = None,
     max_latency_ms: float | None = None,
     role: Role = "both",
@@ -80,6 +97,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     exporter: Tracer = "torch",
     backend: Backend = "onnx",
     torch_weights: bool = False,
+    ort: bool = False,
     name: str | None = None,
     provenance: Provenance | None = None,
     quality: dict[str, Any] | None = None,
@@ -94,13 +112,21 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         model: A loaded model: a transformers encoder with any pooling, a matrix student, or a StaticEmbedding; then any
             Dense, LayerNorm and Normalize modules.
         out: The bundle's folder.
-        sentences: Real text to compare the bundle with the model on; a few hundred tell enough. At int8 and int4,
-            one in eight (64 at most) calibrates instead, unless there are fewer than eight.
+        sentences: Real text to compare the bundle with the model on; a few hundred are enough. None uses the text that
+            ships with this package. At int8 and int4, one in eight (64 at most) calibrates instead, unless there are
+            fewer than eight.
         precision: "fp32"; "fp16" for half the size; "int8" for a quarter of it and half the latency; "int4" for an
             eighth; or "auto" for the most faithful of them that keeps the limits.
         min_cosine: The least cosine to the model that any of the sentences may have; None is the precision's own,
             from 0.9999 for fp32 to 0.85 for int4 (`options.MIN_COSINE`).
-        max_size_mb: The most megabytes, of a million bytes, that the bundle may have; None sets no limit.
+        original: The model before its vocabulary was trimmed or its dimension reduced; the bundle is compared with it
+            too. None if nothing was cut.
+        min_original_cosine: The least cosine to `original` that any of the sentences may have; None sets no limit. It
+            needs vectors of the original's dimension: after a reduction use the next one.
+        min_original_rank: The least Spearman correlation between the cosines of all pairs of sentences by `original`
+            and by the bundle; None sets no limit.
+        max_size_mb: The most megabytes, of a million bytes, that the whole bundle may have, the torch weights and the
+            ORT model included; None sets no limit.
         max_latency_ms: The most milliseconds that one text may take on this machine, the median of the sentences on
             one thread, tokenizing included; None sets no limit.
         role: What the bundle is for: "semantic", to rank by what a text is like; "relevance", to rank by a query; or
@@ -113,6 +139,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
             with at most a linear Dense and Normalize after it.
         torch_weights: Whether the encoder's weights are written as well, which sentence-transformers loads without
             its onnx backend.
+        ort: Whether the model is written in ONNX Runtime's own format as well, beside the ONNX file.
         name: What the encoder is called; None is the folder's name.
         provenance: Where the model comes from.
         quality: Scores for the manifest and the card.
@@ -129,34 +156,63 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         MissingExtraError: If optimum was asked for and is not installed.
         InputError: If the model has an unsupported part, an option no such value, there are no sentences,
             transformers could not load the torch weights, or `out` exists or cannot be written.
-        GateError: If a sentence's cosine, the size or the latency misses its limit. Then nothing is written.
+        GateError: If a cosine, a rank correlation, the size or the latency misses its limit. Then nothing is written.
 
     Example:
         >>> report = export(model, "bundle", precision="int8", sentences=sentences)  # doctest: +SKIP
         >>> report.parity.worst_cosine > 0.99  # doctest: +SKIP
         True
     """
-    out, limits = Path(out), Limits(min_cosine, max_size_mb, max_latency_ms)
+    out = Path(out)
+    limits = Limits(min_cosine, max_size_mb, max_latency_ms, min_original_cosine, min_original_rank)
     check_options(
         precision=precision,
         role=role,
         exporter=exporter,
         backend=backend,
         torch_weights=torch_weights,
+        ort=ort,
         limits=limits,
         name=name,
     )
     if near_cosine is not None and not 0 < near_cosine <= 1:
         raise InputError(f"near_cosine is {near_cosine}; expected a cosine above 0 and at most 1, such as 0.4")
     refuse_existing(out, force=force, marker=MANIFEST)
-    texts = _split_sentences(sentences, precision)
+    _check_original(model, original, limits)
+    texts = _split_sentences(default_sentences() if sentences is None else sentences, precision)
     told = {"quality": quality, "latency": latency, "near_cosine": near_cosine, "tailoring": tailoring}
     choices = {"name": name or out.resolve().name, "role": role, **told}
-    with in_role(model, role, max_seq_length=max_seq_length, prompts=prompts or {}):
+    with ExitStack() as roles:
+        for each in [model] if original is None else [model, original]:
+            roles.enter_context(in_role(each, role, max_seq_length=max_seq_length, prompts=prompts or {}))
         job = _prepare(model, exporter, backend, torch_weights, texts, provenance or Provenance(), choices)
+        job = replace(job, original=original, ort=ort)
         return _write_most_faithful(
             job, job.files.precisions if precision == "auto" else (precision,), limits, out, force
         )
+
+
+def default_sentences() -> list[str]:
+    """Return the text that ships with this package: 280 English sentences and texts of many kinds, a few foreign."""
+    text = (resources.files("edgeembed_exporters") / _PARITY_TEXT).read_text(encoding="utf-8")
+    return text.splitlines()
+
+
+def _check_original(model: SentenceTransformer, original: SentenceTransformer | None, limits: Limits) -> None:
+    asked = {"min_original_cosine": limits.min_original_cosine, "min_original_rank": limits.min_original_rank}
+    given = [option for option, limit in asked.items() if limit is not None]
+    if original is None and given:
+        raise InputError(
+            f"{given[0]} is set, and the model was neither trimmed nor reduced; expected min_cosine, which compares "
+            "with the model as it is"
+        )
+    if original is not None and limits.min_original_cosine is not None:
+        before, after = take_apart(original).dimension, take_apart(model).dimension
+        if before != after:
+            raise InputError(
+                f"min_original_cosine is set, and {after} of the original's {before} dimensions are kept, which leaves "
+                "no cosine between the two; expected min_original_rank"
+            )
 
 
 class _Clock:
@@ -184,6 +240,8 @@ class _Job:
         provenance: Where the model comes from.
         choices: What else the manifest says.
         clock: Times the steps.
+        original: The model before trimming and reduction; None where there was none.
+        ort: Whether ONNX Runtime's own format is written as well.
     """
 
     model: SentenceTransformer
@@ -193,6 +251,14 @@ class _Job:
     provenance: Provenance
     choices: dict[str, Any]
     clock: _Clock
+    original: SentenceTransformer | None = None
+    ort: bool = False
+
+    def least_bytes(self, precision: Precision) -> int:
+        """Return fewer bytes than a bundle at a precision has, known before anything is quantized."""
+        model = self.files.least_bytes(precision)
+        tokenizer = len(bundle_tokenizer(self.source).to_str(pretty=False).encode())
+        return (2 if self.ort else 1) * model + self.files.torch_bytes + tokenizer
 
 
 def _split_sentences(sentences: Sequence[str], precision: str) -> tuple[list[str], list[str]]:
@@ -240,35 +306,49 @@ def _write_most_faithful(
     refusals: dict[Precision, GateError] = {}
     for each in precisions:
         try:
+            if limits.max_size_mb is not None:
+                check_size(job.least_bytes(each), limits.max_size_mb, at_least=True)
             with new_folder(out, force=force, marker=MANIFEST) as folder:
-                parity, latency_ms = _write_bundle(job, each, limits, folder)
+                measured = _write_bundle(job, each, limits, folder)
         except GateError as error:
             refusals[each] = error
             continue
         dimension, seconds = job.source.dimension, job.clock.seconds
-        return ExportReport(out, _size_bytes(out), job.files.parameters, dimension, each, parity, latency_ms, seconds)
+        return ExportReport(out, _size_bytes(out), job.files.parameters, dimension, each, *measured, seconds)
     raise _refusal(refusals)
 
 
-def _write_bundle(job: _Job, precision: Precision, limits: Limits, folder: Path) -> tuple[Parity, float | None]:
-    """Write a bundle, what is cheap to refuse first; give how close it is to the model, and its latency."""
+def _write_bundle(
+    job: _Job, precision: Precision, limits: Limits, folder: Path
+) -> tuple[Parity, OriginalParity | None, float | None]:
+    """Write a bundle, what is cheap to refuse first; return its parities and its latency."""
     job.files.write(precision, folder)
     description = _describe(job, precision)
     with job.clock.step("write"):
         write_tokenizer(job.source, folder)
         write_manifest(folder, description)
     check_size(_size_bytes(folder), limits.max_size_mb)
+    if job.ort:
+        with job.clock.step("ort"):
+            write_ort(folder)
+        check_size(_size_bytes(folder), limits.max_size_mb)
     with job.clock.step("parity"):
         parity = compare(job.model, folder, job.held_out)
     check_parity(parity, MIN_COSINE[precision] if limits.min_cosine is None else limits.min_cosine)
+    original_parity = None
+    if job.original is not None:
+        with job.clock.step("parity"):
+            original_parity = compare_with_original(job.original, folder, job.held_out)
+        check_original_parity(original_parity, limits.min_original_cosine, limits.min_original_rank)
     with job.clock.step("latency"):
         latency_ms = None if limits.max_latency_ms is None else measure_latency_ms(folder, job.held_out)
     check_latency(latency_ms, limits.max_latency_ms)
     with job.clock.step("golden"):
         write_golden(folder)
-    _write_card(folder, {**description, "parity": asdict(parity)}, job.provenance)
+    parities = {"parity": asdict(parity), "original_parity": asdict(original_parity) if original_parity else None}
+    _write_card(folder, {**description, **parities}, job.provenance)
     check_size(_size_bytes(folder), limits.max_size_mb)
-    return parity, latency_ms
+    return parity, original_parity, latency_ms
 
 
 def _describe(job: _Job, precision: Precision) -> dict[str, Any]:
@@ -284,8 +364,7 @@ def _describe(job: _Job, precision: Precision) -> dict[str, Any]:
 
 
 def _write_card(folder: Path, description: dict[str, Any], provenance: Provenance) -> None:
-    size_bytes = sum((folder / name).stat().st_size for name in bundle_files(folder))
-    card = model_card(description, size_bytes=size_bytes, command=provenance.command)
+    card = model_card(description, size_bytes=_size_bytes(folder), command=provenance.command)
     (folder / "README.md").write_text(card, encoding="utf-8")
     write_manifest(folder, description)
 

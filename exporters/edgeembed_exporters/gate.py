@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ class GateError(CheckError):
             compared, or the size was refused.
     """
 
-    def __init__(self, message: str, parity: Parity | None = None) -> None:
+    def __init__(self, message: str, parity: "Parity | OriginalParity | None" = None) -> None:
         super().__init__(message)
         self.parity = parity
 
@@ -62,6 +63,79 @@ def compare(model: SentenceTransformer, folder: Path, sentences: Sequence[str]) 
             "nothing was written: take another precision"
         )
     return measure_parity(texts, expected, given)
+
+
+@dataclass(frozen=True)
+class OriginalParity:
+    """How close a bundle is to the model before its vocabulary was trimmed or its dimension reduced.
+
+    Attributes:
+        sentences: How many sentences were compared.
+        worst_cosine: The lowest cosine among them; this and the next three are None if the dimension was reduced,
+            since vectors of different dimensions have no cosine.
+        mean_cosine: The mean of their cosines.
+        first_percentile_cosine: The cosine that one sentence in a hundred falls below.
+        worst_sentences: Those with the lowest cosines, the lowest first.
+        rank_correlation: Spearman's, between the original's cosines of all pairs of sentences and the bundle's; this
+            and the next are None with too few sentences.
+        top_10_overlap: The share of a sentence's ten nearest that are the same for both, the mean over the sentences.
+    """
+
+    sentences: int
+    worst_cosine: float | None
+    mean_cosine: float | None
+    first_percentile_cosine: float | None
+    worst_sentences: tuple[WorstSentence, ...]
+    rank_correlation: float | None
+    top_10_overlap: float | None
+
+
+def compare_with_original(original: SentenceTransformer, folder: Path, sentences: Sequence[str]) -> OriginalParity:
+    """Measure how close a bundle is to the model before trimming and reduction.
+
+    Args:
+        original: The model as it was.
+        folder: The bundle's folder.
+        sentences: What to encode; one that comes twice counts once.
+
+    Returns:
+        Cosines if both have the same dimension, and in any case how far the similarities of all pairs agree.
+    """
+    texts = list(dict.fromkeys(sentences))
+    expected = original.encode(texts, convert_to_numpy=True, show_progress_bar=False)
+    given = Encoder.load(folder).encode(texts, on_truncate="ignore", show_progress_bar=False)
+    if given.shape == expected.shape:
+        return OriginalParity(**vars(measure_parity(texts, expected, given)))
+    correlation, overlap = _rank_agreement(_unit(expected), _unit(given))
+    return OriginalParity(len(texts), None, None, None, (), correlation, overlap)
+
+
+def check_original_parity(parity: OriginalParity, min_cosine: float | None, min_rank: float | None) -> None:
+    """Refuse a bundle that is too far from the model before trimming and reduction.
+
+    Args:
+        parity: What was measured.
+        min_cosine: The least cosine that any sentence may have; None sets no limit.
+        min_rank: The least rank correlation of all pairwise cosines; None sets no limit.
+
+    Raises:
+        GateError: If a limit is missed, with the measured figure, the limit and the worst sentence.
+    """
+    if min_cosine is not None and not (parity.worst_cosine is not None and parity.worst_cosine >= min_cosine):
+        worst = parity.worst_sentences[0].text[:_SHOWN_CHARACTERS]
+        raise GateError(
+            f"the worst cosine to the original model over {parity.sentences} sentences is {parity.worst_cosine:.5f}, "
+            f"demanded is {min_cosine:g}; nothing was written: keep more tokens or lower --min-original-cosine "
+            f"({worst!r})",
+            parity,
+        )
+    if min_rank is not None and not (parity.rank_correlation is not None and parity.rank_correlation >= min_rank):
+        found = "unknown" if parity.rank_correlation is None else f"{parity.rank_correlation:.5f}"
+        raise GateError(
+            f"the rank correlation with the original model over {parity.sentences} sentences is {found}, demanded is "
+            f"{min_rank:g}; nothing was written: keep more tokens or dimensions, or lower --min-original-rank",
+            parity,
+        )
 
 
 def measure_parity(
@@ -109,16 +183,22 @@ def check_parity(parity: Parity, min_cosine: float) -> None:
     )
 
 
-def check_size(size_bytes: int, max_size_mb: float | None) -> None:
+def check_size(size_bytes: int, max_size_mb: float | None, *, at_least: bool = False) -> None:
     """Refuse a bundle that is larger than allowed; a megabyte is a million bytes.
+
+    Args:
+        size_bytes: The size of the bundle.
+        max_size_mb: The most megabytes that it may have; None sets no limit.
+        at_least: Whether the size is a lower bound, known before the bundle is written.
 
     Raises:
         GateError: If it is; it names what was measured and what was demanded.
     """
     if max_size_mb is not None and size_bytes > max_size_mb * 1e6:
+        found = f"{'at least ' if at_least else ''}{size_bytes / 1e6:.2f} MB"
         raise GateError(
-            f"the bundle has {size_bytes / 1e6:.2f} MB, demanded are at most {max_size_mb:g}; nothing was "
-            "written: export at a lower precision or take a smaller model or vocabulary"
+            f"the bundle has {found}, demanded are at most {max_size_mb:g}; nothing was written: export at a lower "
+            "precision or take a smaller model or vocabulary"
         )
 
 
@@ -135,8 +215,8 @@ def check_latency(latency_ms: float | None, max_latency_ms: float | None) -> Non
         )
 
 
-def worst_lines(parity: Parity) -> list[str]:
-    """Give the worst sentences for a terminal, a line each: the cosine and how the sentence begins, escaped."""
+def worst_lines(parity: Parity | OriginalParity) -> list[str]:
+    """Return the worst sentences for a terminal, a line each: the cosine and how the sentence begins, escaped."""
     return [f"{each.cosine:.5f}  {each.text[:_SHOWN_CHARACTERS]!r}" for each in parity.worst_sentences]
 
 

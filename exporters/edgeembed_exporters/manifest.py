@@ -10,6 +10,7 @@ from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, ROLES, SCHEMA_VERSION
 from edgeembed_runtime.storage.records import FileRecord
 from edgeembed_runtime.storage.writing import new_file
 
+from edgeembed_exporters.card import without_paths
 from edgeembed_exporters.options import Provenance
 from edgeembed_exporters.source import Source
 from edgeembed_exporters.tokenizer import write_json
@@ -62,12 +63,16 @@ def describe(  # noqa: PLR0913  # what a manifest says
         "precision": precision,
         "model_file": model_file,
         "parameters": parameters,
-        "teacher": provenance.teacher,
-        "recipe": provenance.recipe,
+        "teacher": without_paths(provenance.teacher),
+        "recipe": without_paths(provenance.recipe),
+        "license": provenance.license,
+        "base_model": without_paths(provenance.base_model),
+        "languages": list(provenance.languages),
         "licences": list(provenance.licences),
         "parity": asdict(Parity(sentences=0, worst_cosine=0.0, mean_cosine=0.0, worst_sentences=())),
-        "quality": quality,
-        "latency": latency,
+        "original_parity": None,
+        "quality": without_paths(quality),
+        "latency": without_paths(latency),
         "near_cosine": near_cosine,
         "tailoring": tailoring,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,7 +13,7 @@ from edgeembed_exporters.fusion import fuse
 from edgeembed_exporters.graph import build_graph, count_parameters, trace
 from edgeembed_exporters.layout import write_configurations
 from edgeembed_exporters.optimum import trace_with_optimum
-from edgeembed_exporters.options import PRECISIONS, Precision, Tracer
+from edgeembed_exporters.options import LEAST_BYTES, PRECISIONS, Precision, Tracer
 from edgeembed_exporters.precision import at_precision
 from edgeembed_exporters.source import Source
 from edgeembed_exporters.tokenizer import bundle_tokenizer
@@ -63,6 +64,19 @@ class OnnxFiles:
     def model_file(self, precision: Precision) -> str:
         """Give the model's path within a bundle: the names that transformers.js looks for."""
         return _FILES[precision]
+
+    @property
+    def torch_bytes(self) -> int:
+        """The bytes of the torch weights, if they are written: those of the encoder's parameters."""
+        if not self._torch_weights:
+            return 0
+        return sum(weight.numel() * weight.element_size() for weight in self._source.encoder.parameters())
+
+    def least_bytes(self, precision: Precision) -> int:
+        """Return fewer bytes than the graph has at a precision: those of its matrices alone."""
+        constants = self._traced.graph.initializer
+        matrices = [each for each in constants if each.data_type == onnx.TensorProto.FLOAT and len(each.dims) > 1]
+        return int(sum(math.prod(each.dims) for each in matrices) * LEAST_BYTES[precision])
 
     def write(self, precision: Precision, folder: Path) -> None:
         """Write them into a bundle's folder."""

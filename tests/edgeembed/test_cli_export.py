@@ -110,9 +110,9 @@ def test_auto_takes_the_most_faithful_precision_within_the_limits(
 def test_auto_says_which_limit_each_precision_misses(model: Path, out: Path, corpus: Path, capsys: Captured) -> None:
     assert export(model, out, "--precision", "auto", "--max-mb", 0.01, "--sentences", corpus) == 1
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("edgeembed: no precision keeps all limits: at fp32 the bundle has ")
+    assert last.startswith("edgeembed: no precision keeps all limits: at fp32 the bundle has at least ")
     assert all(f"at {precision} " in last for precision in ("fp16", "int8", "int4"))
-    assert not list(out.parent.iterdir())
+    assert not out.parent.exists()
 
 
 @pytest.mark.parametrize(
@@ -139,6 +139,10 @@ def test_auto_says_which_limit_each_precision_misses(model: Path, out: Path, cor
         (["--min-cosine", "2", "--sentences", "corpus.txt"], "from -1 to 1"),
         (["--near-cosine", "0", "--sentences", "corpus.txt"], "near_cosine is 0.0; expected a cosine above 0"),
         (["--near-cosine", "nan", "--sentences", "corpus.txt"], "near_cosine is nan; expected a cosine above 0"),
+        (["--min-original-rank", "2", "--sentences", "corpus.txt"], "from -1 to 1"),
+        (["--min-original-cosine", "0.9", "--sentences", "corpus.txt"], "neither trimmed nor reduced"),
+        (["--min-original-cosine", "0.9", "--dim", "6", "--fit", "corpus.txt"], "expected min_original_rank"),
+        (["--ort", "--backend", "numpy", "--sentences", "corpus.txt"], "ort is asked for"),
         (["--quality", "corpus.txt"], "cannot be read as JSON"),
         (["--prompt", "query"], "--prompt query names no prompt; expected NAME=TEXT"),
         (["--max-length", "1", "--sentences", "corpus.txt"], "max_seq_length is 1; expected 3 to"),
@@ -202,7 +206,7 @@ def test_an_existing_bundle_is_kept_unless_forced_and_a_line_tells_of_each_cut(
     assert (out / "edgeembed.json").read_text() == "mine"
     assert export(model, out, *cuts, "--force") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(" ")[0] for line in lines] == ["vocabulary:", "head:", f"{out}:", "cosine"]
+    assert [line.split(" ")[0] for line in lines] == ["vocabulary:", "head:", f"{out}:", "cosine", "before"]
     assert Tokenizer.from_file(str(out / "tokenizer.json")).get_vocab_size() <= 80
     assert manifest(out)["dimension"] == 6
 
@@ -214,3 +218,126 @@ def test_role_length_and_prompts_are_chosen_and_told(model: Path, out: Path, cor
     assert (told["role"], told["roles"], told["max_seq_length"]) == ("relevance", ["relevance"], 64)
     assert told["prompts"] == {"query": "the cat: ", "document": ""}
     assert "Made for: ranking by a query (`RelevanceRanker`)." in (out / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def small_talk(tmp_path: Path) -> Path:
+    """Text of letters mostly, to which a vocabulary is trimmed that later lacks the words of the corpus."""
+    file = tmp_path / "letters.txt"
+    file.write_text("\n".join("abcdefghijklmnopqrstuvwxyz" for _ in range(30)))
+    return file
+
+
+def test_a_vocabulary_too_small_for_the_text_is_told_and_can_be_refused(
+    model: Path, out: Path, corpus: Path, small_talk: Path, capsys: Captured
+) -> None:
+    cut = ("--trim-to", small_talk, "--trim-size", 57, "--sentences", corpus)
+    assert export(model, out, *cut, "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    found = printed["original_parity"]
+    assert printed["parity"]["worst_cosine"] > 0.9999
+    assert found["worst_cosine"] < 0.9
+    assert len(found["worst_sentences"]) == 10
+    assert manifest(out)["original_parity"] == found
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert f"worst {found['worst_cosine']:.5f}" in card.partition("Compared with the whole model")[2]
+    assert export(model, out, *cut, "--force") == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"before it was trimmed or reduced: cosine worst {found['worst_cosine']:.5f}")
+
+    refused = out.with_name("refused")
+    assert export(model, refused, *cut, "--min-original-cosine", 0.9) == 1
+    assert "the worst cosine to the original model over" in capsys.readouterr().err.splitlines()[-1]
+    assert export(model, refused, *cut, "--min-original-rank", 0.999) == 1
+    assert "the rank correlation with the original model over" in capsys.readouterr().err.splitlines()[-1]
+    assert [path.name for path in out.parent.iterdir()] == ["bundle"]
+
+
+def test_reduced_dimensions_are_compared_by_rank_with_the_original(
+    model: Path, out: Path, corpus: Path, capsys: Captured
+) -> None:
+    cut = ("--dim", 4, "--fit", corpus)
+    assert export(model, out, *cut, "--json") == 0
+    found = json.loads(capsys.readouterr().out)["original_parity"]
+    assert (found["worst_cosine"], found["worst_sentences"]) == (None, [])
+    assert 0 < found["rank_correlation"] < 0.99
+    assert export(model, out, *cut, "--force", "--min-original-rank", 0.99) == 1
+    assert manifest(out)["dimension"] == 4  # the bundle before is kept
+
+
+def test_an_export_of_the_whole_model_has_no_other_original(
+    model: Path, out: Path, corpus: Path, capsys: Captured
+) -> None:
+    assert export(model, out, "--sentences", corpus, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["original_parity"] is None
+    assert "Compared with the whole model" not in (out / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_model_for_phones_counts_in_the_limit_the_report_and_the_card(
+    model: Path, out: Path, corpus: Path, capsys: Captured
+) -> None:
+    assert export(model, out, "--sentences", corpus, "--json") == 0
+    alone = json.loads(capsys.readouterr().out)["size_bytes"]
+    assert export(model, out, "--sentences", corpus, "--ort", "--force", "--json") == 0
+    both = json.loads(capsys.readouterr().out)["size_bytes"]
+    assert both == sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) > 1.5 * alone
+    assert f"- Size: {both / 1e6:.1f} MB" in (out / "README.md").read_text(encoding="utf-8")
+    refused = out.with_name("refused")
+    limit = ("--max-mb", (alone + 1_000) / 1e6)
+    assert export(model, refused, "--sentences", corpus, *limit) == 0
+    assert export(model, refused, "--sentences", corpus, "--ort", *limit, "--force") == 1
+    assert "demanded are at most" in capsys.readouterr().err.splitlines()[-1]
+    assert not (refused / "onnx/model.ort").exists()
+    assert {path.name for path in out.parent.iterdir()} == {"bundle", "refused"}
+
+
+def test_torch_weights_count_in_the_limit_and_the_report(
+    teacher_folder: Path, out: Path, corpus: Path, capsys: Captured
+) -> None:
+    assert export(teacher_folder, out, "--sentences", corpus, "--torch", "--json") == 0
+    size = json.loads(capsys.readouterr().out)["size_bytes"]
+    weights = (out / "model.safetensors").stat().st_size
+    assert size == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    limit = (size - weights // 2) / 1e6
+    assert export(teacher_folder, out.with_name("b"), "--sentences", corpus, "--torch", "--max-mb", limit) == 1
+    assert [path.name for path in out.parent.iterdir()] == ["bundle"]
+
+
+def test_without_sentences_the_text_that_ships_is_read(model: Path, out: Path, capsys: Captured) -> None:
+    from edgeembed_exporters.exporting import default_sentences
+
+    texts = default_sentences()
+    assert len(texts) == len(set(texts)) >= 250
+    assert max(map(len, texts)) > 1000
+    assert any(not text.isascii() for text in texts)
+    assert export(model, out, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["parity"]["sentences"] == len(texts)
+
+
+def test_the_card_repeats_license_and_language_of_the_model_and_no_path(model: Path, out: Path, corpus: Path) -> None:
+    import shutil
+
+    from edgeembed_exporters.card import read_front_matter
+
+    student = shutil.copytree(model, out.parent.parent / "student")
+    (student / "README.md").write_text("---\nlicense: cc-by-4.0\nlanguage: fr\n---\n# S\n", encoding="utf-8")
+    provenance = {
+        "teacher": "/home/ann/models/big",
+        "licences": ["CC0 (notes)"],
+        "command": "edgeembed distill --corpus /home/ann/notes.txt --out /home/ann/student",
+        "recipe": {"name": "compact", "description": "Small.", "teacher": "/home/ann/models/big"},
+    }
+    (student / "edgeembed_student.json").write_text(json.dumps(provenance), encoding="utf-8")
+    assert export(student, out, "--sentences", corpus) == 0
+    card = read_front_matter(out / "README.md")
+    assert (card["license"], card["base_model"], card["language"]) == ("cc-by-4.0", "big", ["fr"])
+    text = (out / "README.md").read_text(encoding="utf-8")
+    for fact in ("Teacher: big", "compact - Small.", "CC0 (notes)", "distill --corpus notes.txt --out student"):
+        assert fact in text
+    told = text + (out / "edgeembed.json").read_text(encoding="utf-8")
+    assert [word for word in ("/home", "ann/", str(out.parent.parent)) if word in told] == []
+
+    stated = ("--license", "mit", "--language", "en", "--language", "de", "--force")
+    assert export(student, out, "--sentences", corpus, *stated) == 0
+    card = read_front_matter(out / "README.md")
+    assert (card["license"], card["language"]) == ("mit", ["en", "de"])

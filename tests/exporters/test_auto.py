@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx
 import pytest
-from edgeembed_exporters import GateError, export, exporting
+from edgeembed_exporters import GateError, export, exporting, onnx_files
 from edgeembed_exporters.options import PRECISIONS
 from edgeembed_runtime import InputError
 from sentence_transformers import SentenceTransformer
@@ -103,14 +103,38 @@ def test_which_limit_each_precision_misses_is_said_in_one_line(
         write(model, tmp_path / "b", **limits)
     said = str(refused.value)
     assert "\n" not in said
-    assert said.startswith("no precision keeps all limits: at fp32 the bundle has ")
+    assert said.startswith("no precision keeps all limits: at fp32 the bundle has at least ")
     parts = [
-        r"at fp32 the bundle has [\d.]+ MB",
+        r"at fp32 the bundle has at least [\d.]+ MB",
         "at fp16 one text takes 3.000 ms",
         "at int8 the worst cosine .* is 0.9",
     ]
     assert re.search(".*; ".join([*parts, "at int4 the worst cosine .*; nothing was written"]), said)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_fit_is_refused_before_anything_is_quantized(
+    model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def quantize(*_: Any) -> None:
+        raise AssertionError("a precision that cannot fit was quantized")
+
+    monkeypatch.setattr(onnx_files, "at_precision", quantize)
+    with pytest.raises(GateError, match="no precision keeps all limits") as refused:
+        write(model, tmp_path / "b", max_size_mb=0.001)
+    assert [f"at {each} the bundle has at least " in str(refused.value) for each in PRECISIONS] == [True] * 4
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_the_estimated_size_is_a_close_lower_bound(
+    model: SentenceTransformer, sizes: dict[str, float], tmp_path: Path, precision: str
+) -> None:
+    with pytest.raises(GateError, match="has at least") as refused:
+        write(model, tmp_path / "b", precision, max_size_mb=0.001)
+    found = re.search(r"at least ([\d.]+) MB", str(refused.value))
+    assert found
+    assert float(found[1]) <= sizes[precision]
 
 
 def test_one_precision_that_is_too_slow_is_refused(model: SentenceTransformer, tmp_path: Path) -> None:

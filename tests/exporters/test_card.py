@@ -1,7 +1,9 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
-from edgeembed_exporters.card import command_line, model_card
+import yaml
+from edgeembed_exporters.card import command_line, front_matter, model_card, read_front_matter, without_paths
 
 MANIFEST: dict[str, Any] = {
     "name": "small",
@@ -13,6 +15,9 @@ MANIFEST: dict[str, Any] = {
     "backend": "onnx",
     "model_file": "onnx/model_quantized.onnx",
     "teacher": "big-one",
+    "license": "apache-2.0",
+    "base_model": "org/big-one",
+    "languages": ["en", "no"],
     "licences": ["CC BY 4.0", "CC0"],
     "recipe": {"name": "compact", "description": "Three layers.", "stages": []},
     "parity": {
@@ -23,6 +28,7 @@ MANIFEST: dict[str, Any] = {
         "rank_correlation": 0.9971,
         "top_10_overlap": 0.962,
     },
+    "original_parity": None,
     "quality": {"stsb": 80.5},
     "tailoring": {"vocabulary": {"saved_bytes": 1}, "head": {}},
     "latency": {"median_ms": 1.44, "threads": 1},
@@ -44,6 +50,9 @@ def test_what_is_not_known_is_said_to_be_so() -> None:
     parity = {**MANIFEST["parity"], "rank_correlation": None, "top_10_overlap": None}
     unknown: dict[str, Any] = {
         "teacher": None,
+        "license": None,
+        "base_model": None,
+        "languages": [],
         "recipe": None,
         "licences": [],
         "tailoring": None,
@@ -52,10 +61,65 @@ def test_what_is_not_known_is_said_to_be_so() -> None:
         "parity": parity,
     }
     card = model_card({**MANIFEST, **unknown}, size_bytes=1, command=None)
-    assert card.count("not stated") == 4
+    assert card.count("not stated") == 5
+    assert "Teacher: none" in card
+    assert "license: unknown\n" in card
     assert card.count("not measured") == 3
     assert "Not measured." in card
     assert "before the export: nothing" in card
+
+
+def test_the_hub_reads_license_base_model_and_language(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(model_card(MANIFEST, size_bytes=1, command=None), encoding="utf-8")
+    assert read_front_matter(tmp_path / "README.md") == {
+        "license": "apache-2.0",
+        "base_model": "org/big-one",
+        "language": ["en", "no"],  # which YAML would read as false
+        "library_name": "edgeembed",
+        "pipeline_tag": "sentence-similarity",
+        "tags": ["sentence-similarity", "edgeembed", "onnx"],
+    }
+
+
+def test_no_text_breaks_the_front_matter() -> None:
+    odd = "a: b # c\n---\n'x'"
+    made = front_matter(license_name=odd, base_model=odd, languages=[odd], library="edgeembed", tags=[])
+    values = yaml.safe_load(made.strip("-\n"))
+    assert (values["license"], values["base_model"], values["language"]) == (odd, odd, [odd])
+
+
+@pytest.mark.parametrize("text", ["", "no front matter", "---\n[1, 2]\n---\n", "---\na: [\n---\n", "---\nopen: 1\n"])
+def test_a_card_without_front_matter_says_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "README.md").write_text(text, encoding="utf-8")
+    assert read_front_matter(tmp_path / "README.md") == {}
+    assert read_front_matter(tmp_path / "absent.md") == {}
+
+
+def test_the_card_states_the_parity_with_the_original() -> None:
+    reduced = {
+        "sentences": 280,
+        "worst_cosine": None,
+        "mean_cosine": None,
+        "first_percentile_cosine": None,
+        "worst_sentences": [],
+        "rank_correlation": 0.91,
+        "top_10_overlap": 0.71,
+    }
+    card = model_card({**MANIFEST, "original_parity": reduced}, size_bytes=1, command=None)
+    section = card.partition("Compared with the whole model")[2].partition("##")[0]
+    assert "0.91000" in section
+    assert "Cosine" not in section
+    trimmed = {**reduced, "worst_cosine": 0.62, "mean_cosine": 0.97, "first_percentile_cosine": 0.7}
+    card = model_card({**MANIFEST, "original_parity": trimmed}, size_bytes=1, command=None)
+    assert "worst 0.62000" in card
+
+
+def test_values_keep_no_absolute_paths() -> None:
+    given = {
+        "/home/ann/a.tsv": ["/work/b", "~/c/d.txt", r"C:\\ann\\e.txt", "org/model", "1/2", 3, None],
+        "p": {"q": "../x/f"},
+    }
+    assert without_paths(given) == {"a.tsv": ["b", "d.txt", "e.txt", "org/model", "1/2", 3, None], "p": {"q": "f"}}
 
 
 @pytest.mark.parametrize(
@@ -70,6 +134,13 @@ def test_the_card_says_what_runs_the_model(backend: str, contract: str) -> None:
 def test_a_command_tells_nothing_of_the_folders_it_was_typed_in() -> None:
     typed = ["edgeembed", "export", "/home/ann/my teacher", "--out", "/work/new/small", "--precision", "int8"]
     assert command_line(typed) == "edgeembed export 'my teacher' --out small --precision int8"
+
+
+@pytest.mark.parametrize(
+    "typed", ["--corpus=/home/ann/notes.txt", "teacher=/home/ann/m", 'teacher="/home/ann/m"', "../../ann/m", "~/ann/m"]
+)
+def test_paths_within_options_are_reduced_too(typed: str) -> None:
+    assert "ann" not in command_line(["edgeembed", "distill", "--set", typed])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 from sentence_transformers import SentenceTransformer
 
 from edgeembed_exporters.matrices.tensors import pack, read_matrices
-from edgeembed_exporters.options import Precision
+from edgeembed_exporters.options import LEAST_BYTES, Precision
 
 _FILE = "model.safetensors"
 
@@ -31,6 +31,12 @@ class NumpyFiles:
     def model_file(self, _precision: Precision) -> str:
         """Give the tensor file's path within a bundle."""
         return _FILE
+
+    torch_bytes = 0
+
+    def least_bytes(self, precision: Precision) -> int:
+        """Return fewer bytes than the model has at a precision: those of its parameters alone."""
+        return int(self.parameters * LEAST_BYTES[precision])
 
     def write(self, precision: Precision, folder: Path) -> None:
         """Write it into a bundle's folder."""
