@@ -96,7 +96,7 @@ def test_a_card_without_front_matter_says_nothing(tmp_path: Path, text: str) -> 
 
 
 def test_the_card_states_the_parity_with_the_original() -> None:
-    reduced = {
+    reduced: dict[str, Any] = {
         "sentences": 280,
         "worst_cosine": None,
         "mean_cosine": None,
