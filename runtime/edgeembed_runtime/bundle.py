@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgeembed_runtime.bundle_files import check_inside, open_regular
 from edgeembed_runtime.errors import BundleError, VerificationError
 from edgeembed_runtime.manifest import Manifest, manifest_difference, read_manifest
 from edgeembed_runtime.storage.reading import Folder, is_file, sha256_of
@@ -24,19 +25,21 @@ class Bundle(Manifest):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | Folder, *, verify: bool = False) -> "Bundle":
-        """Give the bundle in a folder, its manifest checked and its files present.
+        """Open the bundle in a folder: validate its manifest, and check that its files are there.
 
         Args:
             path: The folder.
             verify: Whether to compare every file's bytes with the manifest too; it reads them all.
 
         Raises:
-            BundleError: If the folder is no bundle that this version can open.
+            BundleError: If the folder is not a bundle that this version can open, or a file of it is missing, not a
+                regular file, or a symbolic link that leads out of the folder.
             VerificationError: If `verify` is set and a file is not the one that was exported.
         """
         folder = _folder(path)
         bundle = cls(path=folder, **vars(read_manifest(folder)))
         for file in bundle.files:
+            check_inside(folder, file.name)
             if not is_file(folder / file.name):
                 raise BundleError(f"{folder}: {file.name} is missing, expected a whole bundle; {_AGAIN}")
         if verify:
@@ -63,22 +66,29 @@ class Bundle(Manifest):
         return any(file.name == name for file in self.files)
 
     def read(self, name: str, *, trusted: bool = False) -> bytes:
-        """Give the bytes of a file that the manifest lists.
+        """Read a file that the manifest lists.
 
         Args:
             name: Its path within the folder, with forward slashes.
-            trusted: Whether to leave out the comparison of its checksum.
+            trusted: Whether to skip the comparison of its checksum.
+
+        Returns:
+            The file's bytes.
 
         Raises:
-            BundleError: If it is missing or of another size, which is looked at before anything is read.
+            BundleError: If the manifest does not list it, it is missing, not a regular file inside the folder, or of
+                another size, which is checked before anything is read.
             VerificationError: If its bytes are not the ones that were exported.
         """
-        record = next(file for file in self.files if file.name == name)
+        record = next((file for file in self.files if file.name == name), None)
+        if record is None:
+            raise BundleError(f"{self.path} lists no file {name!r}, expected it in the manifest; {_AGAIN}")
+        check_inside(self.path, name)
         if (difference := record.size_difference(self.path)) is not None:
             raise BundleError(f"{self.path}: {difference}; {_AGAIN}")
         try:
-            with (self.path / name).open("rb") as file:
-                content = bytes(file.read(record.size_bytes))
+            with open_regular(self.path / name) as file:
+                content = file.read(record.size_bytes)
         except OSError as error:
             raise BundleError(f"cannot read {self.path / name}: {error.strerror}; expected a readable file") from error
         except MemoryError as error:

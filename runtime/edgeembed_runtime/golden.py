@@ -128,7 +128,7 @@ class _GoldenFields(Fields):
 
 def _read(bundle: "Bundle") -> _Golden:
     where = str(bundle.path / GOLDEN)
-    size = next(file.size_bytes for file in bundle.files if file.name == GOLDEN)
+    size = sum(file.size_bytes for file in bundle.files if file.name == GOLDEN)
     if size > _MOST_BYTES:
         raise BundleError(f"{where} has {size} bytes, expected at most {_MOST_BYTES}; export the bundle again")
     fields = _GoldenFields(_parse(bundle.read(GOLDEN), where), where, BundleError)

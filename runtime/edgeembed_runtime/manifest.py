@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from edgeembed_runtime.bundle_files import check_inside
 from edgeembed_runtime.errors import BundleError
 from edgeembed_runtime.storage.fields import Fields
 from edgeembed_runtime.storage.reading import Folder, is_dir, is_file, sha256
@@ -116,18 +117,24 @@ class Manifest:
 
 
 def read_manifest(folder: Folder) -> Manifest:
-    """Give what a bundle's edgeembed.json says.
+    """Read and validate a bundle's edgeembed.json.
 
     Args:
         folder: The bundle.
 
+    Returns:
+        The manifest.
+
     Raises:
-        BundleError: If the file is missing, no JSON, of an unknown version, or a field is missing or wrong.
+        BundleError: If the file is missing, a link out of the folder, not JSON, of an unknown version, or a field is
+            missing or invalid.
     """
     if not is_dir(folder):
         raise BundleError(f"{folder} is no folder; expected a bundle, as `edgeembed export` writes it")
     if not is_file(folder / MANIFEST):
         raise BundleError(f"{folder} holds no {MANIFEST}; expected a bundle, as `edgeembed export` writes it")
+    check_inside(folder, MANIFEST)
+    check_inside(folder, CHECKSUM)
     fields = Fields.read(folder / MANIFEST, BundleError)
     _check_version(fields, folder)
     manifest = _parse(fields)

@@ -67,6 +67,11 @@ def test_what_later_versions_measure_is_checked(bundle_copy: Path, value: object
     assert "'rank_correlation'" in _refusal(bundle_copy)
 
 
+def test_a_file_that_the_manifest_does_not_list_is_refused(bundle_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"lists no file 'onnx/other\.onnx'"):
+        Bundle.open(bundle_path).read("onnx/other.onnx")
+
+
 def test_a_path_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     assert "is no folder" in _refusal(tmp_path / "absent")
 

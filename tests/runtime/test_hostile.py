@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from edgeembed_runtime import Bundle, BundleError, EdgeEmbedError, Encoder, VerificationError
+from edgeembed_runtime.bundle_files import open_regular
 from edgeembed_runtime.cli.main import main
 from edgeembed_runtime.matrix.safetensors import pack_tensors
 from onnx import TensorProto, helper
@@ -104,7 +106,7 @@ def test_a_sparse_file_of_ten_gigabytes_is_not_read(bundle_copy: Path, rewrite_m
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes in a folder are of Unix")
 @pytest.mark.parametrize("name", ["edgeembed.json", "onnx/model.onnx", "tokenizer.json", "README.md"])
-def test_a_pipe_or_a_folder_or_a_device_in_a_file_s_place_is_a_missing_file(bundle_copy: Path, name: str) -> None:
+def test_a_pipe_or_a_folder_or_a_device_in_a_file_s_place_is_refused(bundle_copy: Path, name: str) -> None:
     place = bundle_copy / name
     puts: list[Callable[[], object]] = [lambda: os.mkfifo(place), place.mkdir, lambda: place.symlink_to("/dev/zero")]
     for put in puts:
@@ -113,21 +115,66 @@ def test_a_pipe_or_a_folder_or_a_device_in_a_file_s_place_is_a_missing_file(bund
         else:
             place.unlink()
         put()
-        assert "is missing" in (message := _refusal(bundle_copy)) or "holds no" in message
+        assert re.search("is missing|holds no|leads out of the folder", _refusal(bundle_copy))
 
 
-@pytest.mark.parametrize("target", ["../outside", "onnx/../../outside", "itself"])
-def test_a_link_that_leaves_the_folder_leads_to_nothing_but_what_was_exported(bundle_copy: Path, target: str) -> None:
+@pytest.mark.parametrize("name", ["onnx/model.onnx", "tokenizer.json", "README.md", "edgeembed.json", "onnx"])
+def test_a_symbolic_link_out_of_the_folder_is_refused_even_to_the_same_content(bundle_copy: Path, name: str) -> None:
+    outside = bundle_copy.parent / "outside"
+    (bundle_copy / name).rename(outside)
+    (bundle_copy / name).symlink_to(outside)
+    assert "symbolic link that leads out of the folder, expected a file inside it" in _refusal(bundle_copy)
+
+
+@pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="there is no kernel log that looks like a regular file")
+@pytest.mark.parametrize("name", ["onnx/model.onnx", "edgeembed.json", "edgeembed.json.sha256"])
+def test_a_link_to_a_file_that_never_ends_is_not_read(bundle_copy: Path, name: str) -> None:
+    _edit(bundle_copy / "edgeembed.json", lambda m: m["files"][1].update(bytes=0))  # as the kernel log says of itself
+    (bundle_copy / name).unlink(missing_ok=True)
+    (bundle_copy / name).symlink_to("/proc/kmsg")
+    assert "symbolic link that leads out of the folder" in _refusal(bundle_copy)
+
+
+def test_a_link_to_itself_is_a_missing_file(bundle_copy: Path) -> None:
     model = bundle_copy / "onnx" / "model.onnx"
-    (bundle_copy.parent / "outside").write_bytes(os.urandom(model.stat().st_size))
     model.unlink()
-    if target == "itself":
-        model.symlink_to(model)
-        assert "is missing" in _refusal(bundle_copy)
-        return
-    model.symlink_to(bundle_copy / target)
-    with pytest.raises(VerificationError, match=r"model\.onnx has SHA-256"):
-        Encoder.load(bundle_copy)
+    model.symlink_to(model)
+    assert "is missing" in _refusal(bundle_copy)
+
+
+def test_a_link_within_the_folder_is_followed(bundle_copy: Path, encoder: Encoder) -> None:
+    model = bundle_copy / "onnx" / "model.onnx"
+    model.rename(bundle_copy / "onnx" / "weights")
+    model.symlink_to("weights")
+    (bundle_copy.parent / "linked").symlink_to(bundle_copy)
+    loaded = Encoder.load(bundle_copy.parent / "linked", verify=True)
+    assert np.array_equal(loaded.encode("the cat"), encoder.encode("the cat"))
+
+
+def test_a_snapshot_in_the_cache_of_the_hub_is_loaded_and_no_link_out_of_its_cache_entry(
+    bundle_copy: Path, tmp_path: Path, encoder: Encoder
+) -> None:
+    entry = tmp_path / "hub" / "models--someone--tiny"
+    snapshot = entry / "snapshots" / "0123456789abcdef"
+    (entry / "blobs").mkdir(parents=True)
+    for number, file in enumerate(sorted(file for file in bundle_copy.rglob("*") if file.is_file())):
+        link = snapshot / file.relative_to(bundle_copy)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(os.path.relpath(file.rename(entry / "blobs" / str(number)), link.parent))
+    loaded = Encoder.load(snapshot, verify=True)
+    assert np.array_equal(loaded.encode("the cat"), encoder.encode("the cat"))
+
+    (snapshot / "README.md").resolve().rename(tmp_path / "outside")
+    (snapshot / "README.md").unlink()
+    (snapshot / "README.md").symlink_to(tmp_path / "outside")
+    assert "README.md is a symbolic link that leads out of the folder" in _refusal(snapshot)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes in a folder are of Unix")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        open_regular(tmp_path / "pipe")
 
 
 def test_a_prompt_of_a_megabyte_is_cut_like_any_text(tmp_path: Path, make_bundle: Make) -> None:
