@@ -14,7 +14,6 @@ from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.callers import callers_level
 from edgeembed_runtime.errors import InputError, TruncationWarning
 from edgeembed_runtime.evaluators import NoModelCard, mteb_model_meta
-from edgeembed_runtime.memory import give_back_free_memory
 from edgeembed_runtime.parallel import allowed_cores
 from edgeembed_runtime.pipeline import Pipeline
 from edgeembed_runtime.precision import PRECISIONS, Precision, quantised
@@ -94,7 +93,6 @@ class Encoder:
         default = self._bundle.default_prompt_name
         self._default_prefix = "" if default is None else self._bundle.prompts[default]
         self.model_card_data = NoModelCard()
-        give_back_free_memory()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let processes pass an encoder on: it is loaded anew where it arrives."""

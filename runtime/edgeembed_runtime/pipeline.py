@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from edgeembed_runtime.backends import Backend, load_backend
 from edgeembed_runtime.bundle import Bundle
-from edgeembed_runtime.errors import BundleError, InputError, VerificationError
+from edgeembed_runtime.errors import BundleError, InputError
 from edgeembed_runtime.parallel import in_parallel
 from edgeembed_runtime.progress import counted
 from edgeembed_runtime.tokenization import TextInfo, Tokenizer
@@ -119,24 +119,36 @@ class Pipeline:
 
     @contextmanager
     def _one_backend(self, *, shared: bool) -> Iterator[Backend]:
-        """Lend the backend that all share, or one that nobody else uses meanwhile."""
+        """Lend the backend that all threads share, or one that nobody else uses meanwhile.
+
+        Where no further one can be loaded, for example because the bundle's folder is gone, the shared one is lent:
+        that is slower, and gives the same vectors.
+
+        Raises:
+            VerificationError: If a further one had to be loaded, and the model is not the exported one anymore.
+        """
         if shared or self._bundle.backend != "onnx":
             yield self._backend
             return
-        try:
-            backend = self._idle.pop()
-        except IndexError:
-            backend = self._another_backend()
+        backend = self._own_backend()
+        if backend is None:
+            yield self._backend
+            return
         try:
             yield backend
         finally:
             self._idle.append(backend)
 
-    def _another_backend(self) -> Backend:
+    def _own_backend(self) -> Backend | None:
+        """Return a backend that nobody else uses, a new one if need be; None where none can be loaded."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            pass
         try:
             return load_backend(self._bundle, trusted=self._is_trusted)
-        except (BundleError, VerificationError):  # its folder is gone or was replaced: one model for all is slower
-            return self._backend
+        except BundleError:
+            return None
 
     def describe(self, text: str) -> TextInfo:
         """Say what becomes of a text, its prompt included."""

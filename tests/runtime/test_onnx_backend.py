@@ -2,24 +2,147 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-import onnxruntime
+import edgeembed_runtime.backends.onnx_graph
+import onnx
 import pytest
-from edgeembed_runtime import BundleError
-from edgeembed_runtime.backends.onnx import OnnxBackend
+from edgeembed_runtime import BundleError, Encoder, VerificationError
+from edgeembed_runtime.backends.onnx_graph import check_graph_file
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
 
 
-def test_an_onnxruntime_that_reads_any_file_is_given_no_model_that_names_one(
-    bundle_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def graph(bundle_path: Path) -> onnx.ModelProto:
+    return onnx.load(str(bundle_path / "onnx" / "model.onnx"))
+
+
+def _refusal(model: onnx.ModelProto | bytes) -> str:
+    content = model if isinstance(model, bytes) else model.SerializeToString()
+    with pytest.raises(BundleError, match=r"m\.onnx is no model: .*; export the bundle again") as caught:
+        check_graph_file(content, "m.onnx")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def _endless_loop() -> onnx.NodeProto:
+    names = ("iteration", "condition")
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["condition"], ["again"])],
+        "body",
+        [
+            helper.make_tensor_value_info(name, kind, [])
+            for name, kind in zip(names, (TensorProto.INT64, TensorProto.BOOL), strict=True)
+        ],
+        [helper.make_tensor_value_info("again", TensorProto.BOOL, [])],
+    )
+    return helper.make_node("Loop", ["", ""], [], body=body)
+
+
+def test_what_the_exporters_write_is_a_flat_graph(graph: onnx.ModelProto, shipped: Path) -> None:
+    check_graph_file(graph.SerializeToString(), "m.onnx")
+    for name in ("mini", "nano"):
+        (file,) = (shipped.parent / name).rglob("*.onnx")
+        check_graph_file(file.read_bytes(), str(file))
+
+
+def test_a_loop_that_never_ends_is_refused_before_it_could_run(
+    bundle_copy: Path, rewrite_manifest: Callable[..., None], graph: onnx.ModelProto
 ) -> None:
-    model = (bundle_path / "onnx" / "model.onnx").read_bytes()
-    # A value, then its key, whose length is written in two bytes: protobuf allows both.
-    naming = model + b"\x12\x0d/etc/hostname\x0a\x88\x00location"
-    monkeypatch.setattr(onnxruntime, "__version__", "1.23.2")
-    with pytest.raises(BundleError, match=r"m\.onnx is no model: External data is not read by onnxruntime 1\.23\.2"):
-        OnnxBackend(naming, 8, "m.onnx")
-    assert OnnxBackend(model, 8, "m.onnx").embed([2, 3]).shape == (8,)
+    graph.graph.node.insert(0, _endless_loop())
+    (bundle_copy / "onnx" / "model.onnx").write_bytes(graph.SerializeToString())
+    rewrite_manifest(bundle_copy)
+    with pytest.raises(BundleError, match=r"model\.onnx is no model: operator 'Loop' has a subgraph"):
+        Encoder.load(bundle_copy)
+
+
+def test_an_operator_with_any_number_of_subgraphs_is_refused(graph: onnx.ModelProto) -> None:
+    node = graph.graph.node.add(op_type="BeamSearch", domain="com.microsoft")
+    node.attribute.add(name="decoders").graphs.add()
+    assert "operator 'BeamSearch' has a subgraph" in _refusal(graph)
+
+
+def test_a_second_graph_which_protobuf_would_merge_is_read_too(graph: onnx.ModelProto) -> None:
+    second = onnx.ModelProto()
+    second.graph.node.append(_endless_loop())
+    assert "'Loop'" in _refusal(graph.SerializeToString() + second.SerializeToString())
+
+
+def test_functions_and_training_are_refused(graph: onnx.ModelProto) -> None:
+    for name in ("functions", "training_info"):
+        changed = onnx.ModelProto()
+        changed.CopyFrom(graph)
+        getattr(changed, name).add()
+        assert "has functions or training steps" in _refusal(changed)
+
+
+def test_operators_of_other_domains_are_refused(graph: onnx.ModelProto) -> None:
+    graph.graph.node[3].domain = "com.example"
+    assert f"operator '{graph.graph.node[3].op_type}' is of the domain 'com.example'" in _refusal(graph)
+
+
+@pytest.mark.parametrize("place", ["weight", "attribute", "attributes"])
+def test_weights_in_another_file_are_refused_wherever_they_are_named(graph: onnx.ModelProto, place: str) -> None:
+    tensor = TensorProto(data_type=TensorProto.FLOAT, dims=[1], data_location=TensorProto.EXTERNAL)
+    if place == "weight":
+        graph.graph.initializer.append(tensor)
+    elif place == "attribute":
+        graph.graph.node.add(op_type="Constant").attribute.add(name="value").t.CopyFrom(tensor)
+    else:
+        graph.graph.node.add(op_type="Constant").attribute.add(name="values").tensors.append(tensor)
+    assert "External data" in _refusal(graph)
+    tensor.data_location = TensorProto.DEFAULT
+    tensor.external_data.add(key="location", value="/etc/hostname")
+    graph.graph.initializer.append(tensor)
+    assert "External data" in _refusal(graph)
+
+
+def test_a_length_written_in_more_bytes_than_it_needs_hides_nothing() -> None:
+    tensor = b"\x70\x81\x80\x00"  # data_location: EXTERNAL, in three bytes
+    graph = b"\x2a" + bytes([len(tensor) | 0x80, 0x00]) + tensor
+    assert "External data" in _refusal(b"\x3a" + bytes([len(graph)]) + graph)
+
+
+def test_sparse_weights_are_refused(graph: onnx.ModelProto) -> None:
+    graph.graph.sparse_initializer.add()
+    assert "sparse weights" in _refusal(graph)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_a_damaged_file_is_refused_in_one_line_or_passed_on_to_onnxruntime(
+    bundle_path: Path, data: st.DataObject
+) -> None:
+    content = (bundle_path / "onnx" / "model.onnx").read_bytes()
+    start = data.draw(st.integers(0, len(content)))
+    end = data.draw(st.integers(start, min(len(content), start + 20)))
+    refusal = ""
+    try:
+        check_graph_file(content[:start] + data.draw(st.binary(max_size=12)) + content[end:], "m.onnx")
+    except BundleError as error:
+        refusal = str(error)
+    assert len(refusal.splitlines()) <= 1
+
+
+def test_a_file_of_very_many_fields_is_not_read_to_its_end() -> None:
+    assert "more than 1000000 fields" in _refusal(b"\x18\x00" * 1_000_001)
+
+
+def test_a_model_that_was_replaced_between_its_check_and_its_loading_is_refused(
+    bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = bundle_copy / "onnx" / "model.onnx"
+
+    def replace(content: bytes, where: str) -> None:
+        (bundle_copy / "new").write_bytes(content)
+        (bundle_copy / "new").replace(model)
+
+    monkeypatch.setattr(edgeembed_runtime.backends.onnx_graph, "check_graph_file", replace)
+    with pytest.raises(VerificationError, match=r"model\.onnx was changed while it was loaded"):
+        Encoder.load(bundle_copy)
 
 
 def test_where_there_is_no_onnxruntime_one_line_says_so(bundle_path: Path) -> None:

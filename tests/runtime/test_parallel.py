@@ -9,7 +9,7 @@ import edgeembed_runtime.parallel
 import edgeembed_runtime.pipeline
 import numpy as np
 import pytest
-from edgeembed_runtime import Bundle, Encoder, InputError
+from edgeembed_runtime import Bundle, Encoder, InputError, VerificationError
 from edgeembed_runtime.backends import Backend, load_backend
 from edgeembed_runtime.parallel import allowed_cores, in_parallel
 
@@ -118,3 +118,61 @@ def test_many_texts_are_encoded_though_the_bundle_is_gone(bundle_copy: Path) -> 
     alone = np.stack([encoder.encode(text) for text in _TEXTS])
     shutil.rmtree(bundle_copy)
     assert np.array_equal(encoder.encode(_TEXTS), alone)
+
+
+class _Waiting:
+    """A backend whose first text waits until another thread has tried to load one of its own."""
+
+    def __init__(self, backend: Backend, tried: threading.Event) -> None:
+        self._backend = backend
+        self._tried = tried
+
+    def embed(self, token_ids: list[int]) -> object:
+        assert self._tried.wait(60), "no other thread tried to load a model"
+        return self._backend.embed(token_ids)
+
+
+def _encoder_that_waits(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch, tried: threading.Event
+) -> tuple[Encoder, list[bool]]:
+    """Give an encoder of two threads, and a list that grows whenever a further model is asked for."""
+    further: list[bool] = []
+
+    def load(bundle: Bundle, *, trusted: bool) -> object:
+        try:
+            return _Waiting(load_backend(bundle, trusted=trusted), tried)
+        finally:
+            if is_loaded:
+                further.append(True)
+                tried.set()
+
+    is_loaded = False
+    monkeypatch.setattr(edgeembed_runtime.pipeline, "load_backend", load)
+    encoder = Encoder.load(bundle, threads=2)
+    is_loaded = True
+    return encoder, further
+
+
+def test_a_model_that_was_changed_since_is_not_passed_over_in_silence(
+    bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, _ = _encoder_that_waits(bundle_copy, monkeypatch, threading.Event())
+    model = bundle_copy / "onnx" / "model.onnx"
+    model.write_bytes(model.read_bytes()[:-1] + b"\0")
+    with pytest.raises(VerificationError, match=r"model\.onnx has SHA-256"):
+        encoder.encode(_TEXTS)
+
+
+def test_a_model_that_threads_had_to_share_is_shared_no_longer_than_needed(
+    bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = threading.Event()
+    encoder, further = _encoder_that_waits(bundle_copy, monkeypatch, tried)
+    bundle_copy.rename(bundle_copy.parent / "away")
+    encoder.encode(_TEXTS)
+    assert further
+    (bundle_copy.parent / "away").rename(bundle_copy)
+    further.clear()
+    tried.clear()
+    encoder.encode(_TEXTS)
+    assert len(further) == 1

@@ -1,7 +1,6 @@
 """A model in ONNX Runtime, one row at a time."""
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -32,7 +31,8 @@ class OnnxBackend:
 
     Args:
         model: The ONNX file's bytes: int64 input_ids, attention_mask (batch, tokens) -> float32 sentence_embedding
-            (batch, dimension). Or the path of one that is trusted, which takes less time and memory.
+            (batch, dimension). Or its path, which takes less memory: the session keeps bytes. Neither is checked here
+            for control flow and weights in other files; `onnx_graph.check_graph_file` does.
         dimension: The length of a vector.
         where: The file's path, for messages.
         fold: Whether nodes of constants alone are run once, now: those that widen weights of half precision.
@@ -91,8 +91,8 @@ def _session(model: bytes | str, where: str, *, fold: bool) -> Any:
     options.graph_optimization_level = levels.ORT_ENABLE_BASIC if fold else levels.ORT_DISABLE_ALL
     # To plan which results may share memory takes a third of the time to load, and saves nothing.
     options.enable_mem_reuse = False
-    # Weights are in the model's own file: a model that asks for another one is refused.
-    _refuse_other_files(model, where)
+    # The checks of the file were those of ONNX, and its weights are inside it.
+    options.add_session_config_entry("session.load_model_format", "ONNX")
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
     options.log_severity_level = 4  # errors reach the caller as exceptions, not stderr
     try:
@@ -100,19 +100,7 @@ def _session(model: bytes | str, where: str, *, fold: bool) -> Any:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"], enable_fallback=0)
     except Exception as error:  # onnxruntime's errors have no common base
         raise BundleError(f"{where} is no model: {_first_line(error)}; export the bundle again") from error
-    session._model_bytes = None  # kept for a change of providers, which never comes
     return session
-
-
-def _refuse_other_files(model: bytes | str, where: str) -> None:
-    """Refuse what onnxruntime itself refuses from 1.24 on; before, a model's weights may be any file of the machine."""
-    version = onnxruntime.__version__
-    # However such a model is encoded, this word is before the path; elsewhere it could only be part of a name.
-    is_old = tuple(map(int, re.findall(r"\d+", version)[:2])) < (1, 24)
-    if is_old and isinstance(model, bytes) and b"location" in model:
-        raise BundleError(
-            f"{where} is no model: External data is not read by onnxruntime {version}; export it in one file"
-        )
 
 
 def _check_graph(session: Any, where: str, dimension: int) -> None:
