@@ -1,24 +1,33 @@
-"""What a tokenizer.json must not say: what the library would not survive, or not bring to an end."""
+"""What a tokenizer.json must not say: what the library would not survive, or not bring to an end.
+
+Where the library panics, it prints a message of several lines to stderr before it raises an error. So what is known to
+make it panic is looked for beforehand.
+"""
 
 import binascii
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import tokenizers
 
+from edgeembed_runtime.charsmap import check_charsmap
 from edgeembed_runtime.errors import BundleError
 
 # WordPiece looks at every part of a word: the square of its length. Those in use say 100.
 _LONGEST_WORD = 1000
 _COUNT_BYTES = 4
+# An escaped character, a class (whose brackets may be nested once), a repetition without a limit, or any character.
+_REGEX_PART = r"\\.|\[(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\]\\\[])*\]|\{\d*,\}|."
+_LONGEST_REGEX = 4096
 # One Arabic sign becomes 18; those who replace a character by many, several times over, fill the memory with a page.
 _MOST_GROWTH = 1000
 
 
 def check_before_loading(content: bytes, where: str) -> None:
-    """Refuse a table of characters that claims more bytes than it has: the library would ask for them, and abort.
+    """Check the tables of characters: the library aborts on one that claims too many bytes, and panics on others.
 
     Args:
         content: The whole tokenizer.json.
@@ -36,23 +45,21 @@ def check_before_loading(content: bytes, where: str) -> None:
     except (ValueError, TypeError, RecursionError) as error:
         raise BundleError(f"{where} is no tokenizer: {error}; export the bundle again") from error
     for table in tables:
-        claimed = int.from_bytes(table[:_COUNT_BYTES], "little")
-        if len(table) < _COUNT_BYTES or claimed > len(table) - _COUNT_BYTES:
-            raise BundleError(
-                f"{where} has a precompiled_charsmap of {len(table)} bytes that claims {claimed}; "
-                "export the bundle again"
-            )
+        try:
+            check_charsmap(table)
+        except ValueError as error:
+            raise BundleError(f"{where} {error}; export the bundle again") from error
 
 
 def check_loaded(tokenizer: tokenizers.Tokenizer, where: str) -> None:
-    """Refuse tokens drawn at random, and what takes far more time or memory than a text is long.
+    """Check a loaded tokenizer for random tokens, for unbounded time or memory, and for what makes it panic.
 
     Args:
-        tokenizer: What the library made of the file.
+        tokenizer: The tokenizer that the library loaded.
         where: The file's path, for messages.
 
     Raises:
-        BundleError: If the tokenizer does any of this.
+        BundleError: If the tokenizer has any of these.
     """
     if getattr(tokenizer.model, "dropout", None):
         raise BundleError(
@@ -63,12 +70,23 @@ def check_loaded(tokenizer: tokenizers.Tokenizer, where: str) -> None:
         raise BundleError(
             f"{where} reads words of {longest} characters, expected at most {_LONGEST_WORD}; export the bundle again"
         )
-    growth = math.prod(_growth(part) for part in [*_parts(tokenizer.normalizer), *_parts(tokenizer.pre_tokenizer)])
+    before = [*_parts(tokenizer.normalizer), *_parts(tokenizer.pre_tokenizer)]
+    growth = math.prod(_growth(part) for part in before)
     if growth > _MOST_GROWTH:
         raise BundleError(
             f"{where} puts too many characters in one's place, expected at most {_MOST_GROWTH}; export the bundle again"
         )
+    if any(part.get("type") == "FixedLength" and part["length"] < 1 for part in before):
+        raise BundleError(f"{where} splits texts into pieces of no length; export the bundle again")
+    for pattern in (part["Regex"] for part in before if isinstance(part.get("Regex"), str)):
+        if _may_backtrack(pattern):
+            raise BundleError(
+                f"{where} has the regular expression {pattern[:80]!r}, expected none that repeats a group of "
+                "alternatives or repetitions: it may take for ever; export the bundle again"
+            )
     for part in _parts(tokenizer.post_processor):
+        if (missing := _missing_from_template(part)) is not None:
+            raise BundleError(f"{where} has a template with {missing}, which is not there; export the bundle again")
         if isinstance(single := part.get("single"), list) and sum("Sequence" in piece for piece in single) > 1:
             raise BundleError(f"{where} repeats a text's tokens, expected each once; export the bundle again")
 
@@ -90,6 +108,42 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value, list):
         for item in value:
             yield from _objects(item)
+
+
+def _missing_from_template(part: dict[str, Any]) -> str | None:
+    """Return what a template for a single text refers to without it being there."""
+    if part.get("type") != "TemplateProcessing":
+        return None
+    for piece in part["single"]:
+        if "Sequence" in piece and piece["Sequence"]["id"] != "A":
+            return "a second text"
+        if "SpecialToken" in piece and piece["SpecialToken"]["id"] not in part["special_tokens"]:
+            return f"the token {piece['SpecialToken']['id'][:80]!r}"
+    return None
+
+
+def _may_backtrack(pattern: str) -> bool:
+    """Return whether a regular expression repeats, without a limit, a group of alternatives or of repetitions.
+
+    Such as `(a|aa)+` or `(a+)*`, whose time can double with every character. Expressions of published tokenizers have
+    none. The time of others grows with a power of a text's length, which is limited. Very long ones are not looked at.
+    """
+    if len(pattern) > _LONGEST_REGEX:
+        return True
+    groups = [False]  # of each group that is open: whether it holds alternatives or repetitions
+    closed = False  # whether a group that does was closed just before
+    for found in re.findall(_REGEX_PART, pattern, flags=re.DOTALL):
+        if re.fullmatch(r"[*+]|\{\d*,\}", found):
+            if closed:
+                return True
+            groups[-1] = True
+        elif found == "|":
+            groups[-1] = True
+        elif found == "(":
+            groups.append(False)
+        closed = found == ")" and len(groups) > 1 and groups.pop()
+        groups[-1] = groups[-1] or closed
+    return False
 
 
 def _growth(part: dict[str, Any]) -> int:

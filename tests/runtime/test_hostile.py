@@ -1,5 +1,6 @@
 """Bundles whose author means harm: the checksums are right, what they cover is not."""
 
+import base64
 import json
 import os
 import re
@@ -212,16 +213,44 @@ def _table(table: object) -> dict[str, object]:
     return {"type": "Precompiled", "precompiled_charsmap": table}
 
 
+def _charsmap(units: dict[int, int], texts: str) -> str:
+    """Give a table of characters whose trie has these units, and zeros elsewhere."""
+    trie = np.zeros(1280, dtype="<u4")
+    trie[list(units)] = list(units.values())
+    return base64.b64encode(len(trie.tobytes()).to_bytes(4, "little") + trie.tobytes() + texts.encode()).decode()
+
+
+def _wide_a(value: int = 0, beyond: int = 0) -> str:
+    """Give the table that puts the first text in the place of a full-width a, which is EF BD 81 in UTF-8."""
+    first, second, third = 256 ^ 0xEF, 512 ^ 0xBD, 768 ^ 0x81
+    leaf = 1 << 8
+    units = {
+        0: 256 << 10,
+        first: 0xEF | (first ^ 512) << 10,
+        second: 0xBD | (second ^ 768) << 10,
+        third: 0x81 | leaf | (third ^ 1024 ^ beyond) << 10,
+        1024: value,
+    }
+    return _charsmap(units, "cat\0é\0")
+
+
 _TOKENIZERS: dict[str, tuple[dict[str, Any], str]] = {
     "a table of characters that is none": ({"normalizer": _table("")}, "claims 0"),
     "a table that is no text": ({"normalizer": _table(3)}, "is no tokenizer"),
     "a table that claims four gigabytes": ({"normalizer": _table("/////w==")}, "claims 4294967295"),
     "a table that points beyond its end": (
         {"normalizer": _table("BAAAAP////8AAA==")},
-        "cannot be read",
+        "points beyond its end",
     ),
-    "a template with a token that is not there": ({"post_processor": _template(_UNKNOWN, _SEQUENCE)}, "cannot be read"),
-    "a template with a second text": ({"post_processor": _template(_SECOND)}, "cannot be read"),
+    "a table of no nodes": ({"normalizer": _table("AAAAAGEA")}, "claims 0"),
+    "a table whose last step leads beyond its end": ({"normalizer": _table(_wide_a(beyond=4096))}, "beyond its end"),
+    "a table with a text that begins beyond its end": ({"normalizer": _table(_wide_a(value=8))}, "beyond its end"),
+    "a table with a text that begins within a character": ({"normalizer": _table(_wide_a(value=5))}, "beyond its end"),
+    "a template with a token that is not there": (
+        {"post_processor": _template(_UNKNOWN, _SEQUENCE)},
+        "the token '[X]', which is not there",
+    ),
+    "a template with a second text": ({"post_processor": _template(_SECOND)}, "a second text, which is not there"),
     "a template that repeats the text": ({"post_processor": _template(*[_SEQUENCE] * 3)}, "repeats a text's tokens"),
     "a thousand letters for one, over and over": (
         {"normalizer": {"type": "Sequence", "normalizers": [_THOUSAND] * 2000}},
@@ -231,15 +260,15 @@ _TOKENIZERS: dict[str, tuple[dict[str, Any], str]] = {
         {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [_BYTE_LEVEL] * 40}},
         "expected at most 1000",
     ),
-    "a table with a long text": ({"normalizer": _table("BAAAAAAAAABh" + "YWFh" * 400)}, "expected at most 1000"),
-    "pieces of no length": ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "cannot be read"),
+    "a table with a long text": ({"normalizer": _table(_charsmap({}, "a" * 1200))}, "expected at most 1000"),
+    "pieces of no length": ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "pieces of no length"),
     "an expression that is none": (
         {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated", "invert": False}},
         "is no tokenizer",
     ),
     "an expression that would take for ever": (
         {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a|aa)+b"}, "behavior": "Isolated", "invert": False}},
-        "cannot be read",
+        "may take for ever",
     ),
     "no token for what is unknown": (
         {"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "[UNK]"}},
@@ -270,12 +299,46 @@ _TOKENIZERS: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", _TOKENIZERS)
 def test_a_tokenizer_that_breaks_the_library_is_refused_in_one_line(
-    bundle_copy: Path, rewrite_manifest: Rewrite, name: str
+    bundle_copy: Path, rewrite_manifest: Rewrite, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     parts, message = _TOKENIZERS[name]
     _edit(bundle_copy / "tokenizer.json", lambda t: t.update(parts))
     rewrite_manifest(bundle_copy)
     assert message in _refusal(bundle_copy, "the cat " + "a" * 40)
+    assert capfd.readouterr() == ("", "")  # a panic of the library prints a trace of its calls
+
+
+def test_a_sound_table_of_characters_is_used(bundle_copy: Path, rewrite_manifest: Rewrite) -> None:
+    _edit(bundle_copy / "tokenizer.json", lambda t: t.update(normalizer=_table(_wide_a())))
+    rewrite_manifest(bundle_copy)
+    encoder = Encoder.load(bundle_copy)
+    assert np.array_equal(encoder.encode("the \uff41 "), encoder.encode("the cat "))
+
+
+_GPT_4 = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s*[\r\n]|\s+(?!\S)|\s"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_refused"),
+    [
+        *((pattern, True) for pattern in ("(a+)+", "(a|b)*c", "((a|aa))+b", "(?:x*y){2,}", "a(b(c|d)e)*")),
+        *(
+            (pattern, False)
+            for pattern in (_GPT_4, r"(?:\r?\n)+", r"\(a|b\)+", "[(a|b)]+", " {2,}", r"(a|b){3}", "(a|b)?")
+        ),
+        (r" ?[^(\s|[.,!?…])]+", False),
+    ],
+)
+def test_an_expression_that_repeats_alternatives_is_refused_and_those_in_use_are_not(
+    bundle_copy: Path, rewrite_manifest: Rewrite, pattern: str, is_refused: bool
+) -> None:
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    _edit(bundle_copy / "tokenizer.json", lambda t: t.update(pre_tokenizer=split))
+    rewrite_manifest(bundle_copy)
+    if is_refused:
+        assert "has the regular expression" in _refusal(bundle_copy)
+    else:
+        Encoder.load(bundle_copy).encode("the cat")
 
 
 def test_a_table_whose_name_is_hidden_by_an_escape_is_refused_too(bundle_copy: Path, rewrite_manifest: Rewrite) -> None:
