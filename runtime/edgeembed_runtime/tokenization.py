@@ -7,11 +7,15 @@ from typing import NamedTuple
 import tokenizers
 
 from edgeembed_runtime.errors import BundleError, InputError
+from edgeembed_runtime.long_texts import Shorten, shortener
 from edgeembed_runtime.tokenizer_checks import check_before_loading, check_loaded
 
 # Nearly every text that is too long shows it within this many characters a token of the limit.
 _CHARACTERS_PER_TOKEN = 16
 _GROWTH = 4
+# What the tokenizer sees of a text at most, in characters: all there is, unless its words are thousands long.
+_MOST_CHARACTERS_PER_TOKEN = 256
+_MOST_CHARACTERS = 2**16
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,8 @@ class TextInfo:
     Attributes:
         tokens: How many tokens were read, special ones included.
         truncated: Whether the end of the text was not read.
-        unknown: The pieces of the text that the vocabulary has no token for, in order.
+        unknown: The pieces of the text that the vocabulary has no token for, in order. In a text of thousands of
+            characters, very long runs of one character are shortened.
     """
 
     tokens: int
@@ -73,42 +78,64 @@ class Tokenizer:
         self._where = where
         self._limit = max_seq_length
         self._first_cut = max_seq_length * _CHARACTERS_PER_TOKEN
+        self._last_cut = max(max_seq_length * _MOST_CHARACTERS_PER_TOKEN, _MOST_CHARACTERS)
+        self._shorten: Shorten | None = None
         self._unknown_id: int | None = None
         self._knows_unknown_id = False
 
     def tokenize(self, text: str) -> Tokens:
-        """Give a text's tokens.
+        """Tokenize a text.
 
-        A long text is tokenized from its beginning, only as far as is needed to fill the limit, so a megabyte
-        of sentences costs no more than a page; the tokens are those of the whole text.
+        A long text is tokenized from its beginning, only as far as is needed to fill the limit; the tokens are those of
+        the whole text. The tokenizer never sees more than 256 characters for each token of the limit, or 65,536 if that
+        is more. Runs of white space, and of one character, are shortened before they are counted, if that changes no
+        token (see `long_texts`). Where this bound ends a text, it is truncated.
+
+        Args:
+            text: The text.
+
+        Returns:
+            The tokens.
 
         Raises:
             InputError: If the text holds half of a surrogate pair, which no tokenizer can read.
             BundleError: If this tokenizer cannot read the text.
         """
-        encoding = self._encode(text) if len(text) <= self._first_cut else self._encode_beginning(text)
+        if len(text) <= self._first_cut:
+            encoding, is_cut = self._encode(text), False
+        else:
+            encoding, _, is_cut = self._encode_beginning(text)
         ids = encoding.ids
-        return Tokens(ids, len(ids) == self._limit and bool(encoding.overflowing))
+        return Tokens(ids, is_cut or (len(ids) == self._limit and bool(encoding.overflowing)))
 
     def describe(self, text: str) -> TextInfo:
-        """Say what becomes of a text.
+        """Return what becomes of a text.
 
         Raises:
             InputError: As `tokenize` does.
         """
-        encoding, unknown = self._encode_beginning(text), self._find_unknown_id()
+        (encoding, read, is_cut), unknown = self._encode_beginning(text), self._find_unknown_id()
         spans = zip(encoding.ids, encoding.offsets, strict=True)
-        pieces = tuple(text[start:end] for token, (start, end) in spans if token == unknown)
-        return TextInfo(len(encoding.ids), bool(encoding.overflowing), pieces)
+        pieces = tuple(read[start:end] for token, (start, end) in spans if token == unknown)
+        return TextInfo(len(encoding.ids), is_cut or bool(encoding.overflowing), pieces)
 
-    def _encode_beginning(self, text: str) -> tokenizers.Encoding:
-        end = self._first_cut
-        while end < len(text):
-            encoding = self._encode(text[:end])
+    def _encode_beginning(self, text: str) -> tuple[tokenizers.Encoding, str, bool]:
+        """Return the encoding, the text that it is of, and whether the end of the whole text was left out unread."""
+        if len(text) <= self._first_cut:
+            return self._encode(text), text, False
+        encoding = self._encode(text[: self._first_cut])
+        if _is_settled(encoding):
+            return encoding, text, False
+        if self._shorten is None:
+            self._shorten = shortener(self._tokenizer, self._limit)
+        read, is_cut = self._shorten(text, self._last_cut)
+        end = self._first_cut * _GROWTH
+        while end < len(read):
+            encoding = self._encode(read[:end])
             if _is_settled(encoding):
-                return encoding
+                return encoding, read, False
             end *= _GROWTH
-        return self._encode(text)
+        return self._encode(read), read, is_cut
 
     def _encode(self, text: str) -> tokenizers.Encoding:
         try:

@@ -1,0 +1,87 @@
+"""Shorten a long text without changing its tokens, so that a tokenizer never sees more of it than can matter."""
+
+import json
+import re
+from collections.abc import Callable
+
+import tokenizers
+
+Shorten = Callable[[str, int], tuple[str, bool]]
+
+# What BertNormalizer makes a space, or BertPreTokenizer splits at, and what BertNormalizer removes if it cleans texts.
+_SPACES = " \t\n\r\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_REMOVED = "\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufffd"
+# Added tokens such as [PAD] and <mask>, which no run of characters can hold.
+_ORDINARY_TOKEN = re.compile(r"\[[\w-]{1,60}\]|<[/\w|-]{1,60}>", re.ASCII)
+_LONGEST_TOKEN = 64
+
+
+def shortener(tokenizer: tokenizers.Tokenizer, max_seq_length: int) -> Shorten:
+    """Return a function that gives the beginning of a text, with long runs of characters shortened.
+
+    For BERT's pipeline (BertNormalizer, BertPreTokenizer, WordPiece), which the encoders in the wheel have, these are
+    runs of white space and of characters that the normalizer removes; and runs of one character, or of ASCII letters
+    and digits, longer than both the longest word that WordPiece reads and the limit of tokens. In other pipelines a
+    run may mean something, so that none is shortened.
+
+    Args:
+        tokenizer: The tokenizer.
+        max_seq_length: The most tokens that are read of a text.
+
+    Returns:
+        A function of a text and the most characters to give. It gives a text with the same tokens as the beginning that
+        it stands for, and whether the end of the text was left out.
+    """
+    blank = _blank_characters(tokenizer)
+    if blank is None:
+        return lambda text, most: (text[:most], len(text) > most)
+    kept = max(tokenizer.model.max_input_chars_per_word, max_seq_length, _LONGEST_TOKEN) + 1
+    run = re.compile(
+        rf"(?P<blank>[{blank}]{{2,}})|(?P<same>(?P<one>.)(?P=one){{{kept},}})|[0-9A-Za-z]{{{kept + 1},}}", re.DOTALL
+    )
+    rest_of_blank, rest_of_word = re.compile(f"[{blank}]*"), re.compile("[0-9A-Za-z]*")
+    space = re.compile(f"[{_SPACES}]")
+
+    def shorten(text: str, most: int) -> tuple[str, bool]:
+        pieces: list[str] = []
+        position = 0
+        while position < len(text) and most > 0:
+            found = run.search(text, position, position + most)
+            if found is None:
+                pieces.append(text[position : position + most])
+                position += most
+                break
+            if found["blank"]:
+                end = _end(rest_of_blank, text, found.end())
+                # Blank characters without a space among them are removed, so that one of them stands for all.
+                short = " " if space.search(text, found.start(), end) else found[0][0]
+            else:
+                rest = re.compile(f"{re.escape(found['one'])}*") if found["same"] else rest_of_word
+                end, short = _end(rest, text, found.end()), found[0][:kept]
+            pieces += text[position : found.start()], short
+            most -= found.start() - position + len(short)
+            position = end
+        return "".join(pieces), position < len(text)
+
+    return shorten
+
+
+def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
+    found = pattern.match(text, position)
+    return position if found is None else found.end()
+
+
+def _blank_characters(tokenizer: tokenizers.Tokenizer) -> str | None:
+    """Return the characters that are no part of a word, for a regular expression; None for another pipeline."""
+    parts = (tokenizer.normalizer, tokenizer.pre_tokenizer)
+    normalizer, pre_tokenizer = (json.loads(part.__getstate__()) if part is not None else {} for part in parts)
+    if (
+        normalizer.get("type") != "BertNormalizer"
+        or pre_tokenizer.get("type") != "BertPreTokenizer"
+        or not isinstance(tokenizer.model, tokenizers.models.WordPiece)
+    ):
+        return None
+    for token in tokenizer.get_added_tokens_decoder().values():
+        if token.normalized or not _ORDINARY_TOKEN.fullmatch(token.content):
+            return None
+    return _SPACES + _REMOVED if normalizer["clean_text"] else _SPACES
