@@ -18,7 +18,7 @@ from edgeembed_runtime.parallel import allowed_cores
 from edgeembed_runtime.pipeline import Pipeline
 from edgeembed_runtime.precision import PRECISIONS, Precision, quantised
 from edgeembed_runtime.prompts import prompt_for
-from edgeembed_runtime.shipped import shipped_bundle
+from edgeembed_runtime.shipped import find_bundle
 from edgeembed_runtime.texts import as_texts
 from edgeembed_runtime.tokenization import TextInfo
 from edgeembed_runtime.vectors import as_tensor, cosines, pairwise_cosines, shortened
@@ -54,8 +54,9 @@ class Encoder:
     """Gives a text's vector. Threads may share one, and a forked process may go on using it.
 
     Args:
-        bundle: The bundle to load; or the name of an encoder that ships inside the wheel, "mini" or "nano", whose
-            checksums are not compared (`edgeembed-runtime verify` does). None, the default, is "mini".
+        bundle: The name of an encoder that ships inside the wheel, "mini" or "nano", whose checksums are not compared
+            (`edgeembed-runtime verify` does); or the path of a bundle's folder; or an opened `Bundle`. None, the
+            default, is "mini". A name comes first: a folder called "mini" is "./mini".
         threads: On how many threads many texts are encoded; None, the default, stands for as many as the process
             has cores. One text is always encoded on one, which is the fastest. For ONNX Runtime each thread loads
             a model of its own, from 64 texts on, and the encoder keeps it.
@@ -65,7 +66,7 @@ class Encoder:
         model_card_data: Takes the scores that sentence-transformers' evaluators report, and drops them.
 
     Raises:
-        InputError: If `threads` is below 1, or the wheel has no encoder of this name.
+        InputError: If `threads` is below 1, or there is neither an encoder of this name in the wheel nor such a folder.
         BundleError: If the bundle cannot be loaded, or this build carries no encoder.
         VerificationError: If the model or the tokenizer is not the one that was exported.
 
@@ -77,18 +78,24 @@ class Encoder:
 
     similarity_fn_name = "cosine"
 
-    def __init__(self, bundle: Bundle | str | None = None, *, threads: int | None = None) -> None:
+    def __init__(self, bundle: Bundle | str | os.PathLike[str] | None = None, *, threads: int | None = None) -> None:
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
             raise InputError(f"threads is {threads!r}, expected a whole number of at least 1, or None for all cores")
-        if bundle is not None and not isinstance(bundle, (Bundle, str)):
+        self._is_shipped = False
+        if isinstance(bundle, Bundle):
+            self._bundle = bundle
+        elif bundle is None or isinstance(bundle, str):
+            folder, self._is_shipped = find_bundle(bundle)
+            self._bundle = Bundle.open(folder)
+        elif isinstance(bundle, os.PathLike):
+            self._bundle = Bundle.open(bundle)
+        else:
             raise InputError(
-                f"the bundle is {type(bundle).__name__}, expected a Bundle, or the name of an encoder in the wheel; "
-                "for a path use Encoder.load"
+                f"the bundle is {type(bundle).__name__}, expected the name of an encoder in the wheel, the path of a "
+                "bundle, or a Bundle"
             )
-        self._bundle = bundle if isinstance(bundle, Bundle) else Bundle.open(shipped_bundle(bundle))
         self._bundle.check_sizes()
         self._threads = threads
-        self._is_shipped = not isinstance(bundle, Bundle)
         self._pipeline = Pipeline(self._bundle, trusted=self._is_shipped)
         default = self._bundle.default_prompt_name
         self._default_prefix = "" if default is None else self._bundle.prompts[default]
@@ -107,7 +114,7 @@ class Encoder:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, verify: bool = False, threads: int | None = None) -> "Encoder":
-        """Give the encoder in a bundle.
+        """Load the encoder in a bundle's folder, whatever its name; `Encoder(path)` does the same.
 
         Args:
             path: The bundle's folder.

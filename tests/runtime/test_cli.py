@@ -218,7 +218,9 @@ def test_an_encoder_in_the_wheel_goes_by_its_name(
     monkeypatch.chdir(tmp_path)
     assert _json(argv, capsys)["name"] == "edgeembed-nano"
     (tmp_path / "nano").mkdir()
-    assert "nano holds no edgeembed.json" in _error(argv, capsys)  # a folder that is there is meant
+    assert _json(argv, capsys)["name"] == "edgeembed-nano"
+    folder = [f"./{word}" if word == "nano" else word for word in argv]
+    assert "nano holds no edgeembed.json" in _error(folder, capsys)
 
 
 def test_a_wheel_without_an_encoder_asks_for_a_bundle(
@@ -241,8 +243,16 @@ def test_a_wheel_without_an_encoder_asks_for_a_bundle(
         (["encode", "no such file"], "cannot read no such file"),
         (["encode", "/"], "cannot read /: Is a directory"),
         (["encode", "--text", "a", "--bundle", "/absent"], "/absent is no folder"),
-        (["encode", "--text", "a", "--bundle", ""], "expected a bundle"),
-        (["rank", "query", "--text", "a", "-k", "x"], "invalid int value"),
+        (["encode", "--text", "a", "--bundle", ""], "expected one of 'mini', 'nano', or the path of a bundle"),
+        (["encode", "--text", "a", "--bundle", "Mimi"], "no folder; did you mean 'mini'? expected one of"),
+        (
+            ["rank", "query", "--text", "a", "-k", "x"],
+            "-k: 'x' was given, expected a whole number of at",
+        ),
+        (
+            ["search", "index", "query", "-k", "0"],
+            "-k: '0' was given, expected a whole number of at",
+        ),
         (["index", "--text", "a"], "--out"),
         (["verify", "a", "--bundle", "b"], "not allowed with"),
     ],

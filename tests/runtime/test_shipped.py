@@ -1,6 +1,7 @@
 """The encoder inside the wheel."""
 
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import edgeembed_runtime.shipped
 import numpy as np
 import pytest
-from edgeembed_runtime import Bundle, BundleError, Encoder, InputError
+from edgeembed_runtime import Bundle, BundleError, Encoder, InputError, VerificationError
 from edgeembed_runtime.shipped import shipped_bundle, shipped_names
 
 _WITHOUT_NETWORK = """
@@ -49,14 +50,48 @@ def test_mini_is_the_default_of_several(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert shipped_names() == ["a", "mini", "nano"]
 
 
-def test_an_encoder_that_the_wheel_does_not_carry_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(edgeembed_runtime.shipped, "_MODELS", build_with(tmp_path, "mini", "nano"))
-    with pytest.raises(
-        InputError, match=r"no encoder 'micro' in the wheel; expected of 'mini', 'nano', or Encoder.load"
-    ):
-        Encoder("micro")
-    with pytest.raises(InputError, match=r"the bundle is \w*Path, expected a Bundle"):
-        Encoder(tmp_path)  # type: ignore[arg-type]
+def test_a_name_that_is_unknown_is_refused_with_a_suggestion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(edgeembed_runtime.shipped, "_MODELS", build_with(tmp_path / "models", "mini", "nano"))
+    expected = r"expected one of 'mini', 'nano', or the path of a bundle$"
+    with pytest.raises(InputError, match=rf"^'Minni' is no .* no folder; did you mean 'mini'\? {expected}"):
+        Encoder("Minni")
+    with pytest.raises(InputError, match=rf"^'large' is no .* no folder; {expected}"):
+        Encoder("large")
+    with pytest.raises(InputError, match=expected):
+        Encoder("")
+    with pytest.raises(InputError, match=r"the bundle is int, expected the name of an encoder in the wheel, the path"):
+        Encoder(3)  # type: ignore[arg-type]
+
+
+def test_a_path_is_loaded(bundle_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: Encoder) -> None:
+    expected = encoder.encode("the cat")
+    for path in (bundle_path, str(bundle_path), f"{bundle_path}/"):
+        assert np.array_equal(Encoder(path).encode("the cat"), expected)
+    shutil.copytree(bundle_path, tmp_path / "tiny")
+    monkeypatch.chdir(tmp_path)
+    for path in (Path("tiny"), "tiny", "./tiny"):
+        again = pickle.loads(pickle.dumps(Encoder(path)))  # noqa: S301  # our own bytes
+        assert np.array_equal(again.encode("the cat"), expected)
+    for path in (Path("absent"), "./absent", "some/absent"):
+        with pytest.raises(BundleError, match="absent is no folder; expected a bundle"):
+            Encoder(path)
+
+
+def test_the_checksums_of_a_path_are_compared(bundle_copy: Path) -> None:
+    tokenizer = bundle_copy / "tokenizer.json"
+    tokenizer.write_bytes(tokenizer.read_bytes().replace(b'"cat"', b'"dog"'))
+    with pytest.raises(VerificationError, match=r"tokenizer\.json has SHA-256"):
+        Encoder(bundle_copy)
+
+
+def test_a_name_in_the_wheel_comes_before_a_folder(
+    bundle_path: Path, shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(bundle_path, "mini")
+    assert Encoder("mini").bundle.name == "edgeembed-mini"
+    assert Encoder(Path("mini")).bundle.name == Encoder("./mini").bundle.name == "tiny"
 
 
 def test_the_encoder_in_the_build_is_the_default(

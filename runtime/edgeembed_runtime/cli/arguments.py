@@ -1,6 +1,7 @@
 """Arguments that several commands take, and what they stand for."""
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.index.settings import ENGINE_NAMES
-from edgeembed_runtime.shipped import shipped_bundle, shipped_names
+from edgeembed_runtime.shipped import find_bundle
 
 if TYPE_CHECKING:
     from edgeembed_runtime.encoder import Encoder
@@ -47,7 +48,15 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
 
 def add_count(parser: argparse.ArgumentParser, default: int | None, shown: str) -> None:
     """Add -k."""
-    parser.add_argument("-k", type=int, default=default, metavar="N", help=f"how many to show (default: {shown})")
+
+    def count(text: str) -> int:
+        if not text.isdecimal() or int(text) < 1:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} was given, expected a whole number of at least 1 (default: {shown})"
+            )
+        return int(text)
+
+    parser.add_argument("-k", type=count, default=default, metavar="N", help=f"how many to show (default: {shown})")
 
 
 def add_engine(parser: argparse.ArgumentParser, default: str) -> None:
@@ -60,31 +69,36 @@ def add_engine(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def load_encoder(args: argparse.Namespace) -> "Encoder":
-    """Give the encoder that --bundle names.
+    """Load the encoder that --bundle names.
 
     Raises:
-        BundleError: If there is none.
+        InputError: If there is none.
     """
     from edgeembed_runtime.encoder import Encoder
 
-    if args.bundle is None or _is_shipped(args.bundle):
-        return Encoder(args.bundle)
-    return Encoder.load(args.bundle)
+    encoder = Encoder(args.bundle)
+    silence_engine(encoder.bundle)
+    return encoder
+
+
+def silence_engine(bundle: Bundle) -> None:
+    """Keep onnxruntime's log off stderr, where a command prints one line: its errors arrive as exceptions."""
+    if bundle.backend != "onnx":
+        return
+    with contextlib.suppress(ImportError):  # which loading the bundle reports
+        import onnxruntime
+
+        onnxruntime.set_default_logger_severity(4)
 
 
 def open_bundle(args: argparse.Namespace) -> Bundle:
-    """Give the bundle that BUNDLE or --bundle names, without its model.
+    """Open the bundle that BUNDLE or --bundle names, without its model.
 
     Raises:
-        BundleError: If there is none.
+        InputError: If there is none.
     """
-    named = args.bundle if args.folder is None else args.folder
-    return Bundle.open(shipped_bundle(named) if named is None or _is_shipped(named) else named)
-
-
-def _is_shipped(named: str) -> bool:
-    """Tell whether this is the name of an encoder in the wheel, and no folder's."""
-    return named in shipped_names() and not Path(named).exists()
+    folder, _ = find_bundle(args.bundle if args.folder is None else args.folder)
+    return Bundle.open(folder)
 
 
 def read_texts(args: argparse.Namespace, *, allow_blank: bool = True) -> list[str]:

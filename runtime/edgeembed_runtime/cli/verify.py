@@ -2,7 +2,7 @@
 
 import argparse
 
-from edgeembed_runtime.cli.arguments import Commands, add_json, add_one_bundle, open_bundle
+from edgeembed_runtime.cli.arguments import Commands, add_json, add_one_bundle, open_bundle, silence_engine
 from edgeembed_runtime.cli.output import print_json
 
 _EXPLANATION = """
@@ -27,6 +27,7 @@ def add(commands: Commands) -> None:
 
 def _run(args: argparse.Namespace) -> None:
     bundle = open_bundle(args)
+    silence_engine(bundle)
     from edgeembed_runtime.verification import verify
 
     found = verify(bundle)
