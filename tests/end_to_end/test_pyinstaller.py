@@ -31,7 +31,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     scripts = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
     (wheel,) = wheels.glob("*.whl")
-    install = [scripts / "python", "-m", "pip", "install", "--quiet", "pyinstaller>=6,<7", wheel]
+    install: list[str | Path] = [scripts / "python", "-m", "pip", "install", "--quiet", "pyinstaller>=6,<7", wheel]
     installed = subprocess.run(install, capture_output=True, text=True, check=False)
     if installed.returncode:
         pytest.skip(f"PyInstaller cannot be installed: {(installed.stderr.splitlines() or ['no reason given'])[-1]}")
@@ -41,7 +41,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.timeout(900)
 def test_a_packed_app_finds_the_encoders(environment: Path, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(_APP, encoding="utf-8")
-    build = [environment / "pyinstaller", "--onedir", "--noconfirm", "--log-level", "WARN", "app.py"]
+    build: list[str | Path] = [environment / "pyinstaller", "--onedir", "--noconfirm", "--log-level", "WARN", "app.py"]
     built = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr[-2000:]
     elsewhere = tmp_path / "elsewhere"
