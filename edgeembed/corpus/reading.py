@@ -43,8 +43,9 @@ def read_corpus(
 
     Args:
         sources: Files (.txt, .tsv, .csv, .jsonl, .parquet; all but the last also with .xz, .gz, .zst), folders of
-            such files, `-` for standard input, `pydoc:` for Python's documentation (`pydoc:json,numpy` for
-            that of some modules); `#column1,column2` after a path chooses columns of its tables.
+            such files, `-` for standard input, `pydoc:` for Python's documentation (`pydoc:stdlib` for the standard
+            library's, `pydoc:json,numpy` for that of some modules); `#column1,column2` after a path chooses columns
+            of its tables.
         limit: The most sentences to keep, a random sample of all; none: keep all.
         limit_per_source: The most sentences to keep of one file, a random sample of it; none: keep all.
         min_characters: Drop what is shorter, once white space is folded.

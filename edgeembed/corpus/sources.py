@@ -14,6 +14,7 @@ from edgeembed.corpus.tables import read_jsonl, read_parquet, read_table
 
 STANDARD_INPUT = "-"
 PYDOC_PREFIX = "pydoc:"
+STANDARD_LIBRARY = "stdlib"
 ENDINGS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 
 
@@ -22,7 +23,7 @@ class Source:
     """One stream of texts.
 
     Attributes:
-        name: A file's path, `-` for standard input, or `pydoc:` with module names.
+        name: A file's path, `-` for standard input, or `pydoc:` with `stdlib` or module names.
         columns: The columns of a table to read; none: the default ones.
     """
 
@@ -46,8 +47,8 @@ def find_sources(given: Sequence[str | Path]) -> list[Source]:
     """Give the sources that a user's words stand for, each folder replaced by the files below it.
 
     Args:
-        given: Files, folders, `-`, `pydoc:` or `pydoc:json,numpy`; `#column1,column2` after a path chooses
-            the columns of its tables.
+        given: Files, folders, `-`, `pydoc:`, `pydoc:stdlib` or `pydoc:json,numpy`; `#column1,column2` after a path
+            chooses the columns of its tables.
 
     Raises:
         InputError: If a path does not exist, its ending is unknown, or a folder holds no corpus file.
@@ -109,5 +110,8 @@ def _file_texts(path: Path, columns: Sequence[str]) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=1)  # one command may read it thrice, which takes half a minute each time
 def _pydoc_sentences(modules: str) -> tuple[str, ...]:
-    names = [name.strip() for name in modules.split(",") if name.strip()]
-    return tuple(sentence for found in docstrings(names or None) for sentence in split_sentences(found.text))
+    if modules.strip() == STANDARD_LIBRARY:
+        found = docstrings(standard_library_only=True)
+    else:
+        found = docstrings([name.strip() for name in modules.split(",") if name.strip()] or None)
+    return tuple(sentence for each in found for sentence in split_sentences(each.text))

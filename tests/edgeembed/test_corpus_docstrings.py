@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.corpus import Docstring, docstrings, gather_corpus, split_sentences
+from edgeembed.corpus import Docstring, docstrings, gather_corpus, read_corpus, split_sentences
 from edgeembed.corpus.sentences import looks_like_language, split_paragraph
 
 
@@ -209,3 +209,10 @@ def test_reading_docstrings_imports_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_the_standard_library_is_a_corpus_of_its_own() -> None:
+    library = read_corpus(["pydoc:stdlib"])
+    assert "Return the arc cosine (measured in radians) of x." in library
+    assert not any("pytest" in sentence for sentence in library[:2000])
+    assert len(library) > 10_000

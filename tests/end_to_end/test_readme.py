@@ -1,0 +1,109 @@
+"""The examples of the main README, run twice in the same folder."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from edgeembed.cli.main import main
+
+_README = Path(__file__).parents[2] / "README.md"
+
+
+def _python_blocks() -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", _README.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def _table_commands() -> list[list[str]]:
+    lines = _README.read_text(encoding="utf-8").splitlines()
+    found = [re.match(r"\| `(edgeembed [^`]+)` \|", line) for line in lines]
+    return [shlex.split(each[1])[1:] for each in found if each]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to be in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return tmp_path
+
+
+def test_the_python_examples_pass_twice_in_the_same_folder(place: Path) -> None:
+    blocks = _python_blocks()
+    assert blocks
+    for _ in range(2):
+        namespace: dict[str, object] = {}
+        for block in blocks:
+            exec(compile(block, "README.md", "exec"), namespace)  # noqa: S102 - our own text
+
+
+# What makes the jobs small, and files that the table's words stand for.
+_STUDENT = "corpus.heldout=20 student.layers=1 head.dim=8 vocabulary.size=200 student.token_dim=8"
+_SMALL = {
+    "distill": [part for setting in _STUDENT.split() for part in ("--set", setting)],
+    "vocab": ["--size", "200"],
+    "finetune": ["--set", "epochs=1"],
+    "export": ["--sentences", "text.txt", "--min-cosine", "0.9"],
+    "bench": ["--runs", "4", "--processes", "1", "--no-sweep", "--texts", "text.txt"],
+}
+_NEEDS_WORDNET = "augment"
+
+
+def _write_inputs(place: Path, sentences: list[str]) -> None:
+    (place / "text.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")
+    halves = list(zip(sentences[:40], sentences[40:80], strict=True))
+    tables = {
+        "pairs.tsv": ["anchor\tpositive", *(f"{first}\t{second}" for first, second in halves)],
+        "labels.tsv": ["label\ttext", *(f"{row % 2}\t{first}" for row, (first, _) in enumerate(halves))],
+        "scored.tsv": [
+            "sentence1\tsentence2\tscore",
+            *(f"{one}\t{two}\t{row % 6}" for row, (one, two) in enumerate(halves)),
+        ],
+    }
+    for name, rows in tables.items():
+        (place / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (place / "beir" / "qrels").mkdir(parents=True)
+    texts = [{"_id": str(row), "title": "", "text": text} for row, text in enumerate(sentences[:20])]
+    (place / "beir" / "corpus.jsonl").write_text("\n".join(map(json.dumps, texts)) + "\n", encoding="utf-8")
+    (place / "beir" / "queries.jsonl").write_text(
+        json.dumps({"_id": "q", "text": sentences[0]}) + "\n", encoding="utf-8"
+    )
+    (place / "beir" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\t0\t1\n", encoding="utf-8")
+
+
+def _filled(command: list[str], teacher: Path) -> list[str]:
+    stands_for = {"TEXT": "text.txt", "MODEL": str(teacher), "DIR": "beir", "TSV": "labels.tsv"}
+    name, *rest = command
+    if name == "compare":
+        return [name, "before.json", "after.json"]
+    stands_for["FILE"] = "pairs.tsv" if name == "mine" else "scored.tsv"
+    return [name, *(stands_for.get(word, word) for word in rest)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.filterwarnings("ignore")
+def test_the_commands_of_the_table_pass_twice_in_the_same_folder(
+    place: Path, sentences: list[str], teacher_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _write_inputs(place, sentences)
+    commands = [each for each in _table_commands() if each[0] != _NEEDS_WORDNET]
+    assert {each[0] for each in commands} == {
+        *("vocab", "mine", "distill", "finetune", "export", "verify", "evaluate", "bench", "compare")
+    }
+    for again in (False, True):
+        for command in commands:
+            arguments = [*_filled(command, teacher_folder), *_SMALL.get(command[0], [])]
+            if command[0] in {"distill", "mine"}:
+                arguments += ["--teacher", str(teacher_folder)]
+            if command[0] == "bench":
+                arguments += ["--out", "after.json"]
+            if again and command[0] not in {"verify", "evaluate", "compare"}:
+                arguments.append("--force")
+            if command[0] == "compare" and not again:
+                (place / "before.json").write_bytes((place / "after.json").read_bytes())
+            with pytest.raises(SystemExit) as left:
+                main(arguments)
+            assert not left.value.code, (arguments, capsys.readouterr().err)
