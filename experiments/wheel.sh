@@ -134,7 +134,8 @@ install() {
     for name in "${NAMES[@]}"; do
         $PYTHON experiments/wheel_quality.py "$OUT/$name.json" "$OUT/teacher.json" > "$OUT/$name-quality.json"
         $COMMAND export "$OUT/$name" --precision int8 --out "runtime/edgeembed_runtime/models/$name" --name "edgeembed-$name" \
-            --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --near-cosine "${near_cosine[$name]}" --force
+            --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --near-cosine "${near_cosine[$name]}" \
+            --license apache-2.0 --language en --force
     done
 }
 

@@ -13,7 +13,7 @@ _CARD = """{front_matter}
 # {name}
 
 A sentence encoder for devices: {dimension} dimensions, {parameters} parameters, {precision}, {size} MB.
-It reads up to {max_seq_length} tokens of a text and gives a vector of unit length. Made for: {roles}.
+It reads up to {max_seq_length} tokens of a text and returns a vector of unit length. Made for: {roles}.
 
 ## Use
 
@@ -30,7 +30,7 @@ The model is `{model_file}`: {contract}
 
 - License: {license}
 - Languages: {languages}
-- Exported from: {base_model}
+- Base model: {base_model}
 - Teacher: {teacher}
 - Recipe: {recipe}
 - Trimmed or reduced before the export: {tailoring}
@@ -60,7 +60,7 @@ Compared with the model it was exported from, over {sentences} sentences:
 """
 _CONTRACTS = {
     "onnx": "int64 `input_ids` and `attention_mask` (batch, tokens) in, float32\n"
-    "`sentence_embedding` (batch, {dimension}) out. Pooling, head and normalisation are inside the graph.",
+    "`sentence_embedding` (batch, {dimension}) out. Pooling, head and normalization are inside the graph.",
     "numpy": "tables of tokens and what follows them, as docs/tensor-file.md\n"
     "of edgeembed describes it. NumPy alone runs it.",
 }

@@ -1,6 +1,8 @@
+import json
 from pathlib import Path
 from typing import Any
 
+import edgeembed_runtime
 import pytest
 import yaml
 from edgeembed_exporters.card import command_line, front_matter, model_card, read_front_matter, without_paths
@@ -79,6 +81,21 @@ def test_the_hub_reads_license_base_model_and_language(tmp_path: Path) -> None:
         "pipeline_tag": "sentence-similarity",
         "tags": ["sentence-similarity", "edgeembed", "onnx"],
     }
+
+
+@pytest.mark.parametrize("name", ["mini", "nano"])
+def test_the_cards_in_the_wheel_state_license_base_model_and_language(name: str) -> None:
+    folder = Path(edgeembed_runtime.__file__).parent / "models" / name
+    stated = read_front_matter(folder / "README.md")
+    assert stated["license"] == "apache-2.0"
+    assert stated["base_model"] == "sentence-transformers/all-MiniLM-L6-v2"
+    assert stated["language"] == ["en"]
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert "not stated" not in text
+    assert "not measured" not in text
+    content = json.loads((folder / "edgeembed.json").read_text(encoding="utf-8"))
+    assert (content["license"], content["languages"]) == ("apache-2.0", ["en"])
+    assert without_paths(content["recipe"]) == content["recipe"]
 
 
 def test_no_text_breaks_the_front_matter() -> None:
