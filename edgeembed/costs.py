@@ -14,7 +14,7 @@ from edgeembed_bench import (
     started,
     this_machine,
 )
-from edgeembed_bench.forms import FilledForm, cmow_form, hpd_form, simtde_form, xayn_form
+from edgeembed_bench.paper_tables import PaperTable, cmow_table, hpd_table, simtde_table, xayn_table
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.evaluation import Task, read_retrieval, read_sts, read_tasks, score_tasks, search_task
@@ -111,7 +111,7 @@ def fill_form(
     sts: Sequence[Path] = (),
     retrieval: Sequence[Path] = (),
     batches: int | None = None,
-) -> FilledForm:
+) -> PaperTable:
     """Fill in the cost table of one of the papers.
 
     Args:
@@ -133,13 +133,13 @@ def fill_form(
     if form == "simtde":
         pairs = read_sts(sts[0])
         both = list(zip(pairs.first, pairs.second, strict=True))
-        return simtde_form(subjects, both, pairs_from=pairs.name, **shared)
+        return simtde_table(subjects, both, pairs_from=pairs.name, **shared)
     if form == "hpd":
-        return hpd_form(subjects, search_task(read_retrieval(retrieval[0])), **shared)
+        return hpd_table(subjects, search_task(read_retrieval(retrieval[0])), **shared)
     if form == "xayn":
-        return xayn_form(bench(subjects, texts, plan, texts_from=texts_from))
+        return xayn_table(bench(subjects, texts, plan, texts_from=texts_from))
     if form == "cmow":
-        return cmow_form(subjects, texts, **shared, **({} if batches is None else {"batches": batches}))
+        return cmow_table(subjects, texts, **shared, **({} if batches is None else {"batches": batches}))
     raise InputError(f"no form called {form}; expected one of: {', '.join(FORMS)}")
 
 

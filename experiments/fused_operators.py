@@ -15,7 +15,7 @@ import click
 import edgeembed_runtime  # noqa: F401  # it turns onnxruntime's telemetry off, if it is imported first
 import numpy as np
 import numpy.typing as npt
-from edgeembed_bench.interleaving import Samples, interleaved
+from edgeembed_bench.schedule import Samples, interleaved
 from rich.console import Console
 from rich.table import Table
 

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed_bench.estimates import Estimate
 from edgeembed_bench.report import BenchReport
+from edgeembed_bench.stats import Estimate
 from edgeembed_bench.subjects import Subject
 
 

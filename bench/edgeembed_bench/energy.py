@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from edgeembed_bench.estimates import Spread, spread
 from edgeembed_bench.meters import EnergyMeter, NullMeter, Reading
+from edgeembed_bench.stats import Spread, spread
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from edgeembed_bench.estimates import Estimate, Spread
+from edgeembed_bench.stats import Estimate, Spread
 
 MISSING = "-"
 NOT_MEASURED = "not measured"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from edgeembed_runtime.errors import MissingExtraError
 from edgeembed_runtime.vectors import unit
 
-from edgeembed_bench.interleaving import shuffled
+from edgeembed_bench.schedule import shuffled
 
 Matrix = npt.NDArray[np.float32]
 

@@ -11,14 +11,14 @@ from typing import Self
 from edgeembed_runtime.errors import InputError
 
 from edgeembed_bench.energy import Energy
-from edgeembed_bench.estimates import Estimate, Spread, quantile, spread
-from edgeembed_bench.facts import Facts
 from edgeembed_bench.machine import Load, Machine
+from edgeembed_bench.model_info import ModelInfo
 from edgeembed_bench.plan import Plan
-from edgeembed_bench.processes import Start
 from edgeembed_bench.sizes import Size
+from edgeembed_bench.stats import Estimate, Spread, quantile, spread
 from edgeembed_bench.subjects import Subject
 from edgeembed_bench.verdicts import Verdict, clustered_ratio, verdict
+from edgeembed_bench.worker_client import Start
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class SubjectResult:
     """
 
     subject: Subject
-    facts: Facts
+    facts: ModelInfo
     size: Size
     discarded_start: Start
     processes: tuple[ProcessRun, ...]

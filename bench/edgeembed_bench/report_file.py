@@ -9,8 +9,8 @@ from typing import Any
 import cattrs
 from edgeembed_runtime.errors import InputError
 
-from edgeembed_bench.estimates import Spread
 from edgeembed_bench.report import BenchReport, SubjectResult
+from edgeembed_bench.stats import Spread
 
 # 1: one process for all subjects. 2: fresh processes for each, their samples apart; size by file; energy by window.
 SCHEMA_VERSION = 2

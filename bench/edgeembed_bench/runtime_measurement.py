@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from edgeembed_runtime.errors import InputError
 
-from edgeembed_bench.interleaving import Samples, interleaved_turns, shuffled
 from edgeembed_bench.machine import this_machine
-from edgeembed_bench.processes import Start, Worker, held_to_cores, started
 from edgeembed_bench.progress import progress_bar
 from edgeembed_bench.runtime_report import RuntimeReport, RuntimeSettings, SubjectRun
+from edgeembed_bench.schedule import Samples, interleave_blocks, shuffled
 from edgeembed_bench.subjects import Subject
+from edgeembed_bench.worker_client import Start, Worker, pinned_to_cores, started
 
 BLOCK = 20  # texts a turn: short against the drift of a machine, long against the cost of changing turns
 WARMUP = 50
@@ -24,7 +24,7 @@ WARMUP = 50
 PROCESSES = 10
 PASSES = 3  # an overhead of microseconds hides in the scatter of a millisecond; its median needs some thousand texts
 
-Facts = dict[str, Any]
+ModelInfo = dict[str, Any]
 Parts = dict[str, tuple[float, ...]]
 
 
@@ -67,7 +67,7 @@ def measure_runtime(
     processes = min(PROCESSES, rounds)
     rounds = processes * -(-rounds // processes)
     steps = (starts + 1) * len(subjects) + rounds * BLOCK * (len(encoders) + PASSES * bundles)
-    with held_to_cores() as cores, progress_bar(steps) as advance:
+    with pinned_to_cores() as cores, progress_bar(steps) as advance:
         begun, facts = _starts(subjects, texts[0], starts + 1, seed, advance)
         timed = list(itertools.islice(itertools.cycle(texts), rounds * BLOCK))
         share = len(timed) // processes
@@ -100,11 +100,11 @@ def measure_runtime(
 
 def _starts(
     subjects: Sequence[Subject], text: str, rounds: int, seed: int, advance: Callable[[int], None]
-) -> tuple[dict[str, list[Start]], dict[str, Facts]]:
+) -> tuple[dict[str, list[Start]], dict[str, ModelInfo]]:
     """Start every subject afresh, round by round, and end it before the next."""
     named = {subject.name: subject for subject in subjects}
     begun: dict[str, list[Start]] = {name: [] for name in named}
-    facts: dict[str, Facts] = {}
+    facts: dict[str, ModelInfo] = {}
     for names in shuffled(named, rounds, seed):
         for name in names:
             with started(named[name], text) as worker:
@@ -130,7 +130,7 @@ def _process(
     with contextlib.ExitStack() as stack:
         workers = {each.name: stack.enter_context(started(each, texts[0])) for each in encoders}
         timers = {name: worker.times_ms for name, worker in workers.items()}
-        latency = interleaved_turns(timers, texts, warmup=WARMUP, block=BLOCK, seed=seed, advance=advance)
+        latency = interleave_blocks(timers, texts, warmup=WARMUP, block=BLOCK, seed=seed, advance=advance)
         memory = {name: worker.memory()["resident_bytes"] for name, worker in workers.items()}
         bundles = {each.name: workers[each.name] for each in encoders if each.adapter == "bundle"}
         parts = {name: _parts(worker, texts, advance) for name, worker in bundles.items()}

@@ -9,11 +9,11 @@ from typing import Any
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed_bench.estimates import Estimate, Spread, mean_estimate, ratio_estimate, spread
-from edgeembed_bench.interleaving import Samples
 from edgeembed_bench.machine import Machine
-from edgeembed_bench.processes import Start
+from edgeembed_bench.schedule import Samples
+from edgeembed_bench.stats import Estimate, Spread, mean_estimate, ratio_estimate, spread
 from edgeembed_bench.subjects import Subject
+from edgeembed_bench.worker_client import Start
 
 # 1: latency and parts of one process. 2: of several, their samples apart.
 SCHEMA_VERSION = 2

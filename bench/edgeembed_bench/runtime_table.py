@@ -7,9 +7,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from edgeembed_bench.estimates import FEWEST_FOR_INTERVAL, Estimate, Spread, spread
 from edgeembed_bench.formats import MISSING, digits, fixed
 from edgeembed_bench.runtime_report import RuntimeReport, SubjectRun
+from edgeembed_bench.stats import FEWEST_FOR_INTERVAL, Estimate, Spread, spread
 
 
 def runtime_tables(report: RuntimeReport) -> Group:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from edgeembed_bench.estimates import FEWEST_FOR_INTERVAL, Estimate, Values, ratio_estimate, standard_error
+from edgeembed_bench.stats import FEWEST_FOR_INTERVAL, Estimate, Values, ratio_estimate, standard_error
 
 LEVEL = 0.01  # chance of seeing a difference between two that are alike
 POWER = 0.9  # chance of seeing one as large as `Verdict.smallest_seen`

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_bench.processes import Worker
+from edgeembed_bench.worker_client import Worker
 
 
 class WorkerEncoder:

@@ -10,7 +10,7 @@ from edgeembed.cli.options import retrieval_option, sts_option
 
 if TYPE_CHECKING:
     from edgeembed_bench import BenchReport
-    from edgeembed_bench.forms import FilledForm
+    from edgeembed_bench.paper_tables import PaperTable
 
     from edgeembed.cli.outputs import Outputs
 
@@ -175,7 +175,7 @@ def _show(report: "BenchReport", *, as_json: bool) -> None:
         Console().print(terminal_report(report))
 
 
-def _show_form(filled: "FilledForm", *, as_json: bool) -> None:
+def _show_form(filled: "PaperTable", *, as_json: bool) -> None:
     from edgeembed_bench.render import terminal_paper_table
     from rich.console import Console
 

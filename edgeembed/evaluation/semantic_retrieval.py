@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edgeembed_bench.estimates import spread
 from edgeembed_bench.inverted_lists import (
     NLIST,
     NPROBE,
@@ -14,6 +13,7 @@ from edgeembed_bench.inverted_lists import (
     lists_for,
     search_by_turns,
 )
+from edgeembed_bench.stats import spread
 
 from edgeembed.evaluation.encoders import SentenceEncoder, vectors
 from edgeembed.evaluation.retrieval import RetrievalSet

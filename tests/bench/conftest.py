@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from edgeembed_bench import Subject
 from edgeembed_bench.energy import Energy, EnergyWindow, IdlePower
-from edgeembed_bench.facts import Facts
 from edgeembed_bench.machine import Load, Machine
 from edgeembed_bench.meters import Reading
-from edgeembed_bench.processes import Start
+from edgeembed_bench.model_info import ModelInfo
 from edgeembed_bench.report import BenchReport, ProcessRun, Settings, SubjectResult
 from edgeembed_bench.sizes import Size, SizedFile
+from edgeembed_bench.worker_client import Start
 
 _FUNCTIONS = """
 import os, sys, time
@@ -164,7 +164,7 @@ def _subject(
     draw: np.random.Generator,
 ) -> SubjectResult:
     _, ms, megabytes, score = like
-    facts = Facts(
+    facts = ModelInfo(
         dimension=384,
         python="3.11.2",
         versions={"onnxruntime": "1.24.1", "tokenizers": "0.22.1"},

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from edgeembed_bench import worker as worker_script
-from edgeembed_bench.facts import facts_of
+from edgeembed_bench.model_info import read_model_info
 from edgeembed_bench.parameters import count_parameters
-from edgeembed_bench.processes import Worker, started
 from edgeembed_bench.random_students import write_random_student
 from edgeembed_bench.subjects import Subject
+from edgeembed_bench.worker_client import Worker, started
 from edgeembed_runtime import Bundle, Encoder
 from edgeembed_runtime.errors import CheckError
 from edgeembed_runtime.shipped import shipped_bundle
@@ -37,7 +37,7 @@ def test_a_bundle_encodes_as_the_runtime_does_and_tells_its_parts() -> None:
         np.testing.assert_array_equal(worker.encode(TEXTS, "query"), encoder.encode_query(TEXTS))
         _parts_agree(worker)
         assert worker.tokens(["read a file"]) == [5]
-        facts = facts_of(Subject("a", "bundle"), worker)
+        facts = read_model_info(Subject("a", "bundle"), worker)
     assert facts.dimension == encoder.dimension
     assert facts.parameters == encoder.bundle.parameters
     assert facts.embedding_parameters == 20_000 * 128 + 256 * 384
@@ -107,7 +107,7 @@ def test_a_sentence_transformer_counts_its_parameters(torch_worker: Worker, teac
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(teacher_folder), device="cpu")
-    facts = facts_of(Subject("a", "sentence-transformer"), torch_worker)
+    facts = read_model_info(Subject("a", "sentence-transformer"), torch_worker)
     assert facts.parameters == sum(weight.numel() for weight in model.parameters())
     assert facts.embedding_parameters == (len(model.tokenizer) + 64 + 2) * 32
     assert facts.footprint_bytes is not None
@@ -135,7 +135,7 @@ def test_model2vec_in_its_own_environment() -> None:
     with started(subject, "a text") as worker:
         assert worker.encode(TEXTS).shape == (2, worker.dimension)
         assert set(worker.parts_ms(TEXTS)) == {"encode", "tokenize"}
-        facts = facts_of(subject, worker)
+        facts = read_model_info(subject, worker)
     assert facts.embedding_parameters == facts.parameters
     assert "model2vec" in (facts.footprint_bytes or {})
 

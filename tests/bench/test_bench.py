@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edgeembed_bench import BenchReport, NullMeter, Plan, Reading, Subject, bench, rounds
+from edgeembed_bench import BenchReport, NullMeter, Plan, Reading, Subject, bench, runner
 from edgeembed_runtime.errors import CheckError, InputError
 
 TEXTS = ["read a file", "sort a list", "open a socket and wait"]
@@ -113,7 +113,7 @@ def test_energy_without_a_meter_is_none_with_the_reason_and_processor_time_is_th
 
 
 def test_a_meter_with_long_windows_is_asked_in_few_processes(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "_SHORT_S", 0.01)
+    monkeypatch.setattr(runner, "_SHORT_S", 0.01)
     report = _report(stub, "a", plan=replace(QUICK, processes=4), meter=_TenWatts())
     assert len(report["a"].energy.windows) == 3
 

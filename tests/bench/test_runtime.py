@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from edgeembed_bench import runtime, runtime_measurement
-from edgeembed_bench.interleaving import Samples
 from edgeembed_bench.machine import this_machine
-from edgeembed_bench.processes import Start, started
 from edgeembed_bench.random_students import Architecture, write_random_student
 from edgeembed_bench.runtime_measurement import measure_runtime
 from edgeembed_bench.runtime_report import RuntimeReport, RuntimeSettings, SubjectRun
 from edgeembed_bench.runtime_table import runtime_tables
+from edgeembed_bench.schedule import Samples
 from edgeembed_bench.subjects import Subject
+from edgeembed_bench.worker_client import Start, started
 from edgeembed_runtime import Bundle, Encoder, InputError
 from edgeembed_runtime.shipped import shipped_bundle
 from rich.console import Console

@@ -10,8 +10,8 @@ from typing import Any
 
 from edgeembed_runtime.errors import MissingExtraError
 
+from edgeembed_bench.meters.base import Reading
 from edgeembed_bench.meters.counters import Counter, explain
-from edgeembed_bench.meters.readings import Reading
 
 # No counter of a package or of memory draws as much: the largest server processors are made for 500 W.
 MAX_POWER_W = 1000.0

@@ -3,7 +3,7 @@
 from rich.console import Group
 from rich.text import Text
 
-from edgeembed_bench.comparison import Change, Comparison
+from edgeembed_bench.compare import Change, Comparison
 from edgeembed_bench.formats import MISSING, digits, megabytes, ratio
 from edgeembed_bench.render.markdown import escape, markdown_list, markdown_table
 from edgeembed_bench.render.tables import Table

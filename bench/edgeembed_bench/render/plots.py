@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MultipleLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from edgeembed_bench.estimates import Spread
 from edgeembed_bench.formats import digits, names
 from edgeembed_bench.render.svg import (
     POINTS_PER_INCH,
@@ -29,6 +28,7 @@ from edgeembed_bench.render.svg import (
     write,
 )
 from edgeembed_bench.report import BenchReport, SubjectResult
+from edgeembed_bench.stats import Spread
 
 _HEIGHT = 260.0  # points, of plots that are not made of rows; a legend comes on top
 _MIN_DECADE_SPAN = 5.0  # a logarithmic axis spans at least this factor, so that it has two ticks

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from edgeembed_bench.estimates import Spread
 from edgeembed_bench.formats import (
     MISSING,
     NOT_MEASURED,
@@ -18,6 +17,7 @@ from edgeembed_bench.formats import (
     ratio,
 )
 from edgeembed_bench.report import BenchReport, SubjectResult
+from edgeembed_bench.stats import Spread
 from edgeembed_bench.verdicts import Verdict
 
 QUARTILES = "Q1–Q3"  # noqa: RUF001  # an en dash

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from edgeembed_bench.forms import FilledForm
+from edgeembed_bench.paper_tables import PaperTable
 from edgeembed_bench.render.summary import build_content
 from edgeembed_bench.render.tables import Table
 from edgeembed_bench.report import BenchReport
@@ -52,7 +52,7 @@ def terminal_tables(tables: Iterable[Table]) -> Group:
     return Group(*parts)
 
 
-def terminal_paper_table(filled: FilledForm) -> Group:
+def terminal_paper_table(filled: PaperTable) -> Group:
     """Render a paper's cost table for a terminal, followed by its source and notes.
 
     Args:

@@ -127,9 +127,9 @@ def _advancing(zones: Sequence[Zone]) -> Iterator[None]:
 
 
 def _meter() -> str:
-    from edgeembed_bench.meters import find_meter
+    from edgeembed_bench.meters import detect_meter
 
-    return type(find_meter()).__name__
+    return type(detect_meter()).__name__
 
 
 def encode(seconds: float) -> int:
@@ -156,9 +156,9 @@ def measured(
 ) -> dict[str, Any]:
     """What edgeembed finds out about the machine, with nothing but its defaults."""
     from edgeembed_bench.energy import EnergyWindow, IdlePower, energy_from, measure_idle, measure_window
-    from edgeembed_bench.meters import find_meter
+    from edgeembed_bench.meters import detect_meter
 
-    meter = find_meter()
+    meter = detect_meter()
 
     def window(number: int) -> EnergyWindow:
         before_each(number)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from edgeembed_bench.meters import NullMeter, RaplMeter, Reading, find_meter
+from edgeembed_bench.meters import NullMeter, RaplMeter, Reading, detect_meter
 from edgeembed_bench.meters.rapl import _without_pyjoules_warnings
 
 from .simulated import AMD_RANGE_UJ, INTEL_RANGE_UJ, Zone, write_zone
@@ -37,7 +37,7 @@ class _Machine:
         pytest.importorskip("pyJoules", reason="needs pyJoules: edgeembed[energy]")
         self.zones = {zone.folder.rpartition("/")[2]: zone for zone in zones}
         self.files = {name: write_zone(powercap, zone) for name, zone in self.zones.items()}
-        self.meter = find_meter(powercap=powercap)
+        self.meter = detect_meter(powercap=powercap)
 
     def reading(self, **joules: float) -> Reading:
         """The reading of a window in which zones, named by their numbers, advance by some joules."""
@@ -179,7 +179,7 @@ def test_a_part_that_runs_backwards_is_left_out_and_spoils_nothing(powercap: Pat
 def test_a_counter_that_runs_backwards_with_no_known_range_is_not_measured(powercap: Path) -> None:
     write_zone(powercap, PACKAGE)
     (powercap / PACKAGE.folder / "max_energy_range_uj").unlink()
-    meter = find_meter(powercap=powercap)
+    meter = detect_meter(powercap=powercap)
     meter.begin()
     (powercap / PACKAGE.folder / "energy_uj").write_text("5\n")
     _assert_not_measured(meter.end(), "ran backwards")
@@ -280,8 +280,8 @@ def test_finding_the_meter_prints_nothing_and_leaves_the_root_logger_alone(power
     write_zone(powercap, PACKAGE)
     code = (
         "import logging, pathlib, sys\n"
-        "from edgeembed_bench.meters import RaplMeter, find_meter\n"
-        "assert isinstance(find_meter(powercap=pathlib.Path(sys.argv[1])), RaplMeter)\n"
+        "from edgeembed_bench.meters import RaplMeter, detect_meter\n"
+        "assert isinstance(detect_meter(powercap=pathlib.Path(sys.argv[1])), RaplMeter)\n"
         "assert not logging.root.handlers and not logging.root.filters"
     )
     done = subprocess.run([sys.executable, "-c", code, powercap], check=True, capture_output=True, text=True)
@@ -296,7 +296,7 @@ def test_absent_pyjoules_names_the_extra(powercap: Path, monkeypatch: pytest.Mon
 
 
 def _reason(powercap: Path) -> str:
-    meter = find_meter(powercap=powercap)
+    meter = detect_meter(powercap=powercap)
     assert isinstance(meter, NullMeter)
     return meter.reason
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edgeembed_bench.processes import held_to_cores, started
 from edgeembed_bench.subjects import Subject
+from edgeembed_bench.worker_client import pinned_to_cores, started
 from edgeembed_runtime.errors import CheckError, InputError
 
 
@@ -158,7 +158,7 @@ def test_a_subject_that_cannot_load_says_so_in_a_line(subject: Subject, broken: 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system keeps no process on a core")
 def test_cores_hold_this_process_and_its_children_and_are_given_back(subject: Subject) -> None:
     before = os.sched_getaffinity(0)
-    with held_to_cores() as cores, started(subject, "a text") as worker:
+    with pinned_to_cores() as cores, started(subject, "a text") as worker:
         assert len(cores) == 1
         assert os.sched_getaffinity(0) == set(cores)
         assert os.sched_getaffinity(worker._process.pid) == set(cores)
@@ -170,7 +170,7 @@ def test_more_threads_than_cores_are_refused() -> None:
     allowed = len(os.sched_getaffinity(0))
     with (
         pytest.raises(InputError, match=f"^{allowed + 1} threads asked for.* may use {allowed} cores"),
-        held_to_cores(allowed + 1),
+        pinned_to_cores(allowed + 1),
     ):
         pass
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from edgeembed_bench.formats import millions
-from edgeembed_bench.forms.filled import FilledForm
-from edgeembed_bench.forms.measuring import opened
-from edgeembed_bench.interleaving import interleaved_turns
+from edgeembed_bench.paper_tables.base import PaperTable
+from edgeembed_bench.paper_tables.measuring import opened
+from edgeembed_bench.schedule import interleave_blocks
 from edgeembed_bench.subjects import Subject
 
 PASSES = 3
@@ -15,7 +15,7 @@ _WARMUP = 20
 _TURN = 100
 
 
-def simtde_form(
+def simtde_table(
     subjects: Sequence[Subject],
     pairs: Sequence[tuple[str, str]],
     *,
@@ -23,7 +23,7 @@ def simtde_form(
     threads: int = 1,
     passes: int = PASSES,
     seed: int = 0,
-) -> FilledForm:
+) -> PaperTable:
     """Fill in table 4: the time of a pass over all pairs at batch size 1 on the CPU, the mean of three passes.
 
     Args:
@@ -45,7 +45,7 @@ def simtde_form(
     with opened(subjects, texts[0], threads, "simtde", "SimTDE, table 4: inference time comparison") as all_of_them:
         timers = {name: worker.times_ms for name, worker in all_of_them.workers.items()}
         timed = [
-            interleaved_turns(timers, texts, warmup=_WARMUP, block=_TURN, seed=seed + number)
+            interleave_blocks(timers, texts, warmup=_WARMUP, block=_TURN, seed=seed + number)
             for number in range(passes)
         ]
         pass_s = {name: [sum(each[name].timed_ms) / 1e3 for each in timed] for name in timers}

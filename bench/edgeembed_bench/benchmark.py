@@ -8,18 +8,18 @@ import numpy as np
 from edgeembed_runtime.errors import CheckError
 
 from edgeembed_bench.energy import IdlePower, energy_from, measure_idle
-from edgeembed_bench.facts import Facts, facts_of
-from edgeembed_bench.interleaving import shuffled
 from edgeembed_bench.lengths import texts_of_lengths
 from edgeembed_bench.machine import LoadWatch, this_machine
-from edgeembed_bench.meters import EnergyMeter, find_meter
+from edgeembed_bench.meters import EnergyMeter, detect_meter
+from edgeembed_bench.model_info import ModelInfo, read_model_info
 from edgeembed_bench.plan import Plan
-from edgeembed_bench.processes import Start, Worker, held_to_cores, started
 from edgeembed_bench.progress import progress_bar
 from edgeembed_bench.report import BenchReport, Settings, SubjectResult
-from edgeembed_bench.rounds import Work, measure_round
+from edgeembed_bench.runner import Work, run_round
+from edgeembed_bench.schedule import shuffled
 from edgeembed_bench.sizes import Size, measure_size
 from edgeembed_bench.subjects import Subject, check_names
+from edgeembed_bench.worker_client import Start, Worker, pinned_to_cores, started
 
 
 def bench(
@@ -57,16 +57,16 @@ def bench(
     plan.check(texts)
     check_names([subject.name for subject in subjects], baseline)
     baseline = baseline or subjects[0].name
-    meter = meter or find_meter()
+    meter = meter or detect_meter()
     named = {subject.name: subject for subject in sorted(subjects, key=lambda each: each.name != baseline)}
     steps = len(subjects) * (2 + plan.processes * (1 + plan.runs_a_process))
     machine, watch = this_machine(), LoadWatch()
-    with held_to_cores(plan.threads), progress_bar(steps) as advance:
+    with pinned_to_cores(plan.threads), progress_bar(steps) as advance:
         sizes = _sizes(subjects, advance)
         sweep, counted_by, first = _first_processes(named, texts, plan, advance)
         before = measure_idle(meter)
         found = [
-            measure_round(named, names, Work.of_round(number, texts, plan, sweep, meter), plan, meter, advance)
+            run_round(named, names, Work.of_round(number, texts, plan, sweep, meter), plan, meter, advance)
             for number, names in enumerate(shuffled(named, plan.processes, plan.seed))
         ]
         idle = IdlePower(before, measure_idle(meter))
@@ -99,7 +99,7 @@ class _First:
     """What a subject's first process tells; its start does not count, for the system's file cache may be cold."""
 
     start: Start
-    facts: Facts
+    facts: ModelInfo
 
 
 def _first_processes(
@@ -112,7 +112,7 @@ def _first_processes(
     for name, subject in subjects.items():
         with started(subject, texts[0], threads=plan.threads) as worker:
             _check_batch(name, worker, texts)
-            first[name] = _First(worker.start, facts_of(subject, worker))
+            first[name] = _First(worker.start, read_model_info(subject, worker))
             if not sweep and plan.sweep_runs:
                 sweep = texts_of_lengths(texts, plan.lengths, plan.sweep_a_process, worker.tokens)
                 counted_by = name if sweep else ""

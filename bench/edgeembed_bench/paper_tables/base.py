@@ -10,7 +10,7 @@ SCHEMA_VERSION = 1  # 1: the first
 
 
 @dataclass(frozen=True)
-class FilledForm:
+class PaperTable:
     """A paper's cost table, filled in.
 
     Attributes:

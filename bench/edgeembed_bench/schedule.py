@@ -56,10 +56,10 @@ def interleaved(
         The raw times of each callable.
     """
     timers = {name: functools.partial(_times_ms, call) for name, call in callables.items()}
-    return interleaved_turns(timers, inputs, warmup=warmup, block=block, seed=seed, advance=advance)
+    return interleave_blocks(timers, inputs, warmup=warmup, block=block, seed=seed, advance=advance)
 
 
-def interleaved_turns(
+def interleave_blocks(
     timers: Mapping[str, Callable[[Sequence[Input]], Sequence[float]]],
     inputs: Sequence[Input],
     *,

@@ -2,7 +2,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from edgeembed_bench.interleaving import Samples, interleaved, interleaved_turns
+from edgeembed_bench.schedule import Samples, interleave_blocks, interleaved
 
 
 def _logged(names: str, inputs: list[int], **options: Any) -> tuple[list[tuple[str, int]], dict[str, Samples]]:
@@ -61,7 +61,7 @@ def test_a_short_call_settles_for_longer_than_a_long_one() -> None:
         return [each_ms] * len(items)
 
     timers = {name: partial(timer, name, each_ms) for name, each_ms in (("short", 2.5), ("long", 100.0))}
-    samples = interleaved_turns(timers, [1, 2, 3, 4, 5, 6], warmup=2, block=3, seed=0, settle_ms=10)
+    samples = interleave_blocks(timers, [1, 2, 3, 4, 5, 6], warmup=2, block=3, seed=0, settle_ms=10)
     assert calls["short"] == [[1, 2], [3, 4, 5, 6, 1, 2, 3], [6, 1, 2, 3, 4, 5, 6]]
     assert calls["long"] == [[1, 2], [6, 1, 2, 3], [3, 4, 5, 6]]
     assert [len(samples[name].timed_ms) for name in timers] == [6, 6]
@@ -70,7 +70,7 @@ def test_a_short_call_settles_for_longer_than_a_long_one() -> None:
 
 def test_a_call_of_no_time_settles_for_ten() -> None:
     timers = {"a": lambda items: [1e-6] * len(items)}
-    assert len(interleaved_turns(timers, [1], warmup=1, block=1, seed=0, settle_ms=10)["a"].warmup_ms) == 1 + 10
+    assert len(interleave_blocks(timers, [1], warmup=1, block=1, seed=0, settle_ms=10)["a"].warmup_ms) == 1 + 10
 
 
 def test_advance_hears_of_all_counted_calls() -> None:

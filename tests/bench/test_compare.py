@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from edgeembed_bench import BenchReport, compare_reports
-from edgeembed_bench.comparison import comparison_dict
+from edgeembed_bench.compare import comparison_dict
 from edgeembed_runtime.errors import InputError
 
 MakeReport = Callable[..., BenchReport]

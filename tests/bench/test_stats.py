@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from edgeembed_bench.estimates import FEWEST_FOR_INTERVAL, mean_estimate, ratio_estimate, spread
+from edgeembed_bench.stats import FEWEST_FOR_INTERVAL, mean_estimate, ratio_estimate, spread
 
 
 def test_spread_is_the_median_and_the_quartiles() -> None:

@@ -2,13 +2,13 @@ from pathlib import Path
 
 import edgeembed_bench.meters
 import pytest
-from edgeembed_bench.meters import BatteryMeter, EnergyMeter, NullMeter, RaplMeter, Reading, find_meter
+from edgeembed_bench.meters import BatteryMeter, EnergyMeter, NullMeter, RaplMeter, Reading, detect_meter
 
 from .simulated import Zone, write_supply, write_zone
 
 
 def _find(root: Path) -> EnergyMeter:
-    return find_meter(powercap=root / "powercap", power_supply=root / "power_supply")
+    return detect_meter(powercap=root / "powercap", power_supply=root / "power_supply")
 
 
 def _reason(root: Path) -> str:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from edgeembed_runtime.errors import MissingExtraError
 
+from edgeembed_bench.meters.base import EnergyMeter, NullMeter
 from edgeembed_bench.meters.battery import POWER_SUPPLY, BatteryMeter, discharge_w, find_batteries
 from edgeembed_bench.meters.counters import POWERCAP, find_counters, why_unreadable
 from edgeembed_bench.meters.rapl import RaplMeter
-from edgeembed_bench.meters.readings import EnergyMeter, NullMeter
 
 _ELSEWHERE = {
     "darwin": "macOS shows energy to root alone, through powermetrics, which edgeembed does not read",
@@ -16,7 +16,7 @@ _ELSEWHERE = {
 }
 
 
-def find_meter(*, powercap: Path = POWERCAP, power_supply: Path = POWER_SUPPLY) -> EnergyMeter:
+def detect_meter(*, powercap: Path = POWERCAP, power_supply: Path = POWER_SUPPLY) -> EnergyMeter:
     """Find this machine's energy meter.
 
     Args:

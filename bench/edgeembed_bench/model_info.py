@@ -3,12 +3,12 @@
 from dataclasses import asdict, dataclass
 
 from edgeembed_bench.parameters import count_parameters
-from edgeembed_bench.processes import Worker
 from edgeembed_bench.subjects import Subject
+from edgeembed_bench.worker_client import Worker
 
 
 @dataclass(frozen=True)
-class Facts:
+class ModelInfo:
     """What a subject tells of itself.
 
     Attributes:
@@ -33,7 +33,7 @@ class Facts:
     max_tokens: int | None = None
 
 
-def facts_of(subject: Subject, worker: Worker) -> Facts:
+def read_model_info(subject: Subject, worker: Worker) -> ModelInfo:
     """Ask a subject's process what the subject is made of.
 
     Args:
@@ -47,4 +47,4 @@ def facts_of(subject: Subject, worker: Worker) -> Facts:
     counted = count_parameters(subject)
     if counted is not None:
         told |= asdict(counted)
-    return Facts(dimension=worker.dimension or 0, **told)
+    return ModelInfo(dimension=worker.dimension or 0, **told)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgeembed_bench.energy import EnergyWindow, measure_window
-from edgeembed_bench.interleaving import interleaved_turns
 from edgeembed_bench.meters import EnergyMeter
 from edgeembed_bench.plan import Plan
-from edgeembed_bench.processes import Worker, started
 from edgeembed_bench.report import ProcessRun
+from edgeembed_bench.schedule import interleave_blocks
 from edgeembed_bench.subjects import Subject
+from edgeembed_bench.worker_client import Worker, started
 
 _PARTS = 10  # texts that are split into their parts, which takes eight times a text
 _SHORT_S = 2.0
@@ -80,7 +80,7 @@ class RoundResult:
     energy: EnergyWindow | None
 
 
-def measure_round(
+def run_round(
     subjects: Mapping[str, Subject],
     names: Sequence[str],
     work: Work,
@@ -105,7 +105,7 @@ def measure_round(
             workers[name] = stack.enter_context(started_now)
             advance(1)
         singles = _Singles(workers)
-        latency = interleaved_turns(
+        latency = interleave_blocks(
             singles.timers,
             work.singles,
             warmup=plan.warmup,
@@ -116,7 +116,7 @@ def measure_round(
         )
         memory = {name: worker.memory() for name, worker in workers.items()}
         timers = {name: worker.times_ms for name, worker in workers.items()}
-        in_one_turn = functools.partial(interleaved_turns, timers, warmup=0, seed=work.seed)
+        in_one_turn = functools.partial(interleave_blocks, timers, warmup=0, seed=work.seed)
         batches = in_one_turn(work.batches, block=max(1, len(work.batches))) if work.batches else {}
         sweep = [in_one_turn(texts, block=len(texts)) for texts in work.sweep]
         energy = _energy(workers, work.singles, meter) if work.measures_energy else {}

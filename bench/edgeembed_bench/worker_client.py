@@ -144,7 +144,7 @@ class Worker:
         return np.concatenate(parts) if parts else np.empty((0, self.dimension or 0), np.float32)
 
     def facts(self) -> dict[str, Any]:
-        """Give what the subject is made of, by the names of `Facts`, the dimension left out."""
+        """Give what the subject is made of, by the names of `ModelInfo`, the dimension left out."""
         found: dict[str, Any] = self._ask({"facts": None})
         return found
 
@@ -234,7 +234,7 @@ def started(subject: Subject, text: str, *, threads: int = 1, timeout_s: float =
 
 
 @contextlib.contextmanager
-def held_to_cores(count: int = 1) -> Iterator[tuple[int, ...]]:
+def pinned_to_cores(count: int = 1) -> Iterator[tuple[int, ...]]:
     """Keep this process, and those that it starts, on some cores for the length of a `with` block.
 
     Args:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from edgeembed_bench.facts import Facts, facts_of
-from edgeembed_bench.forms.filled import FilledForm
 from edgeembed_bench.machine import LoadWatch, this_machine
-from edgeembed_bench.processes import Worker, held_to_cores, started
+from edgeembed_bench.model_info import ModelInfo, read_model_info
+from edgeembed_bench.paper_tables.base import PaperTable
 from edgeembed_bench.subjects import Subject, check_names
+from edgeembed_bench.worker_client import Worker, pinned_to_cores, started
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Opened:
     """
 
     workers: dict[str, Worker]
-    facts: dict[str, Facts]
-    frame: Callable[..., FilledForm]
+    facts: dict[str, ModelInfo]
+    frame: Callable[..., PaperTable]
 
 
 @contextlib.contextmanager
@@ -43,10 +43,10 @@ def opened(subjects: Sequence[Subject], text: str, threads: int, form: str, sour
     machine, watch = this_machine(), LoadWatch()
     created_utc = datetime.now(UTC).isoformat(timespec="seconds")
 
-    def frame(**content: Any) -> FilledForm:
-        return FilledForm(form, source, machine=machine, load=watch.found(), created_utc=created_utc, **content)
+    def frame(**content: Any) -> PaperTable:
+        return PaperTable(form, source, machine=machine, load=watch.found(), created_utc=created_utc, **content)
 
-    with held_to_cores(threads), contextlib.ExitStack() as stack:
+    with pinned_to_cores(threads), contextlib.ExitStack() as stack:
         workers = {subject.name: stack.enter_context(started(subject, text, threads=threads)) for subject in subjects}
-        facts = {subject.name: facts_of(subject, workers[subject.name]) for subject in subjects}
+        facts = {subject.name: read_model_info(subject, workers[subject.name]) for subject in subjects}
         yield Opened(workers, facts, frame)

@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 
-from edgeembed_bench.estimates import spread
-from edgeembed_bench.forms.filled import FilledForm
-from edgeembed_bench.forms.measuring import opened
 from edgeembed_bench.inverted_lists import (
     FEWEST_A_LIST,
     NLIST,
@@ -17,10 +14,13 @@ from edgeembed_bench.inverted_lists import (
     lists_for,
     search_by_turns,
 )
+from edgeembed_bench.paper_tables.base import PaperTable
+from edgeembed_bench.paper_tables.measuring import opened
+from edgeembed_bench.stats import spread
 from edgeembed_bench.subjects import Subject
 
 
-def hpd_form(subjects: Sequence[Subject], task: RetrievalTask, *, threads: int = 1, seed: int = 0) -> FilledForm:
+def hpd_table(subjects: Sequence[Subject], task: RetrievalTask, *, threads: int = 1, seed: int = 0) -> PaperTable:
     """Fill in table 3.
 
     Args:

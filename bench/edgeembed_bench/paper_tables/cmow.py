@@ -5,20 +5,20 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from edgeembed_runtime.errors import InputError
 
-from edgeembed_bench.estimates import spread
 from edgeembed_bench.formats import millions
-from edgeembed_bench.forms.filled import FilledForm
-from edgeembed_bench.forms.measuring import opened
-from edgeembed_bench.interleaving import shuffled
-from edgeembed_bench.processes import Worker
+from edgeembed_bench.paper_tables.base import PaperTable
+from edgeembed_bench.paper_tables.measuring import opened
+from edgeembed_bench.schedule import shuffled
+from edgeembed_bench.stats import spread
 from edgeembed_bench.subjects import Subject
+from edgeembed_bench.worker_client import Worker
 
 BATCHES = 1024
 BATCH_SIZE = 256
 TOKENS = 64
 
 
-def cmow_form(
+def cmow_table(
     subjects: Sequence[Subject],
     texts: Sequence[str],
     *,
@@ -27,7 +27,7 @@ def cmow_form(
     tokens: int = TOKENS,
     threads: int = 1,
     seed: int = 0,
-) -> FilledForm:
+) -> PaperTable:
     """Fill in table 5: encoding speed on random sequences of one length, without gradients.
 
     Args:

@@ -1,11 +1,11 @@
 """Table 3 of Xayn's extreme compression paper: energy and time of an inference, medians and quartiles of 1,000 runs."""
 
-from edgeembed_bench.estimates import Spread
-from edgeembed_bench.forms.filled import FilledForm
+from edgeembed_bench.paper_tables.base import PaperTable
 from edgeembed_bench.report import BenchReport
+from edgeembed_bench.stats import Spread
 
 
-def xayn_form(report: BenchReport) -> FilledForm:
+def xayn_table(report: BenchReport) -> PaperTable:
     """Fill in table 3 from a run of the bench. The paper prints kilojoule; 153 ms of a laptop make it millijoule.
 
     Args:
@@ -34,7 +34,7 @@ def xayn_form(report: BenchReport) -> FilledForm:
         *(f"energy: {source}, windows of many inferences" for source in sorted(sources)),
         *(f"energy not measured: {reason}" for reason in sorted(reasons)),
     ]
-    return FilledForm(
+    return PaperTable(
         form="xayn",
         source="Xayn's extreme compression, table 3: energy and inference time",
         columns=("model", "dim", "energy [mJ]", "energy above idle [mJ]", "inference time [ms]"),
