@@ -106,6 +106,23 @@ def test_a_length_written_in_more_bytes_than_it_needs_hides_nothing() -> None:
     assert "External data" in _refusal(b"\x3a" + bytes([len(graph)]) + graph)
 
 
+@pytest.mark.parametrize("shape", [(1, 2**62), (2**63 - 1,), (2**17, 2**17), (-1,), (1,) * 17])
+def test_weights_of_a_size_that_no_file_holds_are_refused_and_nothing_is_printed(
+    bundle_copy: Path,
+    rewrite_manifest: Callable[..., None],
+    graph: onnx.ModelProto,
+    shape: tuple[int, ...],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    last = next(tensor for tensor in graph.graph.initializer if tensor.name == "last")
+    last.dims[:] = shape
+    (bundle_copy / "onnx" / "model.onnx").write_bytes(graph.SerializeToString())
+    rewrite_manifest(bundle_copy)
+    with pytest.raises(BundleError, match=r"model\.onnx is no model: it has weights of shape \[.*\], more than"):
+        Encoder.load(bundle_copy)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_sparse_weights_are_refused(graph: onnx.ModelProto) -> None:
     graph.graph.sparse_initializer.add()
     assert "sparse weights" in _refusal(graph)

@@ -5,6 +5,7 @@ exporters write neither, so a model that holds one is refused. The file is proto
 fields that matter are followed, and weights are skipped.
 """
 
+import math
 from collections.abc import Iterator
 
 from edgeembed_runtime.errors import BundleError
@@ -18,7 +19,7 @@ _GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_SPARSE_INITIALIZER = 1, 5, 15
 _NODE_OPERATOR, _NODE_ATTRIBUTE, _NODE_DOMAIN = 4, 5, 7
 _ATTRIBUTE_TENSOR, _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS = 5, 10, 6, 11
 _ATTRIBUTE_SPARSE, _ATTRIBUTE_SPARSES = 22, 23
-_TENSOR_EXTERNAL, _TENSOR_LOCATION = 13, 14
+_TENSOR_SHAPE, _TENSOR_EXTERNAL, _TENSOR_LOCATION = 1, 13, 14
 
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 _FIXED_SIZE = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
@@ -26,6 +27,9 @@ _LARGEST_TAG = 2**32
 _LONGEST_VARINT = 10
 # A graph of a hundred layers has about 100,000; this many take a second or two.
 _MOST_FIELDS = 1_000_000
+# A bundle has at most 2 GiB, and a number at least four bits.
+_MOST_NUMBERS = 2**32
+_MOST_AXES = 16
 
 _Value = int | memoryview
 
@@ -39,7 +43,8 @@ def check_graph_file(content: bytes, where: str) -> None:
 
     Raises:
         BundleError: If it has control flow (`Loop`, `Scan`, `If` or another operator with a subgraph), functions,
-            operators of an unknown domain, sparse weights, or weights in another file; or is not an ONNX file.
+            operators of an unknown domain, sparse weights, weights in another file, or of a size that no file can
+            have; or is not an ONNX file.
     """
     try:
         _Walk().check_model(memoryview(content))
@@ -93,9 +98,15 @@ class _Walk:
                 self._check_tensor(_message(value))
 
     def _check_tensor(self, tensor: memoryview) -> None:
+        shape: list[int] = []
         for field, value in self._read(tensor):
+            if field == _TENSOR_SHAPE:
+                shape += _numbers(value)
             if field == _TENSOR_EXTERNAL or (field == _TENSOR_LOCATION and value != 0):
                 raise ValueError("External data (weights in another file) is not read, expected all in one file")
+        # onnxruntime would print that this is too large, and then raise an error.
+        if len(shape) > _MOST_AXES or math.prod(shape) > _MOST_NUMBERS:
+            raise ValueError(f"it has weights of shape {shape[:_MOST_AXES]}, more than a file can hold")
 
     def _read(self, message: memoryview) -> Iterator[tuple[int, _Value]]:
         """Yield the number and the value of each field of a message."""
@@ -132,6 +143,18 @@ def _varint(message: memoryview, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return number, position + index + 1
     raise ValueError("it is cut short")
+
+
+def _numbers(value: _Value) -> list[int]:
+    """Return the numbers of a repeated field, which may be packed into one; not many more than a shape can have."""
+    if isinstance(value, int):
+        return [value]
+    numbers: list[int] = []
+    position = 0
+    while position < len(value) and len(numbers) <= _MOST_AXES:
+        number, position = _varint(value, position)
+        numbers.append(number)
+    return numbers
 
 
 def _message(value: _Value) -> memoryview:
