@@ -60,3 +60,18 @@ def test_help_imports_no_torch(command: list[str]) -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Usage:" in done.stdout
+
+
+def test_the_demo_installs_nothing_that_only_development_needs(tmp_path: Path) -> None:
+    planned = subprocess.run(
+        ["make", "--dry-run", "demo", f"VENV={tmp_path / 'venv'}"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert "'.[teacher]'" in planned
+    assert "dev" not in planned.replace("/dev/null", "")
+    (tmp_path / "venv").mkdir()
+    for stamp in (".installed", ".installed-for-demo"):
+        (tmp_path / "venv" / stamp).touch()
+    ready = subprocess.run(
+        ["make", "--dry-run", "demo", f"VENV={tmp_path / 'venv'}"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert ready.splitlines() == [f"{tmp_path / 'venv'}/bin/edgeembed demo --out demo"]
