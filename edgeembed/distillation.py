@@ -1,6 +1,5 @@
 """From text and a teacher to a student: the steps of `edgeembed distill`."""
 
-import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from edgeembed.corpus import Corpus, gather_corpus
 from edgeembed.corpus.parallel import LanguageCounts, ParallelText, read_parallel
 from edgeembed.hardware import default_device
 from edgeembed.masked_teacher import load_masked_teacher
-from edgeembed.models import PROVENANCE_FILE, load_model, model_folder
+from edgeembed.models import STUDENT_FOLDER, load_model, model_folder
 from edgeembed.objectives import Wanted, stage_loss
 from edgeembed.progress import Advance, Reporter, SilentReporter
 from edgeembed.projection import Projection, fit_pca
@@ -141,7 +140,7 @@ def distil(  # noqa: PLR0913  # what the command offers
         InputError: If `out` exists, the recipe asks for more than it is given or the teacher has, or there is too
             little text.
     """
-    refuse_existing(out, force=force, marker=PROVENANCE_FILE)
+    refuse_existing(out, force=force, kind=STUDENT_FOLDER)
     recipe.check_given(corpus=sentences, parallel=parallel.files if parallel else (), pairs=pairs, scored=scored)
     labelled = LabelledData.read(recipe, pairs, scored, dev)
     if not sentences and parallel is None:
@@ -177,7 +176,7 @@ def save_student(  # what a student's folder tells of it
     Raises:
         InputError: If `out` exists and `force` is not set, or cannot be written.
     """
-    with new_folder(out, force=force, marker=PROVENANCE_FILE) as folder:
+    with new_folder(out, force=force, kind=STUDENT_FOLDER) as folder:
         try:
             student.cpu().save(str(folder), create_model_card=False)
         except SafetensorError as error:  # it reports a full disk in its own way
@@ -190,7 +189,7 @@ def save_student(  # what a student's folder tells of it
             "recipe": recipe.to_dict(),
             "report": {**asdict(report), "student": out.name},
         }
-        (folder / PROVENANCE_FILE).write_text(json.dumps(provenance, indent=2) + "\n", encoding="utf-8")
+        STUDENT_FOLDER.write_manifest(folder, provenance)  # last: it lists all that is in the folder
 
 
 class _Clock:

@@ -12,12 +12,14 @@ from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.manifest import MANIFEST
 from edgeembed_runtime.model_trust import needs_trust
 from edgeembed_runtime.shipped import shipped_bundle, shipped_names
+from edgeembed_runtime.storage.ownership import FolderKind
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
 
 PROVENANCE_FILE = "edgeembed_student.json"
+STUDENT_FOLDER = FolderKind(PROVENANCE_FILE, ("teacher", "recipe"))
 
 _logger = logging.getLogger(__name__)
 

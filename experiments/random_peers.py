@@ -11,7 +11,8 @@ import click
 from edgeembed_runtime.errors import EdgeEmbedError
 from edgeembed_runtime.storage.writing import new_folder
 
-_MARKER = "modules.json"
+from experiments.random_teacher import RANDOM_MODEL_FOLDER
+
 # Architecture and settings as their papers have them; what is not said is transformers' default, which is theirs.
 PEERS: dict[str, tuple[str, dict[str, int]]] = {
     "bert-base": ("bert", {}),
@@ -47,11 +48,12 @@ def write_random_peer(out: Path, name: str, tokenizer: Path, *, force: bool = Fa
     read = ["input_ids", "attention_mask"]  # DistilBERT takes nothing else
     words = library.AutoTokenizer.from_pretrained(str(tokenizer), model_input_names=read)
     config = library.AutoConfig.for_model(architecture, vocab_size=len(words), **sizes)
-    with new_folder(out, force=force, marker=_MARKER) as folder, tempfile.TemporaryDirectory() as encoder:
+    with new_folder(out, force=force, kind=RANDOM_MODEL_FOLDER) as folder, tempfile.TemporaryDirectory() as encoder:
         library.AutoModel.from_config(config).save_pretrained(encoder)
         words.save_pretrained(encoder)
         modules = [Transformer(encoder), Pooling(int(config.hidden_size), "mean")]
         SentenceTransformer(modules=modules, device="cpu").save(str(folder), create_model_card=False)
+        RANDOM_MODEL_FOLDER.write_manifest(folder, {"made_by": "experiments.random_peers"})
 
 
 @click.command()

@@ -14,12 +14,14 @@ from typing import IO, Any
 
 import click
 from edgeembed_runtime.errors import EdgeEmbedError
+from edgeembed_runtime.storage.ownership import FolderKind
 from edgeembed_runtime.storage.writing import new_folder, refuse_existing
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 # In XLM-R's order, which is that of their ids.
 _SPECIAL = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "mask_token": "<mask>"}
-_MARKER = "modules.json"
+RANDOM_MODEL_FOLDER = FolderKind("edgeembed_random.json", ("made_by",))
+"""A sentence-transformers folder of random weights."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,12 @@ def write_random_teacher(out: Path, tokenizer: Tokenizer, shape: Shape, *, force
         layer_norm_eps=1e-5,
     )
     fast = library.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=shape.tokens, **_SPECIAL)
-    with new_folder(out, force=force, marker=_MARKER) as folder, tempfile.TemporaryDirectory() as encoder:
+    with new_folder(out, force=force, kind=RANDOM_MODEL_FOLDER) as folder, tempfile.TemporaryDirectory() as encoder:
         library.XLMRobertaModel(config).save_pretrained(encoder)
         fast.save_pretrained(encoder)
         modules = [Transformer(encoder), Pooling(shape.width, "mean"), Normalize()]
         SentenceTransformer(modules=modules, device="cpu").save(str(folder), create_model_card=False)
+        RANDOM_MODEL_FOLDER.write_manifest(folder, {"made_by": "experiments.random_teacher"})
 
 
 def read_lines(files: Sequence[Path]) -> Iterator[str]:
@@ -133,7 +136,7 @@ def command(texts: tuple[Path, ...], tokens: int, trained: Path | None, out: Pat
     if bool(texts) == bool(trained):
         raise click.UsageError("expected --text with what to train the tokenizer on, or a trained --tokenizer")
     try:
-        refuse_existing(out, force=force, marker=_MARKER)
+        refuse_existing(out, force=force, kind=RANDOM_MODEL_FOLDER)
         tokenizer = Tokenizer.from_file(str(trained)) if trained else train_tokenizer(read_lines(texts), tokens)
         write_random_teacher(out, tokenizer, Shape(), force=force)
     except EdgeEmbedError as error:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime import Bundle
-from edgeembed_runtime.manifest import MANIFEST
+from edgeembed_runtime.manifest import BUNDLE_FOLDER, MANIFEST
 from edgeembed_runtime.matrix.safetensors import pack_tensors
 from edgeembed_runtime.matrix.student_file import BACKWARD, CBOW, FORMAT, FORMAT_VERSION, FORWARD, HEAD
 from edgeembed_runtime.storage.writing import new_folder
@@ -31,7 +31,7 @@ def write_random_student(path: Path, architecture: Architecture, like: Bundle) -
     tokenizer = like.read("tokenizer.json")
     model = pack_tensors(*_tensors(architecture, len(_vocabulary(tokenizer)), like.dimension))
     files = {_MODEL: model, "tokenizer.json": tokenizer}
-    with new_folder(path, force=True, marker=MANIFEST) as folder:
+    with new_folder(path, force=True, kind=BUNDLE_FOLDER) as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)
         manifest = _manifest(architecture, like, files)

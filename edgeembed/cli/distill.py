@@ -84,12 +84,12 @@ def command(  # noqa: PLR0913  # one parameter an option
     """
     from edgeembed_runtime.storage.writing import refuse_existing
 
-    from edgeembed.models import PROVENANCE_FILE, model_folder
+    from edgeembed.models import STUDENT_FOLDER, model_folder
     from edgeembed.recipe import load_recipe
 
     named = [f"teacher={json.dumps(teacher)}"] if teacher else []
     settings = load_recipe(recipe, [*overrides, *named, *augmentation_overrides(wordnet, back_translation)])
-    refuse_existing(out, force=force, marker=PROVENANCE_FILE)
+    refuse_existing(out, force=force, kind=STUDENT_FOLDER)
     # Reading a corpus can take minutes; what is wrong before shows now.
     settings.check_given(corpus=sources, parallel=parallel, pairs=pairs, scored=scored)
     model_folder(settings.teacher)

@@ -66,9 +66,9 @@ def command(  # noqa: PLR0913  # one parameter an option
     from edgeembed.recipe import setting
     from edgeembed.settings import build
     from edgeembed.tasks.examples import read_task
-    from edgeembed.tasks.settings import TaskSettings
+    from edgeembed.tasks.settings import TASK_FOLDER, TaskSettings
 
-    refuse_existing(out, force=force, marker="edgeembed_task.json")
+    refuse_existing(out, force=force, kind=TASK_FOLDER)
     chosen: dict[str, Any] = dict(map(setting, overrides))
     settings = build(TaskSettings, {"classifier": classifier, "encoding": encoding, "seed": seed, **chosen})
     task = read_task(train, dev)

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import click
 from edgeembed_runtime.errors import CheckError, EdgeEmbedError
+from edgeembed_runtime.termination import Terminated, raised_terminations
 
 _COMMANDS = {
     "demo": "Do the whole job on text that every machine has.",
@@ -56,7 +57,7 @@ def group() -> None:
     """Make sentence encoders small enough for a phone, prove what they cost, and run them.
 
     Results go to stdout, progress to stderr. Exit codes: 0 done, 1 a check or gate failed, 2 bad input,
-    130 Ctrl-C, 141 the reader of stdout went away.
+    129 SIGHUP, 130 Ctrl-C, 141 the reader of stdout went away, 143 SIGTERM.
     """
 
 
@@ -71,6 +72,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    with raised_terminations() as terminations:
+        try:
+            _run(arguments)
+        except Terminated as error:
+            _leave("terminated; nothing was left half-written", error.exit_code)
+        except ImportError:
+            if terminations:
+                _leave("terminated; nothing was left half-written", terminations[0].exit_code)
+            raise
+
+
+def _run(arguments: Sequence[str] | None) -> NoReturn:
     try:
         code = group.main(arguments, prog_name="edgeembed", standalone_mode=False)
     except click.exceptions.Abort:

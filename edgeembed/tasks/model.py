@@ -18,9 +18,8 @@ from torch import nn
 from edgeembed.models import load_model
 from edgeembed.settings import build
 from edgeembed.tasks.classifiers import build_classifier
-from edgeembed.tasks.settings import TaskSettings
+from edgeembed.tasks.settings import TASK_FILE, TASK_FOLDER, TaskSettings
 
-TASK_FILE = "edgeembed_task.json"
 _CLASSIFIER_FILE = "classifier.safetensors"
 
 
@@ -72,11 +71,11 @@ class TaskModel(nn.Module):
         Raises:
             InputError: If `out` exists and `force` is not set, or cannot be written.
         """
-        with new_folder(out, force=force, marker=TASK_FILE) as folder:
+        with new_folder(out, force=force, kind=TASK_FOLDER) as folder:
             self.encoder.save(str(folder / "encoder"), create_model_card=False)
             save_file(self.classifier.state_dict(), folder / _CLASSIFIER_FILE)
             told = {"settings": asdict(self.settings), "names": list(self.names), "is_pairs": self.is_pairs}
-            (folder / TASK_FILE).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+            TASK_FOLDER.write_manifest(folder, told)  # last: it lists all that is in the folder
 
     @classmethod
     def load(cls, folder: Path) -> TaskModel:

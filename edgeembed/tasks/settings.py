@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from edgeembed_runtime.storage.ownership import FolderKind
+
 from edgeembed.settings import require
+
+TASK_FILE = "edgeembed_task.json"
+TASK_FOLDER = FolderKind(TASK_FILE, ("settings", "names"))
 
 ClassifierKind = Literal["linear", "mlp", "cnn", "bilstm"]
 Encoding = Literal["diffcat", "joint"]

@@ -13,7 +13,8 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from edgeembed.models import model_folder
 from edgeembed.tasks.examples import Examples, Task
-from edgeembed.tasks.model import TASK_FILE, TaskModel
+from edgeembed.tasks.model import TaskModel
+from edgeembed.tasks.settings import TASK_FILE
 
 _BATCH = 64
 

@@ -6,12 +6,14 @@ from typing import Any
 from edgeembed_runtime.bundle_files import check_inside
 from edgeembed_runtime.errors import BundleError
 from edgeembed_runtime.storage.fields import Fields
+from edgeembed_runtime.storage.ownership import FolderKind
 from edgeembed_runtime.storage.reading import Folder, is_dir, is_file, sha256
 from edgeembed_runtime.storage.records import FileRecord
 
 MANIFEST = "edgeembed.json"
 CHECKSUM = "edgeembed.json.sha256"
 """The checksum of edgeembed.json itself, in the form that `sha256sum --check` reads."""
+BUNDLE_FOLDER = FolderKind(MANIFEST, ("schema_version", "model_file"), unlisted=(CHECKSUM,))
 SCHEMA_VERSION = 1
 
 ROLES = ("semantic", "relevance")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import InputError
-from edgeembed_runtime.index.array_files import map_array, write_array
+from edgeembed_runtime.index.array_files import MappedArrays, write_array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 def test_an_array_comes_back_and_numpy_reads_it(tmp_path: Path, stored_type: str, shape: tuple[int, ...]) -> None:
     rows: npt.NDArray[Any] = np.arange(np.prod(shape)).reshape(shape).astype(stored_type)
     write_array(tmp_path / "a.npy", rows)
-    mapped = map_array(tmp_path / "a.npy", stored_type, shape)
+    mapped = MappedArrays().map(tmp_path / "a.npy", stored_type, shape)
     assert np.array_equal(mapped, rows)
     assert mapped.dtype == rows.dtype
     assert not mapped.size or not mapped.flags.writeable
@@ -28,7 +28,7 @@ def test_an_array_comes_back_and_numpy_reads_it(tmp_path: Path, stored_type: str
 
 def test_what_numpy_writes_is_read(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.ones((4, 2), dtype=np.float32))
-    assert map_array(tmp_path / "a.npy", "<f4", (4, None)).shape == (4, 2)
+    assert MappedArrays().map(tmp_path / "a.npy", "<f4", (4, None)).shape == (4, 2)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_numpy_writes_is_read(tmp_path: Path) -> None:
 def test_another_array_is_refused(tmp_path: Path, rows: npt.NDArray[Any], message: str) -> None:
     np.save(tmp_path / "a.npy", rows)
     with pytest.raises(InputError, match=message):
-        map_array(tmp_path / "a.npy", "<f4", (4, 2))
+        MappedArrays().map(tmp_path / "a.npy", "<f4", (4, 2))
 
 
 def test_a_file_that_claims_more_than_it_holds_is_refused(tmp_path: Path) -> None:
@@ -55,9 +55,9 @@ def test_a_file_that_claims_more_than_it_holds_is_refused(tmp_path: Path) -> Non
     content = (tmp_path / "a.npy").read_bytes()
     (tmp_path / "a.npy").write_bytes(content.replace(b"(4, 2), ", b"(999999999999999, 999999999999999), "))
     with pytest.raises(InputError, match=r"is no array of a kind|bytes, expected"):
-        map_array(tmp_path / "a.npy", "<f4", (None, None))
+        MappedArrays().map(tmp_path / "a.npy", "<f4", (None, None))
     with pytest.raises(InputError, match=r"cannot read .*: No such file"):
-        map_array(tmp_path / "b.npy", "<f4", (None,))
+        MappedArrays().map(tmp_path / "b.npy", "<f4", (None,))
 
 
 @settings(max_examples=100, deadline=None)
@@ -70,7 +70,7 @@ def test_whatever_bytes_are_an_array_or_refused(
     whole = path.read_bytes()
     path.write_bytes((whole[:place] + content + whole[place + len(content) :])[:cut])
     try:
-        assert map_array(path, "<f4", (4, 2)).shape == (4, 2)
+        assert MappedArrays().map(path, "<f4", (4, 2)).shape == (4, 2)
     except InputError as error:
         assert "\n" not in str(error)  # noqa: PT017 - either is right
 
@@ -87,5 +87,5 @@ def test_a_full_disk_says_that_it_is_full() -> None:
 def test_mapping_reads_no_numbers(tmp_path: Path) -> None:
     write_array(tmp_path / "a.npy", np.ones((1 << 20, 8), dtype=np.float32))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    map_array(tmp_path / "a.npy", "<f4", (1 << 20, 8))
+    MappedArrays().map(tmp_path / "a.npy", "<f4", (1 << 20, 8))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 1000  # of 8,192 pages

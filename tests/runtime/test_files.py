@@ -13,12 +13,30 @@ from types import SimpleNamespace
 import pytest
 from edgeembed_runtime import InputError
 from edgeembed_runtime.storage import writing
+from edgeembed_runtime.storage.ownership import FolderKind
 from edgeembed_runtime.storage.reading import sha256
 from edgeembed_runtime.storage.writing import new_file, new_folder, refuse_existing
 
+_KIND = FolderKind("made.json", ("made_by",))
+
+
+def new_folder_of_kind(path: Path, *, force: bool = False) -> AbstractContextManager[Path]:
+    return new_folder(path, kind=_KIND, force=force)
+
+
+def _save(path: Path, *names: str, force: bool = False) -> None:
+    with new_folder(path, kind=_KIND, force=force) as folder:
+        for name in names:
+            (folder / name).write_text(name, encoding="utf-8")
+        _KIND.write_manifest(folder, {"made_by": "a test"})
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))  # noqa: PTH208 - hidden names count
+
 
 def test_a_folder_appears_when_the_block_ends(tmp_path: Path) -> None:
-    with new_folder(tmp_path / "deep" / "out") as folder:
+    with new_folder(tmp_path / "deep" / "out", kind=_KIND) as folder:
         (folder / "sub").mkdir()
         (folder / "sub" / "a").write_text("1", encoding="utf-8")
         assert not (tmp_path / "deep" / "out").exists()
@@ -27,13 +45,13 @@ def test_a_folder_appears_when_the_block_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
-@pytest.mark.parametrize("new", [new_file, new_folder])
+@pytest.mark.parametrize("new", [new_file, new_folder_of_kind])
 def test_a_block_that_fails_leaves_nothing(
     tmp_path: Path, new: Callable[[Path], AbstractContextManager[Path]], error: type[BaseException]
 ) -> None:
     def fail() -> None:
         with new(tmp_path / "out") as unfinished:
-            (unfinished / "part" if new is new_folder else unfinished).touch()
+            (unfinished / "part" if new is new_folder_of_kind else unfinished).touch()
             raise error
 
     with pytest.raises(error):
@@ -59,52 +77,35 @@ def test_a_forced_folder_replaces_the_old_one_whole(
     if not exchanges:
         monkeypatch.setattr(writing, "_exchange", lambda *_: False)
     for name in ("old", "new"):
-        with new_folder(tmp_path / "out", force=True) as folder:
-            (folder / name).touch()
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["new"]
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+        _save(tmp_path / "out", name, force=True)
+    assert _names(tmp_path / "out") == ["made.json", "new"]
+    assert _names(tmp_path) == ["out"]
 
 
 def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "out"
-    target.mkdir()
-    (target / "old").touch()
+    _save(target, "old")
     rename = Path.rename
 
     def stop(source: Path, to: Path) -> Path:
-        if to == target and source.name != target.name:
+        if to == target and source.name == "new":
             raise KeyboardInterrupt
         return rename(source, to)
 
     monkeypatch.setattr(writing, "_exchange", lambda *_: False)
     monkeypatch.setattr(Path, "rename", stop)
-    with pytest.raises(KeyboardInterrupt), new_folder(target, force=True) as folder:
-        (folder / "new").touch()
-    assert [path.name for path in target.iterdir()] == ["old"]
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-def test_a_folder_without_the_marker_is_never_replaced(tmp_path: Path) -> None:
-    target = tmp_path / "out"
-    target.mkdir()
-    with new_folder(target, force=True, marker="index.json") as folder:  # empty: nothing is lost
-        (folder / "index.json").touch()
-    with new_folder(target, force=True, marker="index.json") as folder:
-        (folder / "other").touch()
-    with (
-        pytest.raises(InputError, match="is not replaced"),
-        new_folder(target, force=True, marker="index.json"),
-    ):
-        pytest.fail("the block ran")
-    assert (target / "other").exists()
+    with pytest.raises(KeyboardInterrupt):
+        _save(target, "new", force=True)
+    assert _names(target) == ["made.json", "old"]
+    assert _names(tmp_path) == ["out"]
 
 
 @pytest.mark.parametrize("below", [["out"], ["a", "b", "out"]])
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, below: list[str]) -> None:
     (tmp_path / "file").touch()
-    for new in (new_folder, new_file):
+    for new in (new_folder_of_kind, new_file):
         with (
             pytest.raises(InputError, match="cannot write") as caught,
             new((tmp_path / "file").joinpath(*below)),
@@ -114,7 +115,7 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, below: list[
 
 
 def test_an_error_about_another_file_is_passed_on(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), new_folder(tmp_path / "out"):
+    with pytest.raises(FileNotFoundError), new_folder(tmp_path / "out", kind=_KIND):
         Path("/no/such/input").read_text(encoding="utf-8")
 
 
@@ -123,17 +124,22 @@ def test_sha256_is_that_of_the_bytes(tmp_path: Path) -> None:
     assert sha256(tmp_path / "a") == hashlib.sha256(b"abc" * 1000).hexdigest()
 
 
-@pytest.mark.parametrize("kind", ["file", "link"])
-def test_a_forced_folder_replaces_a_file_or_a_link_too(tmp_path: Path, kind: str) -> None:
-    (tmp_path / "elsewhere").mkdir()
+@pytest.mark.parametrize("force", [False, True])
+def test_a_file_is_never_replaced_by_a_folder(tmp_path: Path, *, force: bool) -> None:
+    (tmp_path / "out").write_text("kept", encoding="utf-8")
+    with pytest.raises(InputError, match="out is no folder, expected a new path; choose another"):
+        _save(tmp_path / "out", "new", force=force)
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "kept"
+
+
+def test_a_link_stays_and_the_folder_that_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    _save(tmp_path / "elsewhere" / "there", "old")
     target = tmp_path / "out"
-    target.touch() if kind == "file" else target.symlink_to(tmp_path / "elsewhere")
-    with new_folder(target, force=True) as folder:
-        (folder / "new").touch()
-    assert not target.is_symlink()
-    assert (target / "new").exists()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "out"]
-    assert list((tmp_path / "elsewhere").iterdir()) == []
+    target.symlink_to(tmp_path / "elsewhere" / "there")
+    _save(target, "new", force=True)
+    assert target.is_symlink()
+    assert _names(tmp_path / "elsewhere" / "there") == ["made.json", "new"]
+    assert (_names(tmp_path), _names(tmp_path / "elsewhere")) == (["elsewhere", "out"], ["there"])
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EIO])
@@ -169,7 +175,7 @@ def test_a_system_that_is_too_old_or_another_one_exchanges_nothing(
 def test_the_umask_is_heeded(tmp_path: Path, umask: int, folders: int, files: int) -> None:
     before = os.umask(umask)
     try:
-        with new_folder(tmp_path / "out") as folder:
+        with new_folder(tmp_path / "out", kind=_KIND) as folder:
             (folder / "new").touch()
             (folder / "private").touch(0o600)
     finally:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from edgeembed_runtime import Encoder, Engine, Index, InputError, MissingExtraError
 from edgeembed_runtime.index.settings import EngineName, IndexPrecision
+from edgeembed_runtime.storage.fields import with_own_sha256
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,7 +59,7 @@ def _record_again(folder: Path) -> None:
     for record in manifest["files"]:
         content = (folder / record["name"]).read_bytes()
         record.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
-    path.write_text(json.dumps(manifest), encoding="utf-8")
+    path.write_text(json.dumps(with_own_sha256(manifest)), encoding="utf-8")
 
 
 @settings(max_examples=40, deadline=None)
@@ -104,7 +105,13 @@ def test_mutated_fields_are_refused_or_sound(
             st.text(max_size=5),
         )
     )
+    is_sealed = data.draw(st.booleans())
+    if is_sealed:
+        manifest = with_own_sha256(manifest)
     (copy / "index.json").write_text(json.dumps(manifest), encoding="utf-8")
+    if not is_sealed and manifest != json.loads((saved / "index.json").read_bytes()):
+        with pytest.raises(InputError):
+            Index.open(copy, encoder)
     _open_and_search(copy, encoder, verify=True)
 
 
@@ -113,7 +120,7 @@ def test_a_name_that_is_none_of_an_index_is_refused(encoder: Encoder, tmp_path: 
     Index.build(encoder, ["cat"]).save(tmp_path / "index")
     manifest = json.loads((tmp_path / "index" / "index.json").read_bytes())
     manifest["files"].append({"name": name, "bytes": 1, "sha256": "0" * 64})
-    (tmp_path / "index" / "index.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (tmp_path / "index" / "index.json").write_text(json.dumps(with_own_sha256(manifest)), encoding="utf-8")
     with pytest.raises(InputError, match="make it again"):
         Index.open(tmp_path / "index", encoder)
 

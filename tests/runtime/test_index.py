@@ -1,7 +1,6 @@
 """Indexes: their round trip, documents that come and go, what is refused, and nothing half-written."""
 
 import contextlib
-import hashlib
 import json
 import os
 import resource
@@ -19,6 +18,7 @@ import pytest
 from edgeembed_runtime import Encoder, Engine, Index, InputError, MissingExtraError, RelevanceRanker
 from edgeembed_runtime.index import folder as folder_module
 from edgeembed_runtime.index.settings import EngineName, IndexPrecision
+from edgeembed_runtime.storage.fields import with_own_sha256
 
 Make = Callable[..., Path]
 
@@ -38,6 +38,12 @@ _DOCUMENTS = [
 def saved(encoder: Encoder, tmp_path: Path) -> Path:
     Index.build(encoder, _DOCUMENTS).save(tmp_path / "index")
     return tmp_path / "index"
+
+
+def _change_manifest(folder: Path, change: dict[str, Any]) -> None:
+    """Change fields of index.json, and its checksum to theirs."""
+    manifest = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    (folder / "index.json").write_text(json.dumps(with_own_sha256({**manifest, **change})), encoding="utf-8")
 
 
 @contextlib.contextmanager
@@ -69,30 +75,20 @@ def test_the_folder_holds_open_formats(saved: Path, encoder: Encoder) -> None:
     with (saved / "documents.jsonl").open(encoding="utf-8") as file:
         assert [json.loads(line) for line in file] == _DOCUMENTS
     manifest = json.loads((saved / "index.json").read_text(encoding="utf-8"))
-    assert (manifest["schema_version"], manifest["count"], manifest["dimension"]) == (2, len(_DOCUMENTS), 8)
+    assert (manifest["schema_version"], manifest["count"], manifest["dimension"]) == (3, len(_DOCUMENTS), 8)
     assert manifest["encoder"] == {"name": "tiny", "fingerprint": encoder.bundle.fingerprint}
 
 
-def test_an_index_of_the_first_version_opens(encoder: Encoder, tmp_path: Path) -> None:
-    documents = [document for document in _DOCUMENTS if document]
-    old = tmp_path / "old"
-    old.mkdir()
-    np.save(old / "vectors.npy", encoder.encode(documents))
-    (old / "documents.jsonl").write_text("".join(f"{json.dumps(d)}\n" for d in documents), encoding="utf-8")
-    files = [(name, (old / name).read_bytes()) for name in ("vectors.npy", "documents.jsonl")]
-    manifest = {
-        "schema_version": 1,
-        "encoder": {"name": "tiny", "fingerprint": encoder.bundle.fingerprint},
-        "count": len(documents),
-        "dimension": 8,
-        "files": [{"name": n, "bytes": len(c), "sha256": hashlib.sha256(c).hexdigest()} for n, c in files],
-    }
-    (old / "index.json").write_text(json.dumps(manifest), encoding="utf-8")
-    opened = Index.open(old, encoder)
-    assert opened.search("read a file") == Index.build(encoder, documents).search("read a file")
-    assert opened.add(["more"]) == [5]
-    opened.save(old, force=True)
-    assert len(Index.open(old, encoder)) == 6
+@pytest.mark.parametrize(
+    ("version", "remedy"), [(1, "build the index again"), (2, "build the index again"), (4, "upgrade")]
+)
+def test_an_index_of_another_version_is_refused(saved: Path, encoder: Encoder, version: int, remedy: str) -> None:
+    _change_manifest(saved, {"schema_version": version})
+    with pytest.raises(InputError, match=f"has schema version {version}, expected 3; {remedy}") as caught:
+        Index.open(saved, encoder)
+    assert "\n" not in str(caught.value)
+    Index.build(encoder, ["cat"]).save(saved, force=True)
+    assert len(Index.open(saved, encoder)) == 1
 
 
 def test_vectors_are_mapped_and_not_read(saved: Path, encoder: Encoder) -> None:
@@ -305,7 +301,6 @@ def test_a_damaged_file_is_named(saved: Path, encoder: Encoder, name: str) -> No
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema_version": 3}, "schema version 3, expected at most 2"),
         ({"count": 3}, r"documents\.jsonl has 6 lines, expected 3"),
         ({"precision": "int8"}, r"vectors\.npy is float32 \(6, 8\), expected int8 \(6, 8\)"),
         ({"precision": "int4"}, "'precision' is \"int4\", expected one of float32"),
@@ -319,8 +314,7 @@ def test_a_damaged_file_is_named(saved: Path, encoder: Encoder, name: str) -> No
 def test_a_manifest_that_is_wrong_is_refused(
     saved: Path, encoder: Encoder, change: dict[str, Any], message: str
 ) -> None:
-    manifest = json.loads((saved / "index.json").read_text(encoding="utf-8"))
-    (saved / "index.json").write_text(json.dumps({**manifest, **change}), encoding="utf-8")
+    _change_manifest(saved, change)
     with pytest.raises(InputError, match=message):
         Index.open(saved, encoder)
 
@@ -341,7 +335,7 @@ def test_an_opened_index_can_replace_itself(saved: Path, encoder: Encoder) -> No
 def test_force_never_replaces_what_is_no_index(encoder: Encoder, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letters.txt").write_text("dear", encoding="utf-8")
-    with pytest.raises(InputError, match=r"holds no index\.json, so it is not replaced"):
+    with pytest.raises(InputError, match=r"holds no index\.json but letters\.txt, so it is not replaced"):
         Index.build(encoder, ["cat"]).save(tmp_path / "home", force=True)
     assert (tmp_path / "home" / "letters.txt").exists()
 
@@ -420,6 +414,12 @@ def _other_index(encoder: Encoder) -> Index:
     return Index.build(encoder, [document + " too" for document in reversed(_DOCUMENTS)])
 
 
+def _save_anew(index: Index, path: Path) -> None:
+    """Save what an index holds, whatever was saved at the path since it was saved there."""
+    rows = index._rows
+    Index.build(index._encoder, rows.documents, vectors=rows.vectors.rows).save(path, force=True)
+
+
 @pytest.mark.parametrize("verify", [True, False])
 def test_an_index_that_is_replaced_while_it_is_read_is_read_again(
     saved: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch, *, verify: bool
@@ -447,7 +447,7 @@ def test_an_index_that_is_replaced_all_the_time_is_refused(
     other, read = _other_index(encoder), folder_module._read_documents
 
     def read_and_replace(*given: Any) -> list[str]:
-        other.save(saved, force=True)
+        _save_anew(other, saved)
         return read(*given)
 
     monkeypatch.setattr(folder_module, "_read_documents", read_and_replace)
@@ -462,7 +462,7 @@ def test_a_reader_sees_one_index_or_the_other_while_they_replace_each_other(save
 
     def write() -> None:
         for turn in range(60):
-            indexes[turn % 2].save(saved, force=True)
+            _save_anew(indexes[turn % 2], saved)
 
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(write)
@@ -474,7 +474,7 @@ def test_a_reader_sees_one_index_or_the_other_while_they_replace_each_other(save
 def _save_for_ever(path: Path, indexes: list[Index]) -> None:
     while True:
         for index in indexes:
-            index.save(path, force=True)
+            _save_anew(index, path)
 
 
 def _killed_saves(path: Path, encoder: Encoder, kills: int) -> None:
@@ -494,8 +494,9 @@ def _killed_saves(path: Path, encoder: Encoder, kills: int) -> None:
         os.kill(child, signal.SIGKILL)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         assert Index.open(path, encoder).search("cat", k=None) in whole
-    indexes[0].save(path, force=True)
+    _save_anew(indexes[0], path)
     assert Index.open(path, encoder).search("cat", k=None) == whole[0]
+    assert os.listdir(path.parent) == ["index"]  # noqa: PTH208 - what the killed ones left is gone
 
 
 @_EXCHANGES

@@ -16,7 +16,6 @@ from edgeembed_runtime.cli.arguments import (
 from edgeembed_runtime.cli.output import print_json
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.index.settings import INDEX_PRECISIONS
-from edgeembed_runtime.storage.writing import refuse_existing
 
 if TYPE_CHECKING:
     from edgeembed_runtime.index.index import Index
@@ -41,7 +40,6 @@ def add(commands: Commands) -> None:
 
 def _run(args: argparse.Namespace) -> None:
     index = _appended(args) if args.append else _built(args)
-    index.save(args.out, force=args.force or args.append)
     if args.json:
         print_json({"path": args.out, "documents": len(index), "dimension": index.dimension})
     else:
@@ -49,17 +47,22 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _built(args: argparse.Namespace) -> "Index":
-    refuse_existing(Path(args.out), force=args.force)
+    from edgeembed_runtime.index.folder import INDEX_FOLDER
+    from edgeembed_runtime.storage.writing import refuse_existing
+
+    refuse_existing(Path(args.out), force=args.force, kind=INDEX_FOLDER)
     documents = read_texts(args)
     from edgeembed_runtime.index.index import Index
 
-    return Index.build(
+    index = Index.build(
         load_encoder(args),
         documents,
         precision=args.precision or "float32",
         engine=args.engine or "numpy",
         show_progress_bar=True,
     )
+    index.save(args.out, force=args.force)
+    return index
 
 
 def _appended(args: argparse.Namespace) -> "Index":
@@ -68,6 +71,4 @@ def _appended(args: argparse.Namespace) -> "Index":
     documents = read_texts(args)
     from edgeembed_runtime.index.index import Index
 
-    index = Index.open(args.out, load_encoder(args))
-    index.add(documents, show_progress_bar=True)
-    return index
+    return Index.append_to(args.out, documents, load_encoder(args), show_progress_bar=True)

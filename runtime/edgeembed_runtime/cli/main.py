@@ -13,6 +13,7 @@ from typing import NoReturn, TextIO
 from edgeembed_runtime import __version__
 from edgeembed_runtime.cli import encode, index, info, interests, rank, search, verify
 from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError, RoleWarning, TruncationWarning
+from edgeembed_runtime.termination import Terminated, raised_terminations
 
 _NAME = "edgeembed-runtime"
 _INTERRUPTED = 130  # as shells report Ctrl-C and a closed pipe
@@ -31,14 +32,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Its arguments; None takes those of the process.
 
     Returns:
-        0 done, 1 a check failed, 2 bad input, 130 Ctrl-C, 141 the reader of stdout went away.
+        0 done, 1 a check failed, 2 bad input, 129 SIGHUP, 130 Ctrl-C, 141 the reader of stdout went away, 143 SIGTERM.
     """
-    with _noticed_interrupts() as interrupts:
+    with _noticed_interrupts() as interrupts, raised_terminations() as terminations:
         try:
             return _run(argv, interrupts)
+        except Terminated as error:
+            return _report("terminated", error.exit_code)
         except KeyboardInterrupt:
             return _report("interrupted", _INTERRUPTED)
         except ImportError:
+            if terminations:
+                return _report("terminated", terminations[0].exit_code)
             if interrupts:
                 return _report("interrupted", _INTERRUPTED)
             raise

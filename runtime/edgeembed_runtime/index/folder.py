@@ -1,14 +1,14 @@
 """An index as a folder: open formats, and index.json that says what is in them.
 
-    index.json        the encoder's fingerprint, precision, engine, and name, size and SHA-256 of every other file
+    index.json        the encoder's fingerprint, precision, engine, the checksums of the other files, and its own
     documents.jsonl   a text a line, as JSON
     vectors.npy       (documents, dimension), of unit length but for rounding; int8 has a scale of its own each row
     numbers.npy       (documents,) int64: the number that each document got when it was added, ascending
     signs.npy         precision binary: the signs of the vectors, 64 a word
-    centroids.npy     engine faiss-ivf: the middles of the lists
+    centroids.npy     engine faiss-ivf: the centers of the lists
     neighbours.npy    engine faiss-hnsw: the graph
 
-Schema version 1 is an index of float32, whose numbers are 0, 1, 2 and so on, searched by the engine numpy.
+The checksum of index.json is the SHA-256 of its other fields, as `with_own_sha256` computes it.
 """
 
 import json
@@ -23,20 +23,23 @@ import numpy.typing as npt
 
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.index.array_files import map_array, write_array
+from edgeembed_runtime.index.array_files import MappedArrays, write_array
 from edgeembed_runtime.index.finders import Arrays
 from edgeembed_runtime.index.settings import INDEX_PRECISIONS, Engine, IndexPrecision
 from edgeembed_runtime.index.stored_vectors import STORED_TYPES
-from edgeembed_runtime.storage.fields import Fields
-from edgeembed_runtime.storage.reading import is_file
+from edgeembed_runtime.storage.fields import Fields, with_own_sha256
+from edgeembed_runtime.storage.ownership import FolderKind
+from edgeembed_runtime.storage.reading import is_file, sha256, sha256_of
 from edgeembed_runtime.storage.records import FileRecord
 from edgeembed_runtime.texts import as_texts
 
 INDEX_MANIFEST = "index.json"
-_SCHEMA_VERSION = 2
+INDEX_FOLDER = FolderKind(INDEX_MANIFEST, ("schema_version", "encoder", "count"))
+_SCHEMA_VERSION = 3
 _DOCUMENTS = "documents.jsonl"
 _VECTORS = "vectors.npy"
 _NUMBERS = "numbers.npy"
+_REQUIRED = {_DOCUMENTS, _VECTORS, _NUMBERS}
 # What is added behind it is still an int64.
 _MOST_NUMBERS = 1 << 62
 # Whoever replaces the folder writes it in between, which takes longer than reading it.
@@ -55,6 +58,7 @@ class IndexContent:
         next_number: The number that the next document gets.
         vectors: (documents, dimension), as they are stored.
         arrays: What the engine need not compute again.
+        mapped: The files that some of these are mapped from.
     """
 
     precision: IndexPrecision
@@ -64,10 +68,14 @@ class IndexContent:
     next_number: int
     vectors: npt.NDArray[Any]
     arrays: Arrays
+    mapped: MappedArrays
 
 
-def write_index(folder: Path, content: IndexContent, encoder: Encoder) -> None:
+def write_index(folder: Path, content: IndexContent, encoder: Encoder) -> str:
     """Write an index into an empty folder.
+
+    Returns:
+        What `index_state` returns for it.
 
     Raises:
         OSError: If there is no room for it, for example.
@@ -86,20 +94,40 @@ def write_index(folder: Path, content: IndexContent, encoder: Encoder) -> None:
         "dimension": encoder.dimension,
         "precision": content.precision,
         "engine": content.engine.to_json(),
-        "files": [FileRecord.of(folder, path.name).to_json() for path in sorted(folder.iterdir())],
+        "files": INDEX_FOLDER.records(folder),
     }
-    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-    (folder / INDEX_MANIFEST).write_text(text, encoding="utf-8")
+    text = json.dumps(with_own_sha256(manifest), indent=2, ensure_ascii=False) + "\n"
+    (folder / INDEX_MANIFEST).write_text(text, encoding="utf-8", newline="\n")
+    return sha256_of(text.encode())
 
 
-def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
-    """Give the index in a folder, its arrays mapped into memory. All of it is of one index, even if it is replaced.
+def index_state(folder: Path) -> str | None:
+    """Return what differs between any two contents of an index, the SHA-256 of index.json; None where there is none.
+
+    Raises:
+        InputError: If the file cannot be read.
+    """
+    try:
+        return sha256(folder / INDEX_MANIFEST)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InputError(
+            f"cannot read {folder / INDEX_MANIFEST}: {error.strerror}; expected a readable file"
+        ) from error
+
+
+def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> tuple[IndexContent, str]:
+    """Read the index in a folder, its arrays mapped into memory. All of it is of one index, even if it is replaced.
 
     Args:
         folder: The folder.
-        encoder: The one that is to have built it.
-        verify: Whether to compare every file's bytes with its checksum; it reads them all. Sizes are compared in
-            any case.
+        encoder: The encoder that must have built it.
+        verify: Whether to compare every file's bytes with its checksum, which reads them all. Sizes and the checksum of
+            index.json are compared in any case.
+
+    Returns:
+        The index, and what `index_state` returned for it.
 
     Raises:
         InputError: If the folder is no index, is damaged, or was built by another encoder.
@@ -107,13 +135,13 @@ def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
     for _ in range(_ATTEMPTS):
         with _held(folder / INDEX_MANIFEST) as held:
             try:
-                content = _read_once(folder, encoder, verify=verify)
+                content, state = _read_once(folder, encoder, verify=verify), sha256_of(held.read())
             except (InputError, OSError, ValueError):  # the last two if a file vanishes or shrinks while it is read
                 if _is_there(folder, held.fileno()):
                     raise
             else:
                 if _is_there(folder, held.fileno()):
-                    return content
+                    return content, state
     raise InputError(f"{folder} was replaced {_ATTEMPTS} times while it was read; open it once it stays the same")
 
 
@@ -135,35 +163,33 @@ def _is_there(folder: Path, descriptor: int) -> bool:
 
 
 def _read_once(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
-    fields, is_old = _read_manifest(folder)
+    fields = _read_manifest(folder)
     _check_encoder(folder, fields.child("encoder"), encoder)
-    precision: IndexPrecision = "float32" if is_old else fields.text("precision", INDEX_PRECISIONS)  # type: ignore[assignment]
-    engine = Engine() if is_old else Engine.parse(fields.child("engine"))
+    precision: IndexPrecision = fields.text("precision", INDEX_PRECISIONS)  # type: ignore[assignment]
     count = fields.whole("count")
-    required = {_DOCUMENTS, _VECTORS} if is_old else {_DOCUMENTS, _VECTORS, _NUMBERS}
-    optional = {} if is_old else _optional_arrays(encoder.dimension, count)
-    listed = _check_files(folder, fields, required, optional, verify=verify)
+    optional = _optional_arrays(encoder.dimension, count)
+    listed = _check_files(folder, fields, _REQUIRED, optional, verify=verify)
+    mapped = MappedArrays()
     return IndexContent(
         precision=precision,
-        engine=engine,
+        engine=Engine.parse(fields.child("engine")),
         documents=_read_documents(folder / _DOCUMENTS, count),
-        numbers=np.arange(count, dtype=np.int64) if is_old else _read_numbers(folder / _NUMBERS, fields),
-        next_number=count if is_old else fields.whole("next_number"),
-        vectors=map_array(folder / _VECTORS, STORED_TYPES[precision], (count, encoder.dimension)),
-        arrays={Path(name).stem: map_array(folder / name, *optional[name]) for name in sorted(listed - required)},
+        numbers=_read_numbers(folder / _NUMBERS, fields),
+        next_number=fields.whole("next_number"),
+        vectors=mapped.map(folder / _VECTORS, STORED_TYPES[precision], (count, encoder.dimension)),
+        arrays={Path(name).stem: mapped.map(folder / name, *optional[name]) for name in sorted(listed - _REQUIRED)},
+        mapped=mapped,
     )
 
 
-def _read_manifest(folder: Path) -> tuple[Fields, bool]:
-    """Give what index.json says, and whether it is of the first version."""
+def _read_manifest(folder: Path) -> Fields:
     fields = Fields.read(folder / INDEX_MANIFEST)
     version = fields.whole("schema_version")
-    if version not in (1, _SCHEMA_VERSION):
-        raise InputError(
-            f"{folder} has schema version {version}, expected at most {_SCHEMA_VERSION}; "
-            "upgrade edgeembed-runtime or build the index again"
-        )
-    return fields, version == 1
+    if version != _SCHEMA_VERSION:
+        remedy = "build the index again" if version < _SCHEMA_VERSION else "upgrade edgeembed-runtime"
+        raise InputError(f"{folder} has schema version {version}, expected {_SCHEMA_VERSION}; {remedy}")
+    fields.check_own_sha256()
+    return fields
 
 
 def _optional_arrays(dimension: int, count: int) -> dict[str, tuple[str, tuple[int | None, ...]]]:
@@ -199,7 +225,7 @@ def _check_files(
 
 
 def _read_numbers(path: Path, fields: Fields) -> npt.NDArray[np.int64]:
-    numbers = np.array(map_array(path, "<i8", (fields.whole("count"),)))
+    numbers = np.array(MappedArrays().map(path, "<i8", (fields.whole("count"),)))
     limits = [-1, *numbers[:1], *numbers[-1:], min(fields.whole("next_number"), _MOST_NUMBERS)]
     if (np.diff(numbers) <= 0).any() or limits[0] >= limits[1] or limits[-2] >= limits[-1]:
         raise InputError(f"{path} does not hold ascending numbers below 'next_number'; build the index again")

@@ -15,12 +15,14 @@ from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.given_vectors import check_encoder, document_vectors, query_vector
 from edgeembed_runtime.hits import Hit, best_first, check_count
+from edgeembed_runtime.index.array_files import MappedArrays
 from edgeembed_runtime.index.finders import Finder, Positions, new_finder
-from edgeembed_runtime.index.folder import INDEX_MANIFEST, IndexContent, read_index, write_index
+from edgeembed_runtime.index.folder import INDEX_FOLDER, IndexContent, index_state, read_index, write_index
 from edgeembed_runtime.index.growing import GrowingRows
 from edgeembed_runtime.index.settings import INDEX_PRECISIONS, Engine, EngineName, IndexPrecision
 from edgeembed_runtime.index.stored_vectors import StoredVectors
-from edgeembed_runtime.storage.writing import new_folder
+from edgeembed_runtime.storage.locking import locked
+from edgeembed_runtime.storage.writing import new_folder, refuse_existing, resolve_link
 from edgeembed_runtime.texts import as_texts
 
 
@@ -33,6 +35,14 @@ class _Rows:
     next_number: int
     vectors: StoredVectors
     finder: Finder | None
+
+
+@dataclass(frozen=True)
+class _SavedState:
+    """What was in an index's folder when it was last opened from there or saved there."""
+
+    folder: Path
+    state: str
 
 
 class Index:
@@ -52,11 +62,21 @@ class Index:
         [1, 2]
     """
 
-    def __init__(self, encoder: Encoder, precision: IndexPrecision, engine: Engine, rows: _Rows) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        precision: IndexPrecision,
+        engine: Engine,
+        rows: _Rows,
+        mapped: MappedArrays | None = None,
+        saved: _SavedState | None = None,
+    ) -> None:
         self._encoder = encoder
         self._precision = precision
         self._engine = engine
         self._rows = rows
+        self._mapped = mapped or MappedArrays()
+        self._saved = saved
         self._lock = threading.Lock()
         _LIVE.add(self)
         self._refresh()
@@ -113,7 +133,11 @@ class Index:
         engine: EngineName | Engine | None = None,
         verify: bool = True,
     ) -> "Index":
-        """Give the index that was saved in a folder, its vectors mapped into memory rather than read.
+        """Open the index that was saved in a folder, its vectors mapped into memory rather than read.
+
+        Nothing else may change the files in the folder while the index is open; `save` never does, it replaces the
+        folder as a whole. If another program cuts a file short in place, the next call raises InputError; only a call
+        that is reading at that very moment cannot notice, and the system then ends the process (SIGBUS).
 
         Args:
             path: The folder.
@@ -128,14 +152,58 @@ class Index:
         """
         own = Encoder() if encoder is None else encoder
         check_encoder(own)
-        content = read_index(_as_path(path), own, verify=verify)
+        folder = _as_path(path)
+        content, state = read_index(folder, own, verify=verify)
         chosen = content.engine if engine is None else Engine.of(engine)
         is_same = (chosen.name, chosen.nlist) == (content.engine.name, content.engine.nlist)
         finder = new_finder(chosen, content.precision, own.dimension, content.arrays if is_same else None)
         numbers, vectors = GrowingRows(content.numbers), StoredVectors(GrowingRows(content.vectors))
-        return cls(
-            own, content.precision, chosen, _Rows(content.documents, numbers, content.next_number, vectors, finder)
-        )
+        rows = _Rows(content.documents, numbers, content.next_number, vectors, finder)
+        return cls(own, content.precision, chosen, rows, content.mapped, _SavedState(_real(folder), state))
+
+    @classmethod
+    def append_to(
+        cls,
+        path: str | os.PathLike[str],
+        documents: Iterable[str],
+        encoder: Encoder | None = None,
+        *,
+        show_progress_bar: bool = False,
+    ) -> "Index":
+        """Add documents to a saved index. Several processes may do so at once: the documents of all are kept.
+
+        The index is locked while it is read and written, and not while the documents are encoded.
+
+        Args:
+            path: The folder.
+            documents: The texts.
+            encoder: The encoder that built the index; None, the default, stands for the one inside the wheel.
+            show_progress_bar: As for `build`.
+
+        Returns:
+            The index as it was saved, the documents of other processes included.
+
+        Raises:
+            InputError: If the folder is no index, is damaged, was built by another encoder, cannot be written, or
+                other processes keep it locked for ten minutes; or if a document is no text.
+            MissingExtraError: If the engine of the index needs faiss, and that is not installed.
+        """
+        own = Encoder() if encoder is None else encoder
+        check_encoder(own)
+        texts = _as_documents(documents)
+        folder = resolve_link(_as_path(path))
+        if not folder.parent.is_dir():
+            return cls.open(folder, own)  # raises: there is none
+        with locked(folder):
+            refuse_existing(folder, force=True, kind=INDEX_FOLDER)
+            index = cls.open(folder, own)
+        units = document_vectors(own, texts, None, show_progress_bar=show_progress_bar)
+        with locked(folder):
+            if index._saved is None or index_state(folder) != index._saved.state:
+                index = cls.open(folder, own)
+            index._add(texts, units)
+            index._write(folder, force=True)
+        return index
 
     def __len__(self) -> int:
         """Give the number of documents."""
@@ -166,17 +234,7 @@ class Index:
         """
         texts = _as_documents(documents)
         units = document_vectors(self._encoder, texts, vectors, show_progress_bar=show_progress_bar)
-        with self._lock:
-            self._refresh()  # an addition that failed may have left vectors in the finder
-            old = self._rows
-            added = np.arange(old.next_number, old.next_number + len(texts), dtype=np.int64)
-            numbers, stored = old.numbers.followed_by(added), old.vectors.followed_by(units)
-            old.documents[len(old.numbers) :] = texts
-            new = replace(old, numbers=numbers, next_number=old.next_number + len(texts), vectors=stored)
-            if new.finder is not None:
-                new.finder.refresh(stored)
-            self._rows = new
-        return [int(number) for number in added]
+        return self._add(texts, units)
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Take documents out, all of them or, if one is not there, none.
@@ -192,6 +250,7 @@ class Index:
         """
         unwanted = _as_numbers(numbers)
         with self._lock:
+            self._mapped.check()
             old = self._rows
             present = old.numbers.rows
             if unknown := sorted(unwanted.difference(present.tolist())):
@@ -218,6 +277,7 @@ class Index:
         """
         check_count(k)
         wanted = query_vector(self._encoder, query)
+        self._mapped.check()
         rows, among = self._candidates(wanted, k)
         scores = rows.vectors.cosines(wanted, among)
         best = best_first(scores, k)
@@ -228,18 +288,58 @@ class Index:
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the index to a folder, whole or not at all.
 
+        Only one process at a time writes to a folder; others wait. An index that was opened from `path`, or saved there
+        before, does not replace what another process, or another `Index`, saved there since. To add documents from
+        several processes, use `append_to`.
+
         Args:
             path: Where the folder is to appear; with `force` it may be the one that the index was opened from.
-            force: Whether an index that is there may be replaced; anything else that is there never is.
+            force: Whether an index that is there may be replaced, whatever it holds. Anything else that is there, or
+                an index in whose folder there is a file of something else, is never replaced.
 
         Raises:
-            InputError: If `path` exists and may not be replaced, or cannot be written.
+            InputError: If `path` exists and may not be replaced, was changed since this index was opened from there or
+                saved there, or cannot be written.
         """
+        folder = resolve_link(_as_path(path))
+        with locked(folder):
+            refuse_existing(folder, force=force, kind=INDEX_FOLDER)
+            if self._was_changed(folder):
+                raise InputError(
+                    f"{folder} was changed since this index was opened or saved, expected what it was; "
+                    "open it again and repeat what you changed, or save to another path"
+                )
+            self._write(folder, force=force)
+
+    def _add(self, texts: list[str], units: npt.NDArray[np.float32]) -> list[int]:
         with self._lock:
+            self._mapped.check()
+            self._refresh()  # an addition that failed may have left vectors in the finder
+            old = self._rows
+            added = np.arange(old.next_number, old.next_number + len(texts), dtype=np.int64)
+            numbers, stored = old.numbers.followed_by(added), old.vectors.followed_by(units)
+            old.documents[len(old.numbers) :] = texts
+            new = replace(old, numbers=numbers, next_number=old.next_number + len(texts), vectors=stored)
+            if new.finder is not None:
+                new.finder.refresh(stored)
+            self._rows = new
+        return [int(number) for number in added]
+
+    def _was_changed(self, folder: Path) -> bool:
+        """Return whether a folder holds another index than when this one was opened from there or saved there."""
+        if self._saved is None or self._saved.folder != _real(folder):
+            return False
+        return index_state(folder) not in (None, self._saved.state)
+
+    def _write(self, folder: Path, *, force: bool) -> None:
+        """Replace a folder whose lock is held."""
+        with self._lock:
+            self._mapped.check()
             self._refresh()
             content = self._content()
-        with new_folder(_as_path(path), force=force, marker=INDEX_MANIFEST) as folder:
-            write_index(folder, content, self._encoder)
+        with new_folder(folder, force=force, kind=INDEX_FOLDER) as new:
+            state = write_index(new, content, self._encoder)
+        self._saved = _SavedState(_real(folder), state)
 
     def _candidates(self, query: npt.NDArray[np.float32], k: int | None) -> tuple[_Rows, Positions | None]:
         """Give what the index holds at this moment, and which of it may be near; None stands for all of it."""
@@ -269,6 +369,7 @@ class Index:
             next_number=rows.next_number,
             vectors=rows.vectors.rows,
             arrays={} if rows.finder is None else rows.finder.arrays(),
+            mapped=self._mapped,
         )
 
 
@@ -293,6 +394,10 @@ def _as_path(path: str | os.PathLike[str]) -> Path:
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise InputError(f"the path is {type(path).__name__}, expected the path of an index's folder as text")
     return Path(path)
+
+
+def _real(folder: Path) -> Path:
+    return Path(os.path.realpath(folder))
 
 
 def _as_documents(documents: Iterable[str]) -> list[str]:

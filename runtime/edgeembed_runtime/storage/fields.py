@@ -2,16 +2,31 @@
 
 import json
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.reading import Folder
+from edgeembed_runtime.storage.reading import Folder, sha256_of
 
 # Far more than any of our files needs; what claims more is not read.
 _MOST_BYTES = 16 << 20
 # What counts anything fits in 64 bits, and so into NumPy's numbers.
 _LARGEST = 2**63 - 1
+_OWN_SHA256 = "sha256"
+
+
+def with_own_sha256(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a JSON object and, as `sha256`, the checksum of all of them.
+
+    Args:
+        values: The fields; a `sha256` among them does not count.
+
+    Returns:
+        The fields and the SHA-256, in hexadecimal, of the object as JSON in ASCII, with sorted keys and without spaces.
+    """
+    fields = {name: value for name, value in values.items() if name != _OWN_SHA256}
+    canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return {**fields, _OWN_SHA256: sha256_of(canonical.encode())}
 
 
 class Fields:
@@ -49,6 +64,23 @@ class Fields:
             raise
         except (ValueError, RecursionError) as problem:
             raise error(f"{path} is no valid JSON ({problem}); it may be cut short: make it again") from problem
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether there is a field of this name."""
+        return name in self._values
+
+    def check_own_sha256(self) -> None:
+        """Check that the object is the one that `with_own_sha256` made.
+
+        Raises:
+            InputError: Or the class that was given, if one of its fields was changed since.
+        """
+        expected = with_own_sha256(self._values)[_OWN_SHA256]
+        if self.text(_OWN_SHA256) != expected:
+            raise self._error(
+                f"{self._where} is damaged: its fields have SHA-256 {expected}, expected "
+                f"{self.text(_OWN_SHA256)}; make it again"
+            )
 
     def text(self, name: str, choices: Collection[str] = ()) -> str:
         """Give a text, which must be one of `choices` if there are any."""

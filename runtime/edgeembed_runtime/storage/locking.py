@@ -1,0 +1,150 @@
+"""Locks that end with the process that holds them: `flock` on POSIX systems, `msvcrt.locking` on Windows."""
+
+import contextlib
+import errno
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.storage.syncing import make_folder
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+# What a file system without locks answers.
+_UNSUPPORTED = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL}
+_PAUSE_S = 0.02
+
+
+class LockingUnsupportedError(OSError):
+    """Raised when a file system has no locks."""
+
+
+def take_lock(path: Path, *, create: bool) -> int | None:
+    """Lock a file without waiting.
+
+    Args:
+        path: The lock file.
+        create: Whether to create the file if it is missing.
+
+    Returns:
+        A descriptor for `release_lock`, or None if another process or thread holds the lock.
+
+    Raises:
+        LockingUnsupportedError: If the file system has no locks.
+        OSError: If the file is missing and `create` is False, or cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
+    try:
+        # Its last holder may have removed the file after it was opened here; such a lock excludes nobody.
+        if _try_lock(descriptor) and _leads_to(path, descriptor):
+            return descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
+
+
+def release_lock(descriptor: int) -> None:
+    """Release what `take_lock` returned, also for forked processes that inherited it."""
+    try:
+        _unlock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, wait_s: float = 600) -> Iterator[None]:
+    """Hold the lock of a file or folder within the block, and wait for other holders before.
+
+    The lock is a file `.NAME.lock` beside `path`, removed afterwards. A process that dies releases its lock. On a file
+    system without locks the block runs unprotected.
+
+    Args:
+        path: What the block reads and writes. Folders above it are created.
+        wait_s: The longest time to wait, in seconds.
+
+    Raises:
+        InputError: If the lock file cannot be written, or other processes hold the lock for too long.
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    try:
+        make_folder(path.parent)
+        descriptor = _wait_for(lock, path, wait_s)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"cannot write {path}: {reason}; choose another place or make room there") from error
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            _remove_and_release(lock, descriptor)
+
+
+def _wait_for(lock: Path, path: Path, wait_s: float) -> int | None:
+    """Return the descriptor of the locked file, or None on a file system without locks."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            descriptor = take_lock(lock, create=True)
+        except LockingUnsupportedError:
+            lock.unlink(missing_ok=True)
+            return None
+        except PermissionError:
+            if sys.platform != "win32":  # where a file that is being removed cannot be opened for a moment
+                raise
+            descriptor = None
+        if descriptor is not None:
+            return descriptor
+        if time.monotonic() > deadline:
+            raise InputError(
+                f"{path} has been locked by other processes for {wait_s:.0f} s, expected them to finish; try again"
+            )
+        time.sleep(_PAUSE_S)
+
+
+def _remove_and_release(lock: Path, descriptor: int) -> None:
+    if sys.platform != "win32":  # where an open file cannot be removed
+        with contextlib.suppress(OSError):
+            lock.unlink()
+    release_lock(descriptor)
+    if sys.platform == "win32":
+        with contextlib.suppress(OSError):
+            lock.unlink()
+
+
+def _leads_to(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))  # noqa: PTH116 - beside fstat
+    except FileNotFoundError:
+        return False
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK}:
+            return False
+        if error.errno in _UNSUPPORTED:
+            raise LockingUnsupportedError(error.errno, error.strerror) from error
+        raise
+    return True
+
+
+def _unlock(descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # closing releases it too
+        if sys.platform == "win32":
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)

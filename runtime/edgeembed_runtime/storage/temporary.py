@@ -1,0 +1,172 @@
+"""Temporary folders beside a target, recognized as stale once their process is dead.
+
+    .NAME.1a2b3c4d.tmp/
+        edgeembed.lock    locked as long as the process lives
+        new               what is to become NAME (of a new file: NAME)
+        old               what NAME was, where the two cannot be exchanged at once
+
+`old` is the only copy of the target's content as long as `new` is there and the target is not.
+"""
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import stat
+from pathlib import Path
+
+from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.storage.locking import LockingUnsupportedError, release_lock, take_lock
+
+_LOCK = "edgeembed.lock"
+_NEW = "new"
+_OLD = "old"
+# Another process may take a folder without a lock for a dead one's, and remove it.
+_ATTEMPTS = 100
+
+
+class TemporaryFolder:
+    """A temporary folder beside a target.
+
+    Args:
+        target: The file or folder whose next content is made in here.
+
+    Attributes:
+        path: The folder.
+        new: Where the next content belongs if it is a folder.
+        old: Where the target's content may be moved after `keeps_old` was set.
+        keeps_old: Whether the target's content may be in here, which `remove` then restores or keeps.
+
+    Raises:
+        OSError: If the folder cannot be created.
+    """
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self.path, self._descriptor = _create(target)
+        self.new = self.path / _NEW
+        self.old = self.path / _OLD
+        self.keeps_old = False
+
+    def remove(self) -> None:
+        """Remove the folder; put the target's old content back first if the new one did not take its place.
+
+        Raises:
+            InputError: If the old content could not be put back. It stays where it is, and the message says where.
+        """
+        try:
+            if self.keeps_old:
+                _restore(self.path, self._target)
+            _remove_content(self.path)
+        except OSError as error:
+            raise InputError(
+                f"cannot write {self._target}: {error.strerror or error}; its previous content is kept in {self.old}: "
+                f"move it back to {self._target}"
+            ) from error
+        finally:
+            if self._descriptor is not None:
+                release_lock(self._descriptor)
+        _remove_emptied(self.path)
+
+
+def remove_stale(target: Path) -> None:
+    """Remove the temporary folders that dead processes left beside a target.
+
+    If such a process died while it replaced the target, and nothing is there now, the old content is put back.
+    What cannot be removed is left.
+    """
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.tmp")
+    try:
+        names = sorted(filter(pattern.fullmatch, os.listdir(target.parent)))  # noqa: PTH208 - names are enough
+    except OSError:
+        return
+    for name in names:
+        with contextlib.suppress(OSError):
+            _remove_if_stale(target.parent / name, target)
+
+
+def is_there(path: Path) -> bool:
+    """Return whether a path leads to anything, be it a broken link.
+
+    Raises:
+        OSError: If that cannot be told; `Path.exists` would say no.
+    """
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _create(target: Path) -> tuple[Path, int | None]:
+    """Return a new folder and the descriptor of its lock, None on a file system without locks."""
+    for _ in range(_ATTEMPTS):
+        folder = target.with_name(f".{target.name}.{os.urandom(4).hex()}.tmp")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        try:
+            descriptor = take_lock(folder / _LOCK, create=True)
+        except LockingUnsupportedError:
+            return folder, None
+        except FileNotFoundError:
+            continue
+        except BaseException:
+            _remove_emptied(folder)
+            raise
+        if descriptor is not None:
+            return folder, descriptor
+    raise FileExistsError(errno.EEXIST, "other processes remove its temporary folders", str(target))
+
+
+def _remove_if_stale(folder: Path, target: Path) -> None:
+    if not stat.S_ISDIR(folder.lstat().st_mode):
+        return
+    try:
+        descriptor = take_lock(folder / _LOCK, create=False)
+    except FileNotFoundError:  # its process died before it had a lock, or after it removed all else
+        folder.rmdir()
+        return
+    if descriptor is None:
+        return
+    try:
+        _restore(folder, target)
+        _remove_content(folder)
+    finally:
+        release_lock(descriptor)
+    _remove_emptied(folder)
+
+
+def _restore(folder: Path, target: Path) -> None:
+    """Move the old content back to the target unless the new one is there.
+
+    Raises:
+        OSError: If that fails, or something else took the target's place.
+    """
+    old = folder / _OLD
+    if is_there(old) and is_there(folder / _NEW):
+        if is_there(target):
+            raise FileExistsError(errno.EEXIST, "another process put something else there", str(target))
+        old.rename(target)
+
+
+def _remove_content(folder: Path) -> None:
+    """Remove all but the lock, as far as possible: what has a lock is found and removed later."""
+    with contextlib.suppress(OSError):
+        for path in list(folder.iterdir()):
+            if path.name == _LOCK:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
+
+
+def _remove_emptied(folder: Path) -> None:
+    """Remove a folder in which nothing but an unlocked lock file is left."""
+    with contextlib.suppress(OSError):
+        if not any(path.name != _LOCK for path in folder.iterdir()):
+            (folder / _LOCK).unlink(missing_ok=True)
+            folder.rmdir()
