@@ -7,12 +7,15 @@ from pathlib import Path
 
 from edgeembed_bench import BenchReport, Plan, Subject, bench
 from edgeembed_exporters import ExportReport, Provenance, export
-from edgeembed_runtime import Encoder, Hit, Index, TruncationWarning
+from edgeembed_runtime import Encoder, Hit, Index, InputError, TruncationWarning
+from edgeembed_runtime.index.folder import INDEX_FOLDER
+from edgeembed_runtime.manifest import BUNDLE_FOLDER
+from edgeembed_runtime.storage.writing import refuse_existing, refuse_special
 
 from edgeembed.corpus import Corpus, docstrings, split_holdout
 from edgeembed.distillation import DistilReport, distil, recipe_corpus
 from edgeembed.evaluation.agreement import ranking_agreement
-from edgeembed.models import load_model, load_tokenizer, model_folder
+from edgeembed.models import STUDENT_FOLDER, load_model, load_tokenizer, model_folder
 from edgeembed.progress import Reporter
 from edgeembed.recipe import Recipe
 from edgeembed.vocabulary import Coverage, measure_coverage
@@ -24,6 +27,7 @@ QUESTIONS = (
 )
 
 
+COSTS_FILE = "costs.html"
 _KEPT = "top-10 kept, %"
 
 
@@ -53,6 +57,24 @@ class Answer:
 
     question: str
     hits: list[Hit]
+
+
+def check_folder(out: Path) -> None:
+    """Check before any work that the demo may replace what is in its folder.
+
+    Args:
+        out: The demo's folder.
+
+    Raises:
+        InputError: If something there was not written by an earlier demo.
+    """
+    for name, kind in (("student", STUDENT_FOLDER), ("bundle", BUNDLE_FOLDER), ("index", INDEX_FOLDER)):
+        refuse_existing(out / name, force=True, kind=kind)
+    refuse_special(out / COSTS_FILE)
+    if (out / COSTS_FILE).exists() and not (out / "student").exists():
+        raise InputError(
+            f"{out / COSTS_FILE} exists already and is not a demo's, expected a new folder; choose another"
+        )
 
 
 def gather_text(recipe: Recipe, reporter: Reporter, seed: int = 0) -> DemoText:

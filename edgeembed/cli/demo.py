@@ -42,6 +42,7 @@ def command(out: Path, recipe: str, overrides: tuple[str, ...], seed: int, as_js
 
     settings = load_recipe(recipe, overrides)
 
+    from edgeembed_runtime.storage.writing import new_file
     from rich.console import Console
 
     from edgeembed import demo
@@ -50,6 +51,7 @@ def command(out: Path, recipe: str, overrides: tuple[str, ...], seed: int, as_js
     console = Console(quiet=as_json)
     reporter = TerminalReporter()
     start = time.perf_counter()
+    demo.check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
 
     text = demo.gather_text(settings, reporter, seed)
@@ -70,7 +72,8 @@ def command(out: Path, recipe: str, overrides: tuple[str, ...], seed: int, as_js
     from edgeembed_bench import report_dict
     from edgeembed_bench.render import html_report, terminal_report
 
-    (out / "costs.html").write_text(html_report(report), encoding="utf-8")
+    with new_file(out / demo.COSTS_FILE, force=True) as page:
+        page.write_text(html_report(report), encoding="utf-8")
     if as_json:
         result: dict[str, Any] = {
             "corpus": text.corpus.counts.to_dict(),

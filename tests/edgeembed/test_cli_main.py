@@ -131,7 +131,8 @@ def test_an_existing_out_is_refused_without_force(
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "notes.txt").write_text("mine")
     assert run(["distill", "--corpus", str(corpus), "--out", str(tmp_path / "s"), *tiny]) == 2
-    assert "--force" in one_line(capsys.readouterr().err)
+    expected = "exists already and holds no edgeembed_student.json but notes.txt; choose another path"
+    assert expected in one_line(capsys.readouterr().err)
     assert (tmp_path / "s" / "notes.txt").read_text() == "mine"
 
 

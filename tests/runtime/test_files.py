@@ -4,6 +4,7 @@ import ctypes
 import errno
 import hashlib
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -182,3 +183,177 @@ def test_the_umask_is_heeded(tmp_path: Path, umask: int, folders: int, files: in
         os.umask(before)
     assert (tmp_path / "out").stat().st_mode & 0o777 == folders
     assert [path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()] == [files, files]
+
+
+@pytest.mark.parametrize(
+    ("foreign", "message"),
+    [
+        (["notes.txt"], "holds notes.txt, which its made.json does not list, so it is not replaced"),
+        ([".git/config", "a", "b", "c"], "holds .git/config, a, b and more, which"),
+        (["sub/deep/page.html"], "holds sub/deep/page.html, which"),
+    ],
+)
+def test_a_folder_with_a_foreign_file_is_never_replaced(tmp_path: Path, foreign: list[str], message: str) -> None:
+    target = tmp_path / "out"
+    _save(target, "old")
+    for name in foreign:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        _save(target, "new", force=True)
+    assert message in str(caught.value)
+    assert all((target / name).read_text(encoding="utf-8") == "mine" for name in foreign)
+    with pytest.raises(InputError, match="exists already and holds") as caught:
+        _save(target, "new")
+    assert "--force" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "no JSON",
+        "[]",
+        "{}",
+        '{"made_by": "x"}',
+        '{"made_by": "x", "files": []}',
+        '{"made_by": "x", "files": ["old"]}',
+        '{"files": [{"name": "old", "bytes": 3, "sha256": "' + "0" * 64 + '"}]}',
+    ],
+)
+def test_a_folder_whose_manifest_is_not_ours_is_never_replaced(tmp_path: Path, manifest: str) -> None:
+    target = tmp_path / "out"
+    _save(target, "old")
+    (target / "made.json").write_text(manifest, encoding="utf-8")
+    with pytest.raises(InputError, match=r"holds a file made\.json that edgeembed did not write or that is damaged"):
+        _save(target, "new", force=True)
+    assert _names(target) == ["made.json", "old"]
+
+
+def test_a_folder_without_a_manifest_is_replaced_if_it_is_empty(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    target.mkdir()
+    _save(target, "new", force=True)
+    (target / "made.json").unlink()
+    with pytest.raises(InputError, match=r"holds no made\.json but new, so it is not replaced"):
+        _save(target, "newer", force=True)
+    assert _names(target) == ["new"]
+
+
+def test_a_link_in_a_folder_is_foreign(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    _save(target, "old")
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "letter").write_text("dear", encoding="utf-8")
+    (target / "linked").symlink_to(tmp_path / "letters")
+    with pytest.raises(InputError, match="holds linked, which"):
+        _save(target, "new", force=True)
+    assert (tmp_path / "letters" / "letter").exists()
+
+
+def test_what_appears_while_the_block_runs_is_never_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    _save(target, "old")
+
+    def add_to_target() -> None:
+        with new_folder(target, kind=_KIND, force=True):
+            (target / "notes.txt").touch()
+
+    def make_folder() -> None:
+        with new_folder(tmp_path / "other", kind=_KIND):
+            (tmp_path / "other").mkdir()
+            (tmp_path / "other" / "mine").touch()
+
+    def make_file() -> None:
+        with new_file(tmp_path / "file") as file:
+            file.write_text("new", encoding="utf-8")
+            (tmp_path / "file").write_text("mine", encoding="utf-8")
+
+    for act, message in (
+        (add_to_target, "holds notes.txt, which"),
+        (make_folder, "exists already"),
+        (make_file, "exists already"),
+    ):
+        with pytest.raises(InputError, match=message):
+            act()
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+    assert (_names(target), _names(tmp_path / "other")) == (["made.json", "notes.txt", "old"], ["mine"])
+    assert _names(tmp_path) == ["file", "other", "out"]
+
+
+_HANGS = """
+import sys, time
+from pathlib import Path
+from edgeembed_runtime.storage import writing
+from edgeembed_runtime.storage.ownership import FolderKind
+{before}
+with writing.new_folder(Path(sys.argv[1]), kind=FolderKind("made.json", ("made_by",)), force=True) as folder:
+    (folder / "part").touch()
+    {during}
+"""
+_WAIT = "print(flush=True), time.sleep(600)"
+
+
+def _hanging(target: Path, before: str = "", during: str = _WAIT) -> "subprocess.Popen[bytes]":
+    """Start a process that hangs while it writes a folder, and wait until it does."""
+    code = _HANGS.format(before=before, during=during)
+    process = subprocess.Popen([sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"\n"
+    return process
+
+
+def test_temporary_folders_are_removed_once_their_process_is_dead(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    others = [".out.0123abcd.tmp.kept", ".outer.0123abcd.tmp", "out.0123abcd.tmp"]
+    for name in others:
+        (tmp_path / name).mkdir()
+    with _hanging(target) as living, _hanging(target) as dead:
+        dead.kill()
+        dead.wait()
+        assert len(_names(tmp_path)) == 5
+        _save(target, "new", force=True)
+        assert len(_names(tmp_path)) == 5  # with that of the living one
+        assert _names(target) == ["made.json", "new"]
+        living.kill()
+    with new_file(tmp_path / "out2") as file:
+        file.touch()
+    assert len(_names(tmp_path)) == 6
+    _save(target, "newer", force=True)
+    assert _names(tmp_path) == sorted([*others, "out", "out2"])
+
+
+def test_a_folder_comes_back_whose_replacement_was_killed_half_way(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    _save(target, "old")
+    hang_before_moving_in = (
+        "writing._exchange = lambda *_: False\n"
+        "rename = Path.rename\n"
+        f"Path.rename = lambda source, to: (rename(source, to), {_WAIT})"
+    )
+    with _hanging(target, before=hang_before_moving_in, during="pass") as process:
+        process.kill()
+    assert not target.exists()
+    with pytest.raises(InputError, match="exists already"):
+        refuse_existing(target, force=False, kind=_KIND)
+    assert _names(target) == ["made.json", "old"]
+    assert _names(tmp_path) == ["out"]
+
+
+def test_everything_is_synced_before_the_folder_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "deep" / "er" / "out"
+    synced: set[int] = set()
+    had_appeared: list[bool] = []
+    fsync = os.fsync
+
+    def sync(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        had_appeared.append(target.exists())
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with new_folder(target, kind=_KIND) as folder:
+        (folder / "sub").mkdir()
+        (folder / "sub" / "file").touch()
+    paths = [target, target / "sub", target / "sub" / "file", target.parent, target.parent.parent, tmp_path]
+    assert {path.stat().st_ino for path in paths} <= synced
+    assert had_appeared == [False] * (len(had_appeared) - 1) + [True]  # the folder above it comes last

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import resource
+import shutil
 import signal
 import sys
 import time
@@ -508,3 +509,105 @@ def test_a_save_that_is_killed_leaves_one_of_the_two(saved: Path, encoder: Encod
 @pytest.mark.slow
 def test_hundreds_of_saves_that_are_killed_leave_one_of_the_two(saved: Path, encoder: Encoder) -> None:
     _killed_saves(saved, encoder, 500)
+
+
+def test_an_index_that_another_one_changed_is_not_replaced(saved: Path, encoder: Encoder) -> None:
+    first, second = Index.open(saved, encoder), Index.open(saved, encoder)
+    first.add(["cat"])
+    first.save(saved, force=True)
+    second.add(["dog"])
+    with pytest.raises(
+        InputError, match="was changed since this index was opened or saved, expected what it was; open"
+    ):
+        second.save(saved, force=True)
+    first.add(["socket"])
+    first.save(saved, force=True)
+    assert [hit.document for hit in Index.open(saved, encoder).search("cat", k=None)].count("cat") == 1
+    assert len(Index.open(saved, encoder)) == len(_DOCUMENTS) + 2
+    second.save(saved.parent / "other")
+    assert len(Index.open(saved.parent / "other", encoder)) == len(_DOCUMENTS) + 1
+
+
+def test_a_built_index_that_was_saved_does_not_replace_what_came_after(encoder: Encoder, tmp_path: Path) -> None:
+    built = Index.build(encoder, ["cat"])
+    built.save(tmp_path / "index")
+    Index.append_to(tmp_path / "index", ["dog"], encoder)
+    with pytest.raises(InputError, match="was changed since"):
+        built.save(tmp_path / "index", force=True)
+    shutil.rmtree(tmp_path / "index")
+    built.save(tmp_path / "index")
+    assert len(Index.open(tmp_path / "index", encoder)) == 1
+
+
+def test_threads_that_append_lose_nothing(saved: Path, encoder: Encoder) -> None:
+    texts = [[f"cat {thread}", f"dog {thread}"] for thread in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda documents: Index.append_to(saved, documents, encoder), texts))
+    found = [hit.document for hit in Index.open(saved, encoder).search("cat", k=None)]
+    assert sorted(found) == sorted([*_DOCUMENTS, *(text for documents in texts for text in documents)])
+    assert [path.name for path in saved.parent.iterdir()] == ["index"]
+
+
+def test_a_link_to_an_index_is_appended_to_where_it_leads(saved: Path, encoder: Encoder) -> None:
+    link = saved.parent / "link"
+    link.symlink_to(saved)
+    assert len(Index.append_to(link, ["cat"], encoder)) == len(_DOCUMENTS) + 1
+    assert link.is_symlink()
+    assert len(Index.open(saved, encoder)) == len(_DOCUMENTS) + 1
+
+
+def test_nothing_is_appended_to_what_is_no_index(encoder: Encoder, tmp_path: Path) -> None:
+    for path in (tmp_path / "absent", tmp_path / "absent" / "too"):
+        with pytest.raises(InputError, match=r"holds no index\.json"):
+            Index.append_to(path, ["cat"], encoder)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_force_never_replaces_an_index_beside_other_files(saved: Path, encoder: Encoder) -> None:
+    (saved / "app.js").write_text("let x", encoding="utf-8")
+    message = r"holds app\.js, which its index\.json does not list, so it is not replaced"
+    for save in (Index.build(encoder, ["cat"]).save, Index.open(saved, encoder).save):
+        with pytest.raises(InputError, match=message):
+            save(saved, force=True)
+    with pytest.raises(InputError, match=message):
+        Index.append_to(saved, ["cat"], encoder)
+    assert (saved / "app.js").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not cut mapped files")
+@pytest.mark.parametrize(("precision", "name"), [("float32", "vectors.npy"), ("binary", "signs.npy")])
+def test_a_file_that_was_cut_while_it_was_open_is_one_line(
+    encoder: Encoder, tmp_path: Path, precision: IndexPrecision, name: str
+) -> None:
+    path = tmp_path / "index"
+    Index.build(encoder, _DOCUMENTS, precision=precision).save(path)
+    opened, changed = Index.open(path, encoder), Index.open(path, encoder)
+    changed.add(["cat"])  # which reads what was mapped into memory
+    os.truncate(path / name, 10)
+    uses: list[Callable[[], object]] = [
+        lambda: opened.search("cat"),
+        lambda: opened.search("cat", k=None),
+        lambda: opened.add(["dog"]),
+        lambda: opened.remove([0]),
+        lambda: opened.save(tmp_path / "other"),
+    ]
+    for use in uses:
+        message = rf"{name} was cut to 10 bytes while it was open, expected \d+; build the index again$"
+        with pytest.raises(InputError, match=message):
+            use()
+    assert changed.search("cat", k=1)[0].document == "cat"
+    with pytest.raises(InputError, match="is damaged"):
+        Index.open(path, encoder)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"count": 6', '"count": 5'), ('"precision": "float32"', '"precision": "int8"'), ('"tiny"', '"x"')]
+)
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_changed_manifest_is_noticed(saved: Path, encoder: Encoder, old: str, new: str, *, verify: bool) -> None:
+    content = (saved / "index.json").read_text(encoding="utf-8")
+    assert old in content
+    (saved / "index.json").write_text(content.replace(old, new), encoding="utf-8")
+    message = r"index\.json is damaged: its fields have SHA-256 \w{64}, expected \w{64}; make it again$"
+    with pytest.raises(InputError, match=message):
+        Index.open(saved, encoder, verify=verify)

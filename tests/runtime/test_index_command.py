@@ -1,12 +1,17 @@
 """`index` and `search`: precisions, engines, adding to what is there."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from edgeembed_runtime import Encoder, Index
 from edgeembed_runtime.cli import main
+
+_COMMAND = [sys.executable, "-c", "import sys; from edgeembed_runtime.cli import main; sys.exit(main(sys.argv[1:]))"]
 
 
 @pytest.fixture
@@ -84,3 +89,37 @@ def test_a_search_can_do_without_the_engine_of_the_index(
     assert "pip install 'edgeembed-runtime[faiss]'" in capsys.readouterr().err
     assert main(["search", out, "the dog", "-k", "1", "--engine", "numpy", *bundle]) == 0
     assert capsys.readouterr().out == "1.0000\t1\tthe dog\n"
+
+
+def test_six_processes_that_append_at_once_lose_nothing(out: str, bundle: list[str], encoder: Encoder) -> None:
+    assert _index(out, bundle) == 0
+    command = [*_COMMAND, "index", "--append", "--out", out, *bundle]
+    processes = [subprocess.Popen([*command, "--text", f"cat {i}"], stderr=subprocess.PIPE) for i in range(6)]
+    assert [(process.communicate()[1], process.returncode) for process in processes] == [(b"", 0)] * 6
+    found = [hit.document for hit in Index.open(out, encoder).search("a cat", k=None)]
+    assert sorted(found) == sorted(["read the file", "the dog", *(f"cat {i}" for i in range(6))])
+    assert [path.name for path in Path(out).parent.iterdir()] == ["index"]
+
+
+def test_a_file_in_the_place_of_an_index_does_not_suggest_force(
+    tmp_path: Path, bundle: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    for more in ([], ["--force"]):
+        assert _index(str(tmp_path / "notes.txt"), bundle, *more) == 2
+        assert "notes.txt is no folder, expected a new path; choose another" in capsys.readouterr().err
+    assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows ends processes without a signal")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_command_that_is_told_to_end_does_so_in_one_line(tmp_path: Path, bundle: list[str], name: str) -> None:
+    os.mkfifo(tmp_path / "texts")
+    command = [*_COMMAND, "index", str(tmp_path / "texts"), "--out", str(tmp_path / "index"), *bundle]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        with (tmp_path / "texts").open("w", encoding="utf-8"):  # which waits until the command reads
+            process.send_signal(getattr(signal, name))
+            assert process.wait() == 128 + getattr(signal, name)
+        assert process.stderr is not None
+        assert process.stderr.read() == b"edgeembed-runtime: terminated\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["texts"]

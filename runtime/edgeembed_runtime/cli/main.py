@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     with _noticed_interrupts() as interrupts, raised_terminations() as terminations:
         try:
-            return _run(argv, interrupts)
+            return _run(argv, interrupts, terminations)
         except Terminated as error:
             return _report("terminated", error.exit_code)
         except KeyboardInterrupt:
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
 
 
-def _run(argv: Sequence[str] | None, interrupts: Sequence[int]) -> int:
+def _run(argv: Sequence[str] | None, interrupts: Sequence[int], terminations: Sequence[Terminated]) -> int:
     try:
         with _one_line_warnings():
             _never_fail_to_encode(sys.stdout)
@@ -58,7 +58,9 @@ def _run(argv: Sequence[str] | None, interrupts: Sequence[int]) -> int:
             args.run(args)
             sys.stdout.flush()
     except EdgeEmbedError as error:
-        if interrupts:  # which made an import fail
+        if terminations and isinstance(error, ImportError):  # which the signal made fail
+            raise terminations[0] from error
+        if interrupts:  # likewise
             raise KeyboardInterrupt from error
         return _report(f"error: {_one_line(str(error))}", 1 if isinstance(error, CheckError) else 2)
     except BrokenPipeError:
