@@ -72,9 +72,7 @@ def check_folder(out: Path) -> None:
         refuse_existing(out / name, force=True, kind=kind)
     refuse_special(out / COSTS_FILE)
     if (out / COSTS_FILE).exists() and not (out / "student").exists():
-        raise InputError(
-            f"{out / COSTS_FILE} exists already and is not a demo's, expected a new folder; choose another"
-        )
+        raise InputError(f"{out / COSTS_FILE} exists already and no demo wrote it; choose another --out")
 
 
 def gather_text(recipe: Recipe, reporter: Reporter, seed: int = 0) -> DemoText:

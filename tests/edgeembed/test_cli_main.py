@@ -223,3 +223,29 @@ def test_a_recipe_is_printed_as_toml_that_can_be_saved_and_used(capfd: Captured,
     assert run(["recipes", str(tmp_path / "mine.toml"), "--json"]) == 0
     shown = json.loads(capfd.readouterr().out)
     assert (shown["student"]["layers"], shown["corpus"]["heldout"]) == (2, 1000)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows ends processes without a signal")
+def test_a_command_that_is_told_to_end_does_so_in_one_line(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "corpus.txt")
+    vocab = ["vocab", "--corpus", str(tmp_path / "corpus.txt"), "--size", "200", "--out", str(tmp_path / "t.json")]
+    command = [sys.executable, "-c", "import sys; from edgeembed.cli.main import main; main(sys.argv[1:])", *vocab]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        with (tmp_path / "corpus.txt").open("w", encoding="utf-8"):  # which waits until the command reads
+            process.terminate()
+            assert process.wait() == 143
+        assert process.stderr is not None
+        assert process.stderr.read() == b"edgeembed: terminated; nothing was left half-written\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus.txt"]
+
+
+def test_the_demo_replaces_nothing_that_it_did_not_write(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "demo" / "index").mkdir(parents=True)
+    (tmp_path / "demo" / "index" / "index.json").write_text("{}", encoding="utf-8")
+    assert run(["demo", "--out", str(tmp_path / "demo")]) == 2
+    assert "holds a file index.json that edgeembed did not write" in one_line(capsys.readouterr().err)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "costs.html").write_text("mine", encoding="utf-8")
+    assert run(["demo", "--out", str(tmp_path / "site")]) == 2
+    assert "costs.html exists already and no demo wrote it" in one_line(capsys.readouterr().err)
+    assert [path.name for path in (tmp_path / "site").iterdir()] == ["costs.html"]

@@ -154,13 +154,27 @@ def test_the_resolved_recipe_lies_beside_the_weights(recipe: Recipe, sentences: 
     assert written["seed"] == 3
 
 
+def test_a_student_is_replaced_only_if_all_that_is_in_its_folder_is_listed(
+    recipe: Recipe, sentences: list[str], tmp_path: Path
+) -> None:
+    for seed in (3, 4):
+        distil(recipe, sentences, tmp_path / "student", seed=seed, force=True)
+    assert provenance(tmp_path / "student")["seed"] == 4
+    (tmp_path / "student" / "0_Notes").mkdir()
+    (tmp_path / "student" / "0_Notes" / "mine.txt").write_text("keep")
+    with pytest.raises(InputError, match=r"holds 0_Notes/mine\.txt, which its edgeembed_student\.json does not list"):
+        distil(recipe, sentences, tmp_path / "student", seed=5, force=True)
+    assert provenance(tmp_path / "student")["seed"] == 4
+
+
 def test_an_existing_folder_is_refused_before_work_and_kept(
     recipe: Recipe, sentences: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "student").mkdir()
     (tmp_path / "student" / "mine.txt").write_text("keep")
-    with pytest.raises(InputError, match="--force"):
-        distil(recipe, sentences, tmp_path / "student")
+    for force in (False, True):
+        with pytest.raises(InputError, match=r"holds no edgeembed_student\.json but mine\.txt"):
+            distil(recipe, sentences, tmp_path / "student", force=force)
     assert (tmp_path / "student" / "mine.txt").read_text() == "keep"
     assert not (tmp_path / "student.cache").exists()
 

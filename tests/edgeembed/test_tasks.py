@@ -166,6 +166,10 @@ def test_a_classifier_can_be_read_again_and_teach(
     np.testing.assert_allclose(
         teacher_logits(str(tmp_path / "task"), task, "cpu"), classify(model, task.train), atol=1e-5
     )
+    model.save(tmp_path / "task", force=True)
+    (tmp_path / "task" / "encoder" / "mine.txt").write_text("keep")
+    with pytest.raises(InputError, match=r"holds encoder/mine\.txt, which its edgeembed_task\.json does not list"):
+        model.save(tmp_path / "task", force=True)
 
 
 def test_a_classifier_of_transformers_teaches_in_the_tasks_order(

@@ -191,6 +191,17 @@ def test_a_missed_gate_writes_nothing(model: SentenceTransformer, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_bundle_in_a_folder_with_other_files_is_never_replaced(
+    model: SentenceTransformer, exported: Exported, tmp_path: Path
+) -> None:
+    shutil.copytree(exported("fp32"), tmp_path / "b")
+    (tmp_path / "b" / ".git").mkdir()
+    (tmp_path / "b" / ".git" / "HEAD").write_text("ref", encoding="utf-8")
+    with pytest.raises(InputError, match=r"holds \.git/HEAD, which its edgeembed\.json does not list"):
+        export(model, tmp_path / "b", sentences=SENTENCES, force=True)
+    assert (tmp_path / "b" / ".git" / "HEAD").exists()
+
+
 @pytest.mark.slow
 def test_a_missed_gate_leaves_the_bundle_that_force_would_replace(
     model: SentenceTransformer, exported: Exported, tmp_path: Path
