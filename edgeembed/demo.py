@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeembed_bench import BenchReport, Plan, Subject, bench
-from edgeembed_exporters import ExportReport, Provenance, export
+from edgeembed_exporters import ExportReport, export
 from edgeembed_runtime import Encoder, Hit, Index, InputError, TruncationWarning
 from edgeembed_runtime.index.folder import INDEX_FOLDER
 from edgeembed_runtime.manifest import BUNDLE_FOLDER
@@ -15,7 +15,7 @@ from edgeembed_runtime.storage.writing import refuse_existing, refuse_special
 from edgeembed.corpus import Corpus, docstrings, split_holdout
 from edgeembed.distillation import DistilReport, distil, recipe_corpus
 from edgeembed.evaluation.agreement import ranking_agreement
-from edgeembed.models import STUDENT_FOLDER, load_model, load_tokenizer, model_folder
+from edgeembed.models import STUDENT_FOLDER, bundle_provenance, load_model, load_tokenizer, model_folder
 from edgeembed.progress import Reporter
 from edgeembed.recipe import Recipe
 from edgeembed.vocabulary import Coverage, measure_coverage
@@ -102,16 +102,15 @@ def compare_vocabularies(recipe: Recipe, text: DemoText, student: Path) -> dict[
     return {label: measure_coverage(load_tokenizer(name), text.heldout) for label, name in names.items()}
 
 
-def make_bundle(recipe: Recipe, text: DemoText, student: Path, bundle: Path, reporter: Reporter) -> ExportReport:
+def make_bundle(text: DemoText, student: Path, bundle: Path, reporter: Reporter) -> ExportReport:
     """Export the student to int8 ONNX through the parity gate."""
     with reporter.step("export"):
-        provenance = Provenance(teacher=recipe.teacher, recipe=recipe.to_dict(), licences=recipe.corpus.licences)
         return export(
             load_model(str(student)),
             bundle,
             precision="int8",
             sentences=text.heldout,
-            provenance=provenance,
+            provenance=bundle_provenance(str(student)),
             force=True,
         )
 

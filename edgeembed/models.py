@@ -5,6 +5,8 @@ import importlib.util
 import json
 import logging
 import os
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from edgeembed_runtime.shipped import shipped_bundle, shipped_names
 from edgeembed_runtime.storage.ownership import FolderKind
 
 if TYPE_CHECKING:
+    from edgeembed_exporters import Provenance
     from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
 
@@ -195,6 +198,49 @@ def provenance(folder: Path) -> dict[str, Any]:
         return {}
     content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return content
+
+
+def bundle_provenance(
+    model: str, arguments: Sequence[str] = (), *, license_name: str | None = None, languages: Sequence[str] = ()
+) -> "Provenance":
+    """Return where a model comes from, for its bundle: by a student's provenance file and any model's card.
+
+    Args:
+        model: As for `model_folder`.
+        arguments: The words of the export's command after `edgeembed`; none leaves the command out.
+        license_name: License of the weights; None is the card's.
+        languages: Language codes; none are the card's.
+    """
+    from edgeembed_exporters import Provenance
+    from edgeembed_exporters.card import command_line, read_front_matter
+
+    folder = model_folder(model)
+    known, card = provenance(folder), read_front_matter(folder / "README.md")
+    made = [command_line(shlex.split(known["command"]))] if known.get("command") else []
+    exported = [command_line(["edgeembed", *arguments])] if arguments else []
+    teacher = known.get("teacher")
+    return Provenance(
+        teacher=teacher,
+        recipe=known.get("recipe"),
+        licences=tuple(known.get("licences", ())),
+        command=" && ".join([*made, *exported]) or None,
+        license=license_name or next(iter(_texts(card.get("license"))), None),
+        base_model=next(iter(_texts(card.get("base_model"))), None) or teacher or model,
+        languages=tuple(languages) or _texts(card.get("language")),
+    )
+
+
+def student_scores(model: str) -> dict[str, Any] | None:
+    """Return the dev score of a student, as its distillation measured it; None if it measured none."""
+    report = provenance(model_folder(model)).get("report") or {}
+    measured = [score for score in report.get("dev_spearman", ()) if score is not None]
+    return {"dev set of the distillation, of the student (Spearman x100)": measured[-1]} if measured else None
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """Return one text of a card, or a list of them, as a tuple."""
+    values = value if isinstance(value, list) else [value]
+    return tuple(each for each in values if isinstance(each, str) and each)
 
 
 def _checked(folder: Path) -> Path:

@@ -59,7 +59,7 @@ def command(out: Path, recipe: str, overrides: tuple[str, ...], seed: int, as_js
     distilled = demo.make_student(settings, text, out, reporter, seed=seed)
     coverage = demo.compare_vocabularies(settings, text, out / "student")
     console.print(_coverage(coverage))
-    exported = demo.make_bundle(settings, text, out / "student", out / "bundle", reporter)
+    exported = demo.make_bundle(text, out / "student", out / "bundle", reporter)
     console.print(
         f"bundle: {exported.size_bytes / 1e6:.1f} MB, cosine to the student at least "
         f"{exported.parity.worst_cosine:.4f}, on average {exported.parity.mean_cosine:.4f}",

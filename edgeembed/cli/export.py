@@ -1,7 +1,6 @@
 """`edgeembed export`: a model in, a bundle out, unless it would not be faithful."""
 
 import json
-import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ from edgeembed_runtime.manifest import BUNDLE_FOLDER
 from edgeembed_runtime.storage.writing import refuse_existing
 
 if TYPE_CHECKING:
-    from edgeembed_exporters import ExportReport, OriginalParity, Provenance
+    from edgeembed_exporters import ExportReport, OriginalParity
 
 # Enough that the worst of them tells, and read by both models in well under a minute.
 _PARITY_SENTENCES = 400
@@ -169,7 +168,7 @@ def command(  # noqa: PLR0913  # one parameter an option
 
     from edgeembed.cli.progress import TerminalReporter, note
     from edgeembed.corpus import read_corpus
-    from edgeembed.models import load_model
+    from edgeembed.models import bundle_provenance, load_model, student_scores
     from edgeembed.tailoring import Tailoring, summary, tailor
 
     tailoring = Tailoring(vocabulary, trim_to, trim_size, dim, fit, whiten)
@@ -210,8 +209,8 @@ def command(  # noqa: PLR0913  # one parameter an option
                 max_size_mb=max_mb,
                 max_latency_ms=max_ms,
                 name=name,
-                provenance=_provenance(model, license_name, languages),
-                quality=scores,
+                provenance=bundle_provenance(model, sys.argv[1:], license_name=license_name, languages=languages),
+                quality=scores or student_scores(model),
                 latency=times,
                 near_cosine=near_cosine,
                 tailoring=cuts or None,
@@ -234,38 +233,6 @@ def _read_object(path: Path | None, of: str) -> dict[str, Any] | None:
     if not isinstance(given, dict):
         raise InputError(f"{path} holds a {type(given).__name__}; expected a JSON object of {of}")
     return given
-
-
-def _provenance(model: str, license_name: str | None, languages: tuple[str, ...]) -> "Provenance":
-    """Return where a model comes from, by what its folder says: a student's provenance, and any model's card."""
-    from edgeembed_exporters import Provenance
-    from edgeembed_exporters.card import command_line, read_front_matter
-
-    from edgeembed.models import model_folder, provenance
-
-    folder = model_folder(model)
-    known, card = provenance(folder), read_front_matter(folder / "README.md")
-    made, exported = known.get("command"), command_line(["edgeembed", *sys.argv[1:]])
-    teacher = known.get("teacher")
-    return Provenance(
-        teacher=teacher,
-        recipe=known.get("recipe"),
-        licences=tuple(known.get("licences", ())),
-        command=" && ".join([command_line(shlex.split(made)), exported] if made else [exported]),
-        license=license_name or _first(card.get("license")),
-        base_model=_first(card.get("base_model")) or teacher or model,
-        languages=languages or _texts(card.get("language")),
-    )
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    """Return one text of a card, or a list of them, as a tuple."""
-    values = value if isinstance(value, list) else [value]
-    return tuple(each for each in values if isinstance(each, str) and each)
-
-
-def _first(value: object) -> str | None:
-    return next(iter(_texts(value)), None)
 
 
 def _as_json(report: "ExportReport", cuts: dict[str, Any]) -> str:

@@ -326,13 +326,20 @@ def test_the_card_repeats_license_and_language_of_the_model_and_no_path(model: P
         "licences": ["CC0 (notes)"],
         "command": "edgeembed distill --corpus /home/ann/notes.txt --out /home/ann/student",
         "recipe": {"name": "compact", "description": "Small.", "teacher": "/home/ann/models/big"},
+        "report": {"dev_spearman": [71.0, 73.25]},
     }
     (student / "edgeembed_student.json").write_text(json.dumps(provenance), encoding="utf-8")
     assert export(student, out, "--sentences", corpus) == 0
     card = read_front_matter(out / "README.md")
     assert (card["license"], card["base_model"], card["language"]) == ("cc-by-4.0", "big", ["fr"])
     text = (out / "README.md").read_text(encoding="utf-8")
-    for fact in ("Teacher: big", "compact - Small.", "CC0 (notes)", "distill --corpus notes.txt --out student"):
+    for fact in (
+        "Teacher: big",
+        "compact - Small.",
+        "CC0 (notes)",
+        "distill --corpus notes.txt --out student",
+        "73.25",
+    ):
         assert fact in text
     told = text + (out / "edgeembed.json").read_text(encoding="utf-8")
     assert [word for word in ("/home", "ann/", str(out.parent.parent)) if word in told] == []
