@@ -198,12 +198,13 @@ def test_the_manifest_states_the_threshold_of_interests_that_was_given(model: Pa
 def test_an_existing_bundle_is_kept_unless_forced_and_a_line_tells_of_each_cut(
     model: Path, out: Path, corpus: Path, capsys: Captured
 ) -> None:
-    out.mkdir(parents=True)
-    (out / "edgeembed.json").write_text("mine")
+    assert export(model, out, "--sentences", corpus) == 0
+    before = (out / "edgeembed.json").read_bytes()
+    capsys.readouterr()
     cuts = ("--trim-to", corpus, "--trim-size", 80, "--dim", 6, "--fit", corpus)
     assert export(model, out, *cuts) == 2
     assert "exists already" in capsys.readouterr().err
-    assert (out / "edgeembed.json").read_text() == "mine"
+    assert (out / "edgeembed.json").read_bytes() == before
     assert export(model, out, *cuts, "--force") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(" ")[0] for line in lines] == ["vocabulary:", "head:", f"{out}:", "cosine", "before"]
