@@ -12,8 +12,8 @@ from edgeembed_runtime.index.folder import INDEX_FOLDER
 from edgeembed_runtime.manifest import BUNDLE_FOLDER
 from edgeembed_runtime.storage.writing import refuse_existing, refuse_special
 
-from edgeembed.corpus import Corpus, docstrings, split_holdout
-from edgeembed.distillation import DistilReport, distil, recipe_corpus
+from edgeembed.corpus import Corpus, docstrings
+from edgeembed.distillation import DistilReport, distil, recipe_corpus, split_corpus
 from edgeembed.evaluation.agreement import ranking_agreement
 from edgeembed.models import STUDENT_FOLDER, bundle_provenance, load_model, load_tokenizer, model_folder
 from edgeembed.progress import Reporter
@@ -79,7 +79,7 @@ def gather_text(recipe: Recipe, reporter: Reporter, seed: int = 0) -> DemoText:
     """Return the sentences of the standard library's docstrings, split into training and held-out ones."""
     with reporter.step("corpus"):
         corpus = recipe_corpus(recipe, ["pydoc:stdlib"], seed)
-    training, heldout = split_holdout(corpus.sentences, recipe.corpus.heldout, seed)
+    training, heldout = split_corpus(recipe, corpus.sentences, seed)
     return DemoText(corpus, training, heldout)
 
 

@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from edgeembed_exporters import add_head
+from edgeembed_exporters.card import command_line, read_front_matter, without_paths
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.writing import new_folder, refuse_existing
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from edgeembed.augmentation import AugmentationReport, augment
-from edgeembed.corpus import Corpus, gather_corpus
+from edgeembed.corpus import Corpus, gather_corpus, split_holdout
 from edgeembed.corpus.parallel import LanguageCounts, ParallelText, read_parallel
 from edgeembed.hardware import default_device
+from edgeembed.launching import refuse_several_processes
 from edgeembed.masked_teacher import load_masked_teacher
 from edgeembed.models import STUDENT_FOLDER, load_model, model_folder
 from edgeembed.objectives import Wanted, stage_loss
@@ -29,9 +30,12 @@ from edgeembed.progress import Advance, Reporter, SilentReporter
 from edgeembed.projection import Projection, fit_pca
 from edgeembed.recipe import Recipe
 from edgeembed.stage_data import LabelledData, LearningText, learning_text, run_key, stage_dataset
+from edgeembed.student_card import student_card
 from edgeembed.students.assembling import assemble_student, check_student, student_vocabulary, token_targets
 from edgeembed.teacher import TeacherCache, teacher_fingerprint, teacher_vectors, with_length
-from edgeembed.training import StageResult, seed_everything, train_stage
+from edgeembed.training import StageResult, StepCallback, last_whole_checkpoint, seed_everything, train_stage
+
+_TRAINED_PER_HELD_OUT = 10  # one sentence in ten is held out at the most, so that a small corpus trains too
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class DistilReport:
         reused_sentences: Sentences whose teacher vectors were found in the cache.
         augmentation: What was made of the sentences before; `None` where the recipe asks for nothing.
         losses: Mean loss of each stage.
+        final_losses: Mean loss of each stage over its last steps, a tenth of all or 50 if that is fewer.
         dev_spearman: Spearman's correlation x100 on the development set after each stage; `None` without one.
         whitening: What whitening kept, as `HeadReport` tells it; `None` without.
         seconds: Wall-clock time of each step.
@@ -64,6 +69,7 @@ class DistilReport:
     reused_sentences: int
     augmentation: AugmentationReport | None
     losses: tuple[float, ...]
+    final_losses: tuple[float, ...]
     dev_spearman: tuple[float | None, ...]
     whitening: dict[str, Any] | None
     seconds: dict[str, float]
@@ -80,6 +86,17 @@ def recipe_corpus(recipe: Recipe, sources: Sequence[str | Path], seed: int = 0) 
         max_characters=settings.max_characters,
         seed=seed,
     )
+
+
+def split_corpus(recipe: Recipe, sentences: Sequence[str], seed: int = 0) -> tuple[list[str], list[str]]:
+    """Return the sentences to train on, and those that a recipe holds out: a tenth of them, `corpus.heldout` at most.
+
+    Args:
+        recipe: Says how many to hold out at the most.
+        sentences: Distinct sentences.
+        seed: Decides the sample.
+    """
+    return split_holdout(sentences, min(recipe.corpus.heldout, len(sentences) // _TRAINED_PER_HELD_OUT), seed)
 
 
 def recipe_parallel(recipe: Recipe, sources: Sequence[str | Path], seed: int = 0) -> ParallelText | None:
@@ -106,12 +123,13 @@ def distil(  # noqa: PLR0913  # what the command offers
     scored: Sequence[str | Path] = (),
     dev: Path | None = None,
     domains: Mapping[str, int] | None = None,
+    sources: Sequence[str | Path] = (),
     cache: Path | None = None,
     resume: bool = False,
     seed: int = 0,
     force: bool = False,
     reporter: Reporter | None = None,
-    command: str | None = None,
+    command: Sequence[str] = (),
 ) -> DistilReport:
     """Distil a student from a teacher over unlabelled sentences, their translations, and what people labelled.
 
@@ -126,39 +144,59 @@ def distil(  # noqa: PLR0913  # what the command offers
         dev: Scored sentence pairs, as `read_sts` takes them; of each stage the checkpoint that does best on them is
             kept.
         domains: The domain of each sentence, for the objective meta; `None` where all are of one.
+        sources: Where the sentences come from; their names go into the student's card.
         cache: Folder for the teacher's vectors and the checkpoints; beside `out` where not given. It may be shared.
         resume: Whether to go on from the checkpoints of an interrupted run of the same recipe, text and seed.
         seed: Decides every draw; the same seed gives the same weights on the same machine and libraries.
         force: Whether an existing `out` is replaced.
-        reporter: Hears of the steps.
-        command: What the user typed, which the student's card repeats.
+        reporter: Hears of the steps, and whether there is anything to resume.
+        command: The words that the user typed, which the student's card repeats without paths of the machine.
 
     Returns:
         What was done, and how long each step took.
 
     Raises:
-        InputError: If `out` exists, the recipe asks for more than it is given or the teacher has, or there is too
-            little text.
+        InputError: If `out` exists, the recipe asks for more than it is given or the teacher has, there is too little
+            text, or several processes were started.
     """
+    refuse_several_processes()
     refuse_existing(out, force=force, kind=STUDENT_FOLDER)
     recipe.check_given(corpus=sentences, parallel=parallel.files if parallel else (), pairs=pairs, scored=scored)
     labelled = LabelledData.read(recipe, pairs, scored, dev)
     if not sentences and parallel is None:
         sentences = labelled.texts()
     clock = _Clock(reporter or SilentReporter())
-    cache = cache or out.with_name(f"{out.name}.cache")
+    cache = cache or default_cache(out)
     prepared = _prepare(recipe, sentences, parallel, domains or {}, cache, clock, seed=seed)
     key = run_key(recipe, prepared.tokenizer, prepared.text, prepared.domains, labelled, seed)
     checkpoints = cache / "checkpoints" / key
     if not resume:
         shutil.rmtree(checkpoints, ignore_errors=True)
+    elif not any(last_whole_checkpoint(stage) for stage in checkpoints.glob("*")):
+        clock.reporter.note(
+            f"--resume: {cache} holds no checkpoint of this run (the same recipe, text and seed); training starts from "
+            "the beginning"
+        )
     results = _train(recipe, prepared, labelled, checkpoints, clock, resume=resume, seed=seed)
     student, whitening = _whitened(recipe, prepared, clock)
     languages = parallel.languages if parallel else ()
     report = _report(out, student, prepared, languages, results, whitening, clock)
-    save_student(student, out, recipe, report, seed=seed, force=force, command=command)
+    text = [str(name) for name in (*sources, *(parallel.files if parallel else ()), *pairs, *scored)]
+    save_student(student, out, recipe, report, text, seed=seed, force=force, command=command)
     shutil.rmtree(checkpoints, ignore_errors=True)
     return report
+
+
+def default_cache(out: Path) -> Path:
+    """Return the folder beside a student in which its teacher vectors and checkpoints are kept."""
+    return out.with_name(f"{out.name}.cache")
+
+
+def kept_work(cache: Path) -> list[str]:
+    """Return what a cache folder keeps of runs that did not end, in words: teacher vectors, checkpoints, or nothing."""
+    chunks = any(file.stat().st_size for file in (cache / "teacher").glob("*/chunks.jsonl"))
+    checkpoints = any((cache / "checkpoints").glob("*/*/checkpoint-*/trainer_state.json"))
+    return [name for name, exists in (("teacher vectors", chunks), ("checkpoints", checkpoints)) if exists]
 
 
 def save_student(  # what a student's folder tells of it
@@ -166,12 +204,13 @@ def save_student(  # what a student's folder tells of it
     out: Path,
     recipe: Recipe,
     report: DistilReport,
+    text: Sequence[str],
     *,
     seed: int,
     force: bool,
-    command: str | None = None,
+    command: Sequence[str] = (),
 ) -> None:
-    """Write a student's folder, the resolved recipe beside the weights.
+    """Write a student's folder: weights, the resolved recipe, and a model card, without paths of this machine.
 
     Raises:
         InputError: If `out` exists and `force` is not set, or cannot be written.
@@ -181,14 +220,18 @@ def save_student(  # what a student's folder tells of it
             student.cpu().save(str(folder), create_model_card=False)
         except SafetensorError as error:  # it reports a full disk in its own way
             raise InputError(f"cannot write {out}: {error}; make room there or choose another place") from error
-        provenance = {
+        provenance: dict[str, Any] = {
             "teacher": recipe.teacher,
             "licences": list(recipe.corpus.licences),
-            "command": command,
+            "command": command_line(command) or None,
+            "training_text": ["standard input" if name == "-" else Path(name).name for name in text],
             "seed": seed,
             "recipe": recipe.to_dict(),
             "report": {**asdict(report), "student": out.name},
         }
+        provenance = without_paths(provenance)
+        teacher_card = read_front_matter(model_folder(recipe.teacher) / "README.md")
+        (folder / "README.md").write_text(student_card(out.name, provenance, teacher_card), encoding="utf-8")
         STUDENT_FOLDER.write_manifest(folder, provenance)  # last: it lists all that is in the folder
 
 
@@ -205,14 +248,6 @@ class _Clock:
         with self.reporter.step(name, total) as advance:
             yield advance
         self.seconds[name] = round(time.perf_counter() - start, 3)
-
-
-class _Progress(TrainerCallback):  # type: ignore[misc]  # transformers carries no types
-    def __init__(self, advance: Advance) -> None:
-        self.advance = advance
-
-    def on_step_end(self, _args: TrainingArguments, state: TrainerState, _control: TrainerControl, **_: Any) -> None:
-        self.advance(state.global_step)
 
 
 @dataclass(frozen=True)
@@ -279,6 +314,7 @@ def _report(
         reused_sentences=prepared.cached.reused_sentences if prepared.cached else 0,
         augmentation=prepared.augmentation,
         losses=tuple(result.loss for result in results),
+        final_losses=tuple(result.final_loss for result in results),
         dev_spearman=tuple(result.dev_spearman for result in results),
         whitening=whitening,
         seconds=clock.seconds,
@@ -329,7 +365,7 @@ def _train(  # one call a stage
                     seed=seed,
                     device=default_device(),
                     dev=labelled.dev,
-                    callbacks=[_Progress(advance)],
+                    callbacks=[StepCallback(advance)],
                 )
             )
     student[0].gives_hidden_states = False

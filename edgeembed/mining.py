@@ -1,7 +1,7 @@
 """Hard negatives: texts that lie near to another one in the teacher's eyes, and are not what is meant."""
 
 import contextlib
-import io
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -58,8 +58,8 @@ def mine_triplets(
     names = COLUMNS[:2]
     distinct = list(dict.fromkeys(zip(*(pairs[name] for name in names), strict=True)))
     dataset = Dataset.from_dict(dict(zip(names, map(list, zip(*distinct, strict=True)), strict=True)))
-    # It tells of its progress on both streams, and stdout belongs to results.
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    # It prints a statistic to stdout, which belongs to results; its progress bars and warnings are on stderr already.
+    with contextlib.redirect_stdout(sys.stderr):
         mined = mine_hard_negatives(
             dataset,
             teacher,

@@ -1,4 +1,4 @@
-"""How long work tells of itself, whoever listens."""
+"""Progress reporting: what long work calls, and a reporter that says nothing."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -9,10 +9,14 @@ Advance = Callable[[int], None]
 
 
 class Reporter(Protocol):
-    """Hears of steps as they begin, advance and end."""
+    """Hears of steps as they begin, advance and end, and of what else is worth a line."""
 
     def step(self, name: str, total: int | None = None) -> AbstractContextManager[Advance]:
         """Enter a step; `total` is in the unit that its advances count in."""
+        ...
+
+    def note(self, message: str) -> None:
+        """Pass on one line for the user."""
         ...
 
 
@@ -23,3 +27,6 @@ class SilentReporter:
     def step(self, name: str, total: int | None = None) -> Iterator[Advance]:  # noqa: ARG002
         """Enter a step and say nothing."""
         yield lambda _done: None
+
+    def note(self, message: str) -> None:
+        """Say nothing."""

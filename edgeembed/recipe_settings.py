@@ -15,7 +15,7 @@ class CorpusSettings:
         limit_per_source: Most sentences of each file, so that a large one does not drown the others; `0` for none.
         min_characters: Shorter ones say too little to place.
         max_characters: Longer ones are passages, which cost much and teach a sentence encoder little.
-        heldout: Sentences set aside, to compare student and teacher on.
+        heldout: Most sentences set aside, to compare student and teacher on; a tenth of the corpus if that is fewer.
         licences: Licences of the text, which the bundle's card repeats.
     """
 

@@ -18,7 +18,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 
 from edgeembed.hardware import has_bf16
 
-_CHUNK = 4096
+_CHUNK = 4096  # sentences between two writes to disk: what a killed run loses at the most
 _BATCH = 128
 
 
@@ -70,7 +70,7 @@ def teacher_vectors(
         The cache, complete.
 
     Raises:
-        InputError: If there are no sentences, or the cache cannot be written.
+        InputError: If there are no sentences, or the cache cannot be read or written.
     """
     if not sentences:
         raise InputError("there are no sentences to encode; expected at least one: give a corpus with text in it")
@@ -85,9 +85,12 @@ def teacher_vectors(
         reused = sum(chunk.last - chunk.first for chunk in done.values())
         progress(reused)
         _encode_missing(teacher, precision, sentences, order, vectors, done, folder / "chunks.jsonl", progress)
+    except BrokenPipeError:  # the reader of the progress went away, which has nothing to do with the cache
+        raise
     except OSError as error:
         raise InputError(
-            f"cannot write the teacher cache {folder}: {error.strerror}; make room there or give another --cache"
+            f"cannot read or write the teacher cache {folder}: {error.strerror or error}; expected a folder with room "
+            "that may be read and written: check it or give another --cache"
         ) from error
     readonly = np.memmap(folder / "vectors.f16", dtype=np.float16, mode="r", shape=vectors.shape)
     return TeacherCache(folder, readonly, precision, reused)

@@ -22,11 +22,19 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 from sentence_transformers.sentence_transformer.training_args import BatchSamplers
 from torch import nn
-from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback
+from transformers import (
+    EarlyStoppingCallback,
+    PrinterCallback,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
 
 from edgeembed.evaluation.sts import SentencePairs
 from edgeembed.hardware import attention_in_training, has_bf16, own_precision
+from edgeembed.progress import Advance
 from edgeembed.stage_settings import StageSettings
 
 _SHUFFLED_TOGETHER = 50
@@ -96,16 +104,33 @@ class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-tr
         """Collect no card: the exporter writes one that tells more."""
 
 
+class StepCallback(TrainerCallback):  # type: ignore[misc]  # transformers carries no types
+    """Tells a reporter of the trainer's steps.
+
+    Args:
+        advance: Called with the number of steps done so far.
+    """
+
+    def __init__(self, advance: Advance) -> None:
+        self.advance = advance
+
+    def on_step_end(self, _args: TrainingArguments, state: TrainerState, _control: TrainerControl, **_: Any) -> None:
+        """Pass the number of steps on."""
+        self.advance(state.global_step)
+
+
 @dataclass(frozen=True)
 class StageResult:
     """How a stage went.
 
     Attributes:
         loss: The mean loss over it.
+        final_loss: The mean loss over its last steps, a tenth of all or 50 if that is fewer.
         dev_spearman: Spearman's correlation x100 of the weights that were kept, on the development set; None without.
     """
 
     loss: float
+    final_loss: float
     dev_spearman: float | None
 
 
@@ -139,10 +164,10 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
         callbacks: Told of the trainer's steps.
 
     Returns:
-        The mean loss, and the score on `dev`.
+        The losses, and the score on `dev`.
 
     Raises:
-        InputError: If checkpoints cannot be written.
+        InputError: If checkpoints cannot be read or written; the message gives the system's reason.
     """
     trainer = _Trainer(
         model=student,
@@ -153,23 +178,30 @@ def train_stage(  # noqa: PLR0913  # what a stage is made of
         callbacks=[*callbacks, *([EarlyStoppingCallback(stage.patience)] if dev and stage.patience else [])],
     )
     trainer.remove_callback(PrinterCallback)  # it prints to stdout, which belongs to results
-    checkpoint = _last_whole_checkpoint(checkpoints) if resume else None
+    checkpoint = last_whole_checkpoint(checkpoints) if resume else None
     try:
         with warnings.catch_warnings():
-            # torch warns of its own scheduler order when a checkpoint is loaded; nothing a user can act on.
-            warnings.simplefilter("ignore")
+            # A resumed run restores the schedule, rightly, before the optimizer has made a step in this process.
+            warnings.filterwarnings("ignore", r"Detected call of `lr_scheduler\.step\(\)` before", UserWarning)
+            # Checkpoints less than a second apart; the trainer then orders them by number, which is right as well.
+            warnings.filterwarnings("ignore", "mtime may not be reliable", UserWarning)
             result = trainer.train(resume_from_checkpoint=checkpoint)
             best = trainer.state.best_metric
             if dev is not None and best is None:  # a stage that ended before its first look
                 best = trainer.evaluate()[_DEV_METRIC]
+    except BrokenPipeError:  # the reader of the progress went away, which has nothing to do with checkpoints
+        raise
     except (OSError, SafetensorError) as error:
         raise InputError(
-            f"cannot write checkpoints to {checkpoints}: {error}; make room there or give another --cache"
+            f"cannot read or write the checkpoints in {checkpoints}: {reason(error)}; expected a folder with room that "
+            "may be read and written: check it or give another --cache"
         ) from error
     # The trainer leaves its autocast around the student, which would round the vectors of whoever encodes with it next.
     trainer.accelerator.unwrap_model(student, keep_fp32_wrapper=False)
     student.eval()
-    return StageResult(float(result.training_loss), None if best is None else 100 * float(best))
+    logged = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    final = float(logged[-1] if logged else result.training_loss)
+    return StageResult(float(result.training_loss), final, None if best is None else 100 * float(best))
 
 
 def _arguments(
@@ -204,7 +236,7 @@ def _arguments(
         dataloader_pin_memory=device != "cpu",
         disable_tqdm=True,
         report_to=[],
-        logging_steps=50,
+        logging_steps=max(1, min(50, int(steps) // 10)),
     )
 
 
@@ -214,7 +246,7 @@ def _evaluator(dev: SentencePairs) -> EmbeddingSimilarityEvaluator:
     )
 
 
-def _last_whole_checkpoint(folder: Path) -> str | None:
+def last_whole_checkpoint(folder: Path) -> str | None:
     """Find the checkpoint to resume from; the trainer writes trainer_state.json last, so one without was cut short."""
     for checkpoint in folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
         if not (checkpoint / "trainer_state.json").is_file():
@@ -226,3 +258,10 @@ def seed_everything(seed: int) -> None:
     """Make torch and NumPy draw the same numbers on every run of the same seed."""
     torch.manual_seed(seed)
     np.random.seed(seed)  # noqa: NPY002  # libraries below still use the global generator
+
+
+def reason(error: Exception) -> str:
+    """Return what failed and on which file, in words for one line."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

@@ -1,8 +1,9 @@
 """`edgeembed distill`: text and a teacher in, a student out."""
 
 import json
-import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -84,8 +85,11 @@ def command(  # noqa: PLR0913  # one parameter an option
     """
     from edgeembed_runtime.storage.writing import refuse_existing
 
+    from edgeembed.launching import refuse_several_processes
     from edgeembed.models import STUDENT_FOLDER, model_folder
     from edgeembed.recipe import load_recipe
+
+    refuse_several_processes()
 
     named = [f"teacher={json.dumps(teacher)}"] if teacher else []
     settings = load_recipe(recipe, [*overrides, *named, *augmentation_overrides(wordnet, back_translation)])
@@ -95,33 +99,34 @@ def command(  # noqa: PLR0913  # one parameter an option
     model_folder(settings.teacher)
 
     from edgeembed.cli.progress import TerminalReporter, note
-    from edgeembed.corpus import split_holdout
-    from edgeembed.distillation import distil, recipe_corpus, recipe_parallel
+    from edgeembed.distillation import default_cache, distil, recipe_corpus, recipe_parallel, split_corpus
 
     corpus = recipe_corpus(settings, sources, seed) if sources else None
     sentences: list[str] = []
     if corpus is not None:
         note(f"corpus: {corpus.counts}")
-        sentences, _ = split_holdout(corpus.sentences, settings.corpus.heldout, seed)
+        sentences, _ = split_corpus(settings, corpus.sentences, seed)
     translated = recipe_parallel(settings, parallel, seed)
     for counts in translated.languages if translated else ():
         note(str(counts))
-    report = distil(
-        settings,
-        sentences,
-        out,
-        parallel=translated,
-        pairs=pairs,
-        scored=scored,
-        dev=dev,
-        domains=corpus.domains if corpus else None,
-        cache=cache,
-        resume=resume,
-        seed=seed,
-        force=force,
-        reporter=TerminalReporter(),
-        command=shlex.join(["edgeembed", *sys.argv[1:]]),
-    )
+    with _hint_of_resume(cache or default_cache(out)):
+        report = distil(
+            settings,
+            sentences,
+            out,
+            parallel=translated,
+            pairs=pairs,
+            scored=scored,
+            dev=dev,
+            domains=corpus.domains if corpus else None,
+            sources=sources,
+            cache=cache,
+            resume=resume,
+            seed=seed,
+            force=force,
+            reporter=TerminalReporter(),
+            command=["edgeembed", *sys.argv[1:]],
+        )
     if as_json:
         click.echo(json.dumps(asdict(report), indent=2))
     else:
@@ -129,5 +134,27 @@ def command(  # noqa: PLR0913  # one parameter an option
             f"{report.student}: {report.parameters:,} parameters, {report.dimension} dimensions, "
             f"{report.vocabulary_size:,} tokens, distilled from {report.sentences:,} sentences"
         )
+        for number, (loss, dev_spearman) in enumerate(
+            zip(report.final_losses, report.dev_spearman, strict=True), start=1
+        ):
+            dev_score = "" if dev_spearman is None else f", Spearman {dev_spearman:.1f} (x100) on the development set"
+            click.echo(f"stage {number}: loss {loss:.4f} at the end{dev_score}")
         if report.augmentation:
             click.echo(f"augmentation: {report.augmentation}")
+
+
+@contextmanager
+def _hint_of_resume(cache: Path) -> Iterator[None]:
+    """Say on an interrupt (Ctrl-C or a signal) how to go on, if anything was kept."""
+    from edgeembed.cli.progress import note
+    from edgeembed.distillation import kept_work
+
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException:
+        kept = kept_work(cache)
+        if kept:
+            note(f"{cache} keeps {' and '.join(kept)}: the same command with --resume continues from there")
+        raise

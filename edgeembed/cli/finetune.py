@@ -57,28 +57,31 @@ def command(  # noqa: PLR0913  # one parameter an option
     force: bool,
     as_json: bool,
 ) -> None:
-    """Teach a classifier of texts, or of pairs of texts, and the encoder below it.
+    """Train a classifier of texts, or of pairs of texts, and the encoder below it.
 
     ENCODER is a student's folder, or any model that `evaluate` takes. With --teacher, half the loss is the teacher's.
     """
     from edgeembed_runtime.storage.writing import refuse_existing
 
+    from edgeembed.launching import refuse_several_processes
     from edgeembed.recipe import setting
     from edgeembed.settings import build
     from edgeembed.tasks.examples import read_task
     from edgeembed.tasks.settings import TASK_FOLDER, TaskSettings
 
+    refuse_several_processes()
     refuse_existing(out, force=force, kind=TASK_FOLDER)
     chosen: dict[str, Any] = dict(map(setting, overrides))
     settings = build(TaskSettings, {"classifier": classifier, "encoding": encoding, "seed": seed, **chosen})
     task = read_task(train, dev)
 
-    from edgeembed.cli.progress import TerminalReporter
+    from edgeembed.cli.progress import TerminalReporter, note
     from edgeembed.hardware import default_device
     from edgeembed.models import load_model
     from edgeembed.students.cmow import afresh
     from edgeembed.tasks.teachers import teacher_logits
     from edgeembed.tasks.training import finetune
+    from edgeembed.training import StepCallback
 
     device, reporter = default_device(), TerminalReporter()
     loaded = load_model(encoder, device=device)
@@ -87,9 +90,13 @@ def command(  # noqa: PLR0913  # one parameter an option
     if teacher is not None:
         with reporter.step("teacher", len(task.train.first)):
             logits = teacher_logits(teacher, task, device)
-    with reporter.step("learn"):
-        by: Any = measure or ("pearson-spearman" if task.is_scored else "accuracy")
-        model, report = finetune(loaded, task, settings, measure=by, teacher=logits, device=device)
+    by: Any = measure or ("pearson-spearman" if task.is_scored else "accuracy")
+    with reporter.step("train", settings.epochs * -(-len(task.train.first) // settings.batch_size)) as advance:
+        model, report = finetune(
+            loaded, task, settings, measure=by, teacher=logits, device=device, callbacks=[StepCallback(advance)]
+        )
+    if report.warning:
+        note(f"warning: {report.warning}")
     model.save(out, force=force)
     found = ", ".join(f"{name} {value:.1f}" for name, value in report.measures.items())
     click.echo(

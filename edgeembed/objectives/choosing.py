@@ -106,11 +106,12 @@ def stage_loss(
         max(|a - p| - |a - n| + margin, 0) of anchor, positive and hard negative (Xayn, equation 1); or the squared
         difference of a pair's cosine and its score (Xayn, figure 2).
     """
+    # Set for every stage: a stage after one that compares layers must not go on computing hidden states.
+    student[0].gives_hidden_states = bool(_BY_LAYERS.keys() & stage.objectives.keys())
     if stage.masked:
         return MaskedLanguage(student, masked_teacher, hard_share=stage.hard_share, temperature=stage.logit_temperature)
     if wanted is None:
         return _labelled_loss(student, stage)
-    student[0].gives_hidden_states = bool(_BY_LAYERS.keys() & stage.objectives.keys())
     objectives = {name: _objective(name, stage, student, wanted) for name in stage.objectives}
     return DistillationLoss(
         student,

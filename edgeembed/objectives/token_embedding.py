@@ -19,8 +19,10 @@ class TokenEmbedding:
         self.targets = targets
 
     def __call__(self, inputs: ObjectiveInputs) -> torch.Tensor:
-        """Give the error, averaged over the distinct tokens of the batch and their dimensions."""
+        """Return the error, averaged over the distinct tokens of the batch and their dimensions, a float32 scalar."""
         token_ids = torch.unique(inputs.token_ids[inputs.attention_mask.bool()])
-        targets = self.targets.to(token_ids.device)[token_ids]
+        # Once: the table of a large vocabulary is tens of MB, too much to copy at every step.
+        self.targets = self.targets.to(token_ids.device)
+        targets = self.targets[token_ids]
         embedded: torch.Tensor = self.embedding(token_ids)
         return (embedded.float() - targets).square().mean()

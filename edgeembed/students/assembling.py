@@ -19,7 +19,7 @@ from edgeembed.students.building import build_student, check_source, student_tok
 from edgeembed.students.matrices import build_matrix_student, matrix_shape
 from edgeembed.vocabulary import source_rows, train_vocabulary, trim_vocabulary
 
-_COUNTED_SENTENCES = 100_000
+_COUNTED_SENTENCES = 100_000  # a sample: token frequencies only weight a factorization, and need no exact counts
 
 
 def check_student(recipe: Recipe, teacher: SentenceTransformer, source: SentenceTransformer) -> None:

@@ -94,6 +94,7 @@ def check_source(source: SentenceTransformer, settings: StudentSettings) -> None
     encoder = getattr(source[0], "auto_model", source[0])
     depth = len(layers_of(encoder))
     width = settings.hidden_size or encoder.config.hidden_size
+    whose = f"student.source ({settings.source})" if settings.source else "the teacher"
     for name, given, most in (
         ("student.layers", settings.layers, depth),
         ("student.hidden_size", width, encoder.config.hidden_size),
@@ -102,7 +103,7 @@ def check_source(source: SentenceTransformer, settings: StudentSettings) -> None
         ("student.max_seq_length", settings.max_seq_length, positions_of(encoder)),
     ):
         if given > most:
-            raise InputError(f"{name} is {given}, but the teacher has only {most}; choose {most} or less")
+            raise InputError(f"{name} is {given}, but {whose} has only {most}; choose {most} or less")
     _check_heads(encoder.config, width, settings)
 
 

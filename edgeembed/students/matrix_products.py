@@ -5,7 +5,7 @@ import torch
 # Between two looks at their size two matrices are multiplied, so products stay below 2**20 times their number of rows,
 # and what float32 cannot hold is no part of them.
 _MODERATE = 10
-_LARGEST = 40  # whose square, of a vector's length, float32 holds too
+_LARGEST = 40  # squared norms reach 2**80 times the width, well below float32's 2**128
 
 
 def ordered_product(matrices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

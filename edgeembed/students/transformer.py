@@ -85,11 +85,13 @@ class CompactTransformer(TokenizingModule):
         return int(self.auto_model.config.hidden_size)
 
     def get_config_dict(self) -> dict[str, Any]:
-        """Give what `load` needs besides the weights and the tokenizer."""
+        """Return what `load` needs besides the weights and the tokenizer."""
+        encoder = self.auto_model.config.to_dict()
+        encoder.pop("_name_or_path", None)  # a path of the machine that the student was made on
         return {
             "token_dim": self.token_dim,
             "max_seq_length": self.max_seq_length,
-            "encoder": self.auto_model.config.to_dict(),
+            "encoder": encoder,
         }
 
     @classmethod

@@ -17,7 +17,11 @@ _LSTM_DROPOUT, _CNN_DROPOUT = 0.5, 0.4
 
 
 class OfVectors(nn.Module):
-    """Linear probe or MLP on the sentence's vector."""
+    """Linear probe or MLP on the sentence's embedding, normalized to mean 0 and variance 1 over its dimensions.
+
+    The components of an embedding of unit length are near 0.05, for which the layers' initialization is not made:
+    logits and gradients would start many times too small.
+    """
 
     def __init__(self, encoder: Any, texts: int, classes: int, *, hidden: bool) -> None:
         super().__init__()
@@ -26,9 +30,9 @@ class OfVectors(nn.Module):
         self.layers = nn.Sequential(*(layers if hidden else [nn.Linear(width, classes)]))
 
     def features(self, encoder: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Give the sentences' vectors, (batch, dimension)."""
-        vectors: torch.Tensor = encoder(dict(inputs))["sentence_embedding"]
-        return vectors
+        """Return the sentences' normalized embeddings, float32 (batch, dimension)."""
+        embeddings: torch.Tensor = encoder(dict(inputs))["sentence_embedding"]
+        return nn.functional.layer_norm(embeddings.float(), embeddings.shape[-1:])
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         """Give logits, (batch, classes)."""

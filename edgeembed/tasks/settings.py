@@ -27,7 +27,9 @@ class TaskSettings:
         epochs: Most passes over the training part.
         patience: Passes without a better measure on the development part before the end.
         batch_size: Examples a step.
-        learning_rate: AdamW's; it falls linearly to 0.
+        learning_rate: AdamW's for the encoder, which has been trained before; it falls linearly to 0.
+        classifier_learning_rate: AdamW's for the classifier, which starts at random and so needs larger steps; it falls
+            linearly to 0. At the encoder's rate, few or hard examples end before the classifier tells classes apart.
         trains_encoder: Whether the encoder learns as well as the classifier.
         seed: Decides every draw.
     """
@@ -40,13 +42,14 @@ class TaskSettings:
     patience: int = 5
     batch_size: int = 32
     learning_rate: float = 1e-4
+    classifier_learning_rate: float = 1e-3
     trains_encoder: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Refuse impossible sizes."""
         require(0 <= self.hard_share <= 1, "hard_share", self.hard_share, "0 to 1")
-        for name in ("temperature", "learning_rate"):
+        for name in ("temperature", "learning_rate", "classifier_learning_rate"):
             require(getattr(self, name) > 0, name, getattr(self, name), "more than 0")
         for name in ("epochs", "patience", "batch_size"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")

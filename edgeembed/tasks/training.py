@@ -2,6 +2,7 @@
 
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,17 @@ import torch
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from torch import nn
-from transformers import EarlyStoppingCallback, EvalPrediction, PrinterCallback, Trainer, TrainingArguments
+from transformers import (
+    EarlyStoppingCallback,
+    EvalPrediction,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
 
-from edgeembed.hardware import own_precision
+from edgeembed.hardware import attention_in_training, own_precision
+from edgeembed.launching import refuse_several_processes
 from edgeembed.objectives.masked_language import soft_cross_entropy
 from edgeembed.tasks.examples import Examples, Task
 from edgeembed.tasks.measures import Measure, measures
@@ -32,12 +41,17 @@ class TaskReport:
         history: The chosen measure after each pass.
         parameters: Numbers of encoder and classifier together.
         classifier_parameters: Those of the classifier alone.
+        majority_accuracy: Accuracy x100 on the development part of always naming its most common class; None for
+            scores.
+        warning: One line if the classifier is no better than that, or orders no scores; None otherwise.
     """
 
     measures: dict[str, float]
     history: tuple[float, ...]
     parameters: int
     classifier_parameters: int
+    majority_accuracy: float | None
+    warning: str | None
 
 
 @own_precision()
@@ -49,6 +63,7 @@ def finetune(
     measure: Measure,
     teacher: Logits | None = None,
     device: str = "cpu",
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> tuple[TaskModel, TaskReport]:
     """Teach a classifier, and the encoder below it (section 3.2: task-specific distillation, or plain fine-tuning).
 
@@ -59,13 +74,16 @@ def finetune(
         measure: The measure on the development part by which weights are kept.
         teacher: A teacher's logits of the training part, float32 (examples, classes); None to learn from labels alone.
         device: A torch device.
+        callbacks: Told of the trainer's steps.
 
     Returns:
         The classifier with the weights that did best, and how it went.
 
     Raises:
-        InputError: If the task has no such measure, or the encoder gives nothing that the classifier could read.
+        InputError: If the task has no such measure, the encoder gives nothing that the classifier could read, or
+            several processes were started.
     """
+    refuse_several_processes()
     known = measures(task, task.dev.classes)
     if measure not in known:
         raise InputError(f"the measure is {measure}, which this task has not; expected one of: {', '.join(known)}")
@@ -73,19 +91,46 @@ def finetune(
     model = TaskModel(encoder, settings, task.names, is_pairs=task.is_pairs)
     with tempfile.TemporaryDirectory() as folder:
         trainer = _trainer(model, task, measure, teacher, folder, device)
-        with warnings.catch_warnings():
-            # The trainer warns where its checkpoints are less than a second apart; nothing a user can act on.
-            warnings.simplefilter("ignore")
+        for callback in callbacks:
+            trainer.add_callback(callback)
+        with warnings.catch_warnings(), attention_in_training(device):
+            # Checkpoints less than a second apart; the trainer then orders them by number, which is right as well.
+            warnings.filterwarnings("ignore", "mtime may not be reliable", UserWarning)
             trainer.train()
         history = [entry[f"eval_{measure}"] for entry in trainer.state.log_history if f"eval_{measure}" in entry]
         found = trainer.predict(_Rows(task.dev, None)).predictions.argmax(axis=1)
+    given = measures(task, found)
+    majority = _majority_accuracy(task)
     report = TaskReport(
-        measures=measures(task, found),
+        measures=given,
         history=tuple(history),
         parameters=sum(weight.numel() for weight in model.parameters()),
         classifier_parameters=sum(weight.numel() for weight in model.classifier.parameters()),
+        majority_accuracy=majority,
+        warning=_warning(given, majority),
     )
     return model.cpu().eval(), report
+
+
+def _majority_accuracy(task: Task) -> float | None:
+    if task.is_scored:
+        return None
+    ((_, count),) = Counter(task.dev.classes.tolist()).most_common(1)
+    return 100 * count / len(task.dev.classes)
+
+
+def _warning(given: dict[str, float], majority: float | None) -> str | None:
+    hint = "give more or cleaner examples, or more epochs (--set epochs=50)"
+    if majority is None:
+        if given["spearman"] > 0:
+            return None
+        return f"the classifier does not order the scores (Spearman {given['spearman']:.1f} x100); {hint}"
+    if given["accuracy"] > majority:
+        return None
+    return (
+        f"the classifier's accuracy of {given['accuracy']:.1f} % is no better than always naming the most common class "
+        f"({majority:.1f} %); {hint}"
+    )
 
 
 class _Rows(torch.utils.data.Dataset[dict[str, Any]]):
@@ -118,6 +163,8 @@ class _Collator:
 class _TaskTrainer(Trainer):  # type: ignore[misc]  # transformers carries no types
     """The trainer, with the loss of section 2.2: alpha of the labels' cross-entropy, the rest of the teacher's."""
 
+    optimizer: torch.optim.Optimizer | None
+
     def compute_loss(self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, **_: Any) -> Any:
         logits = model(inputs["texts"])
         loss = nn.functional.cross_entropy(logits, inputs["labels"])
@@ -126,6 +173,18 @@ class _TaskTrainer(Trainer):  # type: ignore[misc]  # transformers carries no ty
             soft = soft_cross_entropy(logits, inputs["teacher"], settings.temperature).mean()
             loss = settings.hard_share * loss + (1 - settings.hard_share) * soft
         return (loss, {"logits": logits}) if return_outputs else loss
+
+    def create_optimizer(self, *_: Any) -> torch.optim.Optimizer:
+        if self.optimizer is None:
+            settings = self.model.settings
+            learned = [weight for weight in self.model.encoder.parameters() if weight.requires_grad]
+            groups: list[dict[str, Any]] = [
+                {"params": list(self.model.classifier.parameters()), "lr": settings.classifier_learning_rate}
+            ]
+            if learned:
+                groups.append({"params": learned, "lr": settings.learning_rate})
+            self.optimizer = torch.optim.AdamW(groups, weight_decay=0.0)
+        return self.optimizer
 
     def prediction_step(self, model: nn.Module, inputs: dict[str, Any], *_: Any, **__: Any) -> tuple[Any, Any, Any]:
         inputs = self._prepare_inputs(inputs)

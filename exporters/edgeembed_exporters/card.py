@@ -126,7 +126,13 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
 
 
 def front_matter(
-    *, license_name: str | None, base_model: str | None, languages: Sequence[str], library: str, tags: Sequence[str]
+    *,
+    license_name: str | None,
+    base_model: str | None,
+    languages: Sequence[str],
+    library: str,
+    tags: Sequence[str],
+    datasets: Sequence[str] = (),
 ) -> str:
     """Return the YAML front matter of a model card, which the hub reads.
 
@@ -136,11 +142,13 @@ def front_matter(
         languages: Language codes; none at all leaves them out.
         library: The library that loads the model.
         tags: Tags.
+        datasets: Names of the text that it was trained on; none at all leaves them out.
     """
     lines = [f"license: {_scalar(license_name or 'unknown')}"]
     lines += [f"base_model: {_scalar(base_model)}"] if base_model else []
     lines += ["language:", *(f"- {_scalar(code)}" for code in languages)] if languages else []
     lines += [f"library_name: {library}", "pipeline_tag: sentence-similarity", "tags:", *(f"- {tag}" for tag in tags)]
+    lines += ["datasets:", *(f"- {_scalar(name)}" for name in datasets)] if datasets else []
     return "\n".join(["---", *lines, "---", ""])
 
 

@@ -89,7 +89,6 @@ def test_distill_learns_from_translations_and_tells_how_many_of_each_language(
         (["--recipe", "nope", "--corpus", "CORPUS"], "no recipe called nope"),
         (["--set", "student.layer=2", "--corpus", "CORPUS"], "did you mean layers?"),
         (["--set", "head.dim=64", "--corpus", "CORPUS"], "the teacher's vectors have 32 dimensions"),
-        (["--set", "corpus.heldout=400", "--corpus", "CORPUS"], "400"),
         (["--teacher", "TMP", "--corpus", "CORPUS"], "is no model"),
         (["--seed", "-1", "--corpus", "CORPUS"], "-1 is not in the range"),
         (["--seed", "x", "--corpus", "CORPUS"], "'x' is not a valid integer"),

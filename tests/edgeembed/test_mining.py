@@ -1,14 +1,17 @@
 """`edgeembed mine`, with the real teacher."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from datasets import Dataset
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 
+from edgeembed import mining
 from edgeembed.cli.mine import command
 from edgeembed.corpus.pairs import read_pairs
 from edgeembed.mining import mine_triplets
@@ -96,3 +99,19 @@ def test_pairs_are_never_replaced_by_what_is_mined_from_them(pairs: Path) -> Non
 def test_pairs_that_are_not_there_are_told_before_the_teacher_is_read(tmp_path: Path) -> None:
     done = run("--pairs", tmp_path / "none.tsv", "--out", tmp_path / "mined.tsv", "--teacher", "none")
     assert "none.tsv is no file" in str(done.exception)
+
+
+def test_stdout_stays_clean_and_warnings_are_heard(
+    teacher: SentenceTransformer, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def telling(*_: object, **__: object) -> Dataset:
+        print("a statistic")
+        print("a warning", file=sys.stderr)
+        rows = {"anchor": ["a"], "positive": ["b"], "negative": ["c"], "scores": [[0.9, 0.5]]}
+        return Dataset.from_dict(rows)
+
+    monkeypatch.setattr(mining, "mine_hard_negatives", telling)
+    mine_triplets({"anchor": ANCHORS, "positive": POSITIVES}, teacher, margin=0.05)
+    heard = capfd.readouterr()
+    assert heard.out == ""
+    assert "a warning" in heard.err

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Literal
 
@@ -6,14 +7,17 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
+from edgeembed.models import load_model
 from edgeembed.objectives import (
     DistillationLoss,
     HiddenStates,
     ObjectiveInputs,
     Patient,
     TokenEmbedding,
+    Wanted,
     cosine,
     kl,
     mae,
@@ -24,7 +28,9 @@ from edgeembed.objectives import (
 )
 from edgeembed.objectives.choosing import followed_layers
 from edgeembed.projection import Projection
+from edgeembed.recipe import load_recipe
 from edgeembed.stage_settings import StageSettings
+from edgeembed.students.building import build_student
 from edgeembed.students.transformer import FactorisedEmbedding
 
 
@@ -58,6 +64,47 @@ def test_mse_times_the_dimensions_is_hpds_equation_2() -> None:
     given, student, target = random_inputs()
     equation_2 = np.mean([np.linalg.norm(ours - theirs) ** 2 for ours, theirs in zip(student, target, strict=True)])
     assert student.shape[1] * float(mse(given)) == pytest.approx(equation_2, rel=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["contrastive", "gold_similarity", "triplet", "cosine"])
+def test_a_stage_after_one_on_layers_computes_no_hidden_states(teacher_folder: Path, objective: str) -> None:
+    teacher = load_model(str(teacher_folder))
+    recipe = load_recipe("compact", ["vocabulary.kind=teacher", "student.token_dim=8", "student.max_seq_length=32"])
+    student = SentenceTransformer(
+        modules=[
+            build_student(
+                teacher,
+                teacher.tokenizer,
+                torch.zeros(len(teacher.tokenizer), 32),
+                torch.ones(len(teacher.tokenizer)),
+                replace(recipe.student, table_init="random"),
+            ),
+            Pooling(32, "mean"),
+        ],
+        device="cpu",
+    )
+    targets = Wanted(
+        np.zeros((4, 32), np.float16), None, torch.zeros(0), teacher[0].auto_model, np.zeros(4, dtype=np.int64)
+    )
+    stage_loss(student, StageSettings(objectives={"patient": 1.0}), targets)
+    assert student[0].gives_hidden_states
+    stage_loss(student, StageSettings(objectives={objective: 1.0}), targets if objective == "cosine" else None)
+    assert not student[0].gives_hidden_states
+
+
+def test_the_target_table_is_moved_to_the_device_once() -> None:
+    moves = []
+
+    class Table(torch.Tensor):
+        def to(self, *where: object, **_: object) -> torch.Tensor:
+            moves.append(where)
+            return torch.zeros(8, 4)
+
+    given = inputs(torch.ones(2, 4), torch.ones(2, 4))
+    loss = TokenEmbedding(torch.nn.Embedding(8, 4), torch.zeros(8, 4).as_subclass(Table))
+    for _ in range(3):
+        loss(given)
+    assert len(moves) == 1
 
 
 def test_kl_is_the_divergence_of_softmaxed_vectors() -> None:

@@ -20,6 +20,7 @@ from edgeembed.recipe import Recipe, load_recipe, recipe_names
 from edgeembed.students.encoders import layers_of, reshaped
 from edgeembed.students.transformer import compact_encoder
 from edgeembed.teacher import with_length
+from edgeembed.training import StepCallback
 
 TEACHER_WIDTH = 32
 QUICK = (
@@ -266,7 +267,7 @@ def test_a_resumed_run_on_translations_gives_the_weights_of_one_that_was_never_i
     class _StoppedError(Exception):
         pass
 
-    class Stops(distillation._Progress):
+    class Stops(StepCallback):
         def on_step_end(self, _args: object, state: TrainerState, _control: object, **_: object) -> None:
             if state.global_step == 9:
                 raise _StoppedError
@@ -276,7 +277,7 @@ def test_a_resumed_run_on_translations_gives_the_weights_of_one_that_was_never_i
     run = partial(distil, replace(recipe, stages=(stage,)), sentences, parallel=parallel, cache=tmp_path / "cache")
     run(tmp_path / "whole")
     with monkeypatch.context() as patched:
-        patched.setattr(distillation, "_Progress", Stops)
+        patched.setattr(distillation, "StepCallback", Stops)
         with pytest.raises(_StoppedError):
             run(tmp_path / "resumed")
     report = run(tmp_path / "resumed", resume=True)

@@ -175,6 +175,12 @@ def test_the_table_is_as_narrow_as_asked_for(teacher_folder: Path, tokenizer: To
     assert tuple(embedding.table.weight.shape) == (tokenizer.get_vocab_size(), 5)
 
 
+def test_a_source_that_is_too_small_is_named_instead_of_the_teacher(teacher_folder: Path) -> None:
+    asked = settings(layers=5, source="small-model")
+    with pytest.raises(InputError, match=r"student.layers is 5, but student.source \(small-model\) has only 4"):
+        check_source(load_model(str(teacher_folder)), asked)
+
+
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [

@@ -278,3 +278,46 @@ def test_tasks_are_read_only_where_they_fit(order: tuple[Path, Path]) -> None:
     task = read_task(*order)
     assert isinstance(task, Task)
     assert (task.is_pairs, task.is_scored) == (False, False)
+
+
+@pytest.fixture
+def topics(tmp_path: Path, sentences: list[str]) -> tuple[Path, Path]:
+    """Six classes, told apart by the word that a text repeats."""
+    words = ["cat", "house", "river", "train", "letter", "garden"]
+    files = []
+    for name, part in (("topics", sentences[:120]), ("topics-dev", sentences[120:180])):
+        rows = [f"{words[row % 6]} {words[row % 6]} {text.split()[0]}\t{row % 6}" for row, text in enumerate(part)]
+        files.append(tmp_path / f"{name}.tsv")
+        files[-1].write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    return files[0], files[1]
+
+
+def test_the_defaults_learn_several_classes_from_few_examples(teacher_folder: Path, topics: tuple[Path, Path]) -> None:
+    encoder = load_model(str(teacher_folder))
+    _, report = finetune(encoder, read_task(*topics), TaskSettings(), measure="accuracy")
+    assert report.measures["accuracy"] >= 90
+    assert report.majority_accuracy == pytest.approx(100 / 6)
+    assert report.warning is None
+
+
+def test_the_classifier_starts_with_inputs_of_unit_variance_however_long_the_embeddings_are(
+    teacher_folder: Path,
+) -> None:
+    encoder = load_model(str(teacher_folder))
+    classifier = build_classifier("mlp", encoder, 1, 2)
+    features = classifier.features(encoder, encoder.preprocess(["the small cat", "a red house"]))  # type: ignore[operator]
+    assert features.std(dim=1, correction=0).tolist() == pytest.approx([1, 1], abs=1e-3)
+
+
+def test_a_classifier_no_better_than_the_most_common_class_is_told_in_one_line(
+    teacher_folder: Path, order: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for file in order:  # the same text in every row cannot be told apart
+        labels = [row.rpartition("\t")[2] for row in file.read_text().splitlines()[1:]]
+        file.write_text("\n".join(["text\tlabel", *(f"the small cat\t{label}" for label in labels)]) + "\n")
+    options = ("--train", order[0], "--dev", order[1], "--set", "epochs=1", "--out", tmp_path / "out", "--json")
+    done = run(teacher_folder, *options)
+    assert done.exception is None, done.exception
+    assert json.loads(done.stdout)["warning"] in done.stderr
+    (warning,) = [line for line in done.stderr.splitlines() if line.startswith("warning:")]
+    assert "no better than always naming the most common class" in warning

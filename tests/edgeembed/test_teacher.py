@@ -169,3 +169,34 @@ def test_a_line_that_was_cut_short_costs_its_own_chunk_and_no_other(
     lost = len(sentences) % 64
     assert teacher_vectors(teacher, "print", sentences, tmp_path).reused_sentences == len(sentences) - lost
     assert teacher_vectors(teacher, "print", sentences, tmp_path).reused_sentences == len(sentences)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (PermissionError(13, "Permission denied"), "cannot read or write the teacher cache .*: Permission denied"),
+        (OSError("no such device"), "cannot read or write the teacher cache .*: no such device"),
+    ],
+)
+def test_what_the_system_says_of_the_cache_is_passed_on(
+    error: OSError,
+    message: str,
+    teacher_folder: Path,
+    sentences: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def failing(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(teacher_module, "_open_vectors", failing)
+    with pytest.raises(InputError, match=message):
+        teacher_vectors(load_model(str(teacher_folder)), "print", sentences, tmp_path)
+
+
+def test_a_closed_pipe_is_no_fault_of_the_cache(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
+    def gone(_done: int) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        teacher_vectors(load_model(str(teacher_folder)), "print", sentences, tmp_path, progress=gone)

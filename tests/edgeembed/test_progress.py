@@ -1,0 +1,43 @@
+"""Progress on stderr, where nobody watches a terminal."""
+
+import time
+
+import pytest
+
+from edgeembed.cli.progress import Pace, TerminalReporter
+
+
+def test_a_line_tells_how_far_a_step_is_how_fast_and_how_long_it_will_take() -> None:
+    pace = Pace("teacher", 10_000)
+    pace.advance(4_000, 100.0)  # found in the cache, so no measure of speed
+    pace.advance(5_000, 160.0)
+    assert pace.line(160.0, 90.0) == "teacher: 5,000 of 10,000 (50 %), 16.7/s, 5 min left"
+
+
+def test_a_step_that_does_not_count_tells_how_long_it_has_been_running() -> None:
+    assert Pace("initialize", None).line(170.0, 100.0) == "initialize: running for 1 min"
+
+
+def test_nothing_is_divided_by_a_rate_that_is_not_known_yet() -> None:
+    pace = Pace("teacher", 100)
+    pace.advance(40, 5.0)
+    assert pace.line(5.0, 0.0) == "teacher: 40 of 100 (40 %)"
+
+
+def test_a_long_step_prints_lines_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = ""
+    with TerminalReporter(interval_s=0.02).step("stage 1", 8) as advance:
+        advance(3)
+        for _ in range(500):
+            lines += capfd.readouterr().err
+            if "3 of 8 (38 %)" in lines:
+                break
+            time.sleep(0.02)
+    assert "stage 1: 3 of 8 (38 %)" in lines
+    assert "stage 1: 8 in" in capfd.readouterr().err
+
+
+def test_a_short_step_prints_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    with TerminalReporter().step("vocabulary"):
+        pass
+    assert len(capfd.readouterr().err.splitlines()) == 1
