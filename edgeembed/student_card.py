@@ -70,7 +70,7 @@ def student_card(name: str, provenance: dict[str, Any], teacher_card: dict[str, 
         recipe=" - ".join(part for part in (recipe["name"], recipe["description"]) if part),
         sentences=f"{report['sentences']:,}",
         text=", ".join(text) or f"a source that is {_UNKNOWN}",
-        licenses="; ".join(provenance["licences"]) or _UNKNOWN,
+        licenses="; ".join(provenance["licenses"]) or _UNKNOWN,
         seed=provenance["seed"],
         command=f"`{command}`" if command else _UNKNOWN,
         scores="\n".join(

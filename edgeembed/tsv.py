@@ -18,7 +18,7 @@ def read_tsv(file: Path, required: Sequence[str], optional: Sequence[str], expec
         expected: How an error goes on: "expected ...".
 
     Returns:
-        Fields by column, without spaces at either end; empty where a row is too short.
+        JsonFields by column, without spaces at either end; empty where a row is too short.
 
     Raises:
         InputError: If the file cannot be read, lacks a column, or a row has more fields than the header.

@@ -86,7 +86,7 @@ def main(bundle: Path, out: Path) -> None:
     SentenceTransformer(modules=modules, prompts=manifest["prompts"], device="cpu").save(
         str(out), create_model_card=False
     )
-    provenance = {key: manifest[key] for key in ("teacher", "recipe", "licences")}
+    provenance = {key: manifest[key] for key in ("teacher", "recipe", "licenses")}
     (out / PROVENANCE_FILE).write_text(json.dumps(provenance, indent=2) + "\n", encoding="utf-8")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 from edgeembed_runtime import Bundle
-from edgeembed_runtime.shipped import shipped_bundle
+from edgeembed_runtime.builtin_models import builtin_bundle
 from rich.console import Console
 from rich.table import Table
 
@@ -76,7 +76,7 @@ def measure_speed(options: Options) -> Speed:
 
 def measure_memory(options: Options, texts: int) -> list[float]:
     """Give the resident memory in MB after each of many texts of 1 to 500 random tokens, cut at the limit."""
-    session, limit = _session(options), Bundle.open(shipped_bundle()).max_seq_length
+    session, limit = _session(options), Bundle.open(builtin_bundle()).max_seq_length
     lengths = random.Random(0)  # noqa: S311 - no secret
     resident_mb = []
     for _ in range(texts):
@@ -121,7 +121,7 @@ def _session(options: Options) -> Any:
     made.add_session_config_entry("session.intra_op.allow_spinning", "0")
     levels = onnxruntime.GraphOptimizationLevel
     made.graph_optimization_level = levels.ORT_ENABLE_ALL if options.optimised else levels.ORT_DISABLE_ALL
-    bundle = Bundle.open(shipped_bundle())
+    bundle = Bundle.open(builtin_bundle())
     return onnxruntime.InferenceSession(str(bundle.path / bundle.model_file), made, providers=["CPUExecutionProvider"])
 
 

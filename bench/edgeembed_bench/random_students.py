@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime import Bundle
+from edgeembed_runtime.cmow.model_file import BACKWARD, CBOW, FORMAT, FORMAT_VERSION, FORWARD, HEAD
+from edgeembed_runtime.cmow.safetensors import pack_tensors
 from edgeembed_runtime.manifest import BUNDLE_FOLDER, MANIFEST
-from edgeembed_runtime.matrix.safetensors import pack_tensors
-from edgeembed_runtime.matrix.student_file import BACKWARD, CBOW, FORMAT, FORMAT_VERSION, FORWARD, HEAD
 from edgeembed_runtime.storage.writing import new_folder
 
 Architecture = Literal["hybrid", "cbow"]

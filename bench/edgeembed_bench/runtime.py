@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import click
 from edgeembed_runtime import Bundle
+from edgeembed_runtime.builtin_models import builtin_bundle
 from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError
-from edgeembed_runtime.shipped import shipped_bundle
 from edgeembed_runtime.storage.writing import new_file
 
 from edgeembed_bench.random_students import Architecture, write_random_student
@@ -174,7 +174,7 @@ def _leave(message: str, code: int) -> NoReturn:
 
 
 def _shipped() -> Bundle:
-    return Bundle.open(shipped_bundle())
+    return Bundle.open(builtin_bundle())
 
 
 if __name__ == "__main__":

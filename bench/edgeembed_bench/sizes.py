@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from edgeembed_runtime import Bundle
+from edgeembed_runtime.builtin_models import builtin_bundle
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.manifest import MANIFEST
-from edgeembed_runtime.shipped import shipped_bundle
 
 from edgeembed_bench.subjects import Subject
 
@@ -87,7 +87,7 @@ def measure_size(subject: Subject) -> Size:
 
 
 def _of_bundle(path: str) -> Size:
-    folder = Path(path) if path else Path(str(shipped_bundle()))
+    folder = Path(path) if path else Path(str(builtin_bundle()))
     bundle = Bundle.open(folder)
     # A graph above 2 GB keeps its weights beside it, in files that begin with its name.
     needed = (bundle.model_file, "tokenizer.json")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.vectors import unit
+from edgeembed_runtime.similarity import unit
 
 from edgeembed.corpus import gather_corpus
 from edgeembed.evaluation.encoders import SentenceEncoder, vectors

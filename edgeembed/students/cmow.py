@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from edgeembed.students.matrix_products import on_one_scale, ordered_product, prefix_products
+from edgeembed.students.matrix_products import chain_matmul, on_one_scale, prefix_products
 from edgeembed.students.matrix_tables import TokenTable
 from edgeembed.students.tokenizing import TokenizingModule
 
@@ -121,7 +121,7 @@ class MatrixEmbedding(TokenizingModule):
         token_ids, mask = features["input_ids"], features["attention_mask"]
         parts, exponents = [], []
         for name in self.shape.directions:
-            product, exponent = ordered_product(self._matrices(name, token_ids, mask))
+            product, exponent = chain_matmul(self._matrices(name, token_ids, mask))
             parts.append(product.flatten(1))
             exponents.append(exponent)
         if self.vectors is not None:

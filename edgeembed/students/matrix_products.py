@@ -8,7 +8,7 @@ _MODERATE = 10
 _LARGEST = 40  # squared norms reach 2**80 times the width, well below float32's 2**128
 
 
-def ordered_product(matrices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def chain_matmul(matrices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Give the products of sequences of matrices, however large or small they are.
 
     Matrix multiplication is associative: neighbours are multiplied, all pairs at once, until one is left

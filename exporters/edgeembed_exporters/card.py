@@ -34,7 +34,7 @@ The model is `{model_file}`: {contract}
 - Teacher: {teacher}
 - Recipe: {recipe}
 - Trimmed or reduced before the export: {tailoring}
-- Licenses of the training text: {licences}
+- Licenses of the training text: {licenses}
 - Command: {command}
 
 ## How faithful it is
@@ -112,7 +112,7 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         teacher=manifest["teacher"] or _NO_STUDENT,
         recipe=_recipe_line(manifest["recipe"]),
         tailoring=_tailoring_line(manifest["tailoring"]),
-        licences="; ".join(manifest["licences"]) or _UNKNOWN,
+        licenses="; ".join(manifest["licenses"]) or _UNKNOWN,
         command=f"`{command}`" if command else _UNKNOWN,
         sentences=parity["sentences"],
         worst=_figure(parity["worst_cosine"]),

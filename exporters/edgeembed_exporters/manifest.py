@@ -7,7 +7,7 @@ from typing import Any
 
 import edgeembed_runtime
 from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, ROLES, SCHEMA_VERSION, Parity, checksum_line
-from edgeembed_runtime.storage.records import FileRecord
+from edgeembed_runtime.storage.checksums import FileRecord
 from edgeembed_runtime.storage.writing import new_file
 
 from edgeembed_exporters.card import without_paths
@@ -68,7 +68,7 @@ def describe(  # noqa: PLR0913  # what a manifest says
         "license": provenance.license,
         "base_model": without_paths(provenance.base_model),
         "languages": list(provenance.languages),
-        "licences": list(provenance.licences),
+        "licenses": list(provenance.licenses),
         "parity": asdict(Parity(sentences=0, worst_cosine=0.0, mean_cosine=0.0, worst_sentences=())),
         "original_parity": None,
         "quality": without_paths(quality),

@@ -57,7 +57,7 @@ class Provenance:
     Attributes:
         teacher: The model that it was distilled from; None if it is not a student.
         recipe: How, as the recipe's resolved values.
-        licences: Licenses of the text that it was trained on.
+        licenses: Licenses of the text that it was trained on.
         command: The command that made the bundle.
         license: License of the weights, as the hub spells it, such as "apache-2.0".
         base_model: The model that was exported; for a student, its teacher.
@@ -66,7 +66,7 @@ class Provenance:
 
     teacher: str | None = None
     recipe: dict[str, Any] | None = None
-    licences: tuple[str, ...] = field(default=())
+    licenses: tuple[str, ...] = field(default=())
     command: str | None = None
     license: str | None = None
     base_model: str | None = None

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from edgeembed_runtime.bundle import Bundle
     from edgeembed_runtime.encoder import Encoder
     from edgeembed_runtime.hits import Hit
+    from edgeembed_runtime.index.engine import Engine
     from edgeembed_runtime.index.index import Index
-    from edgeembed_runtime.index.settings import Engine
-    from edgeembed_runtime.interests.centres import Centre, InterestSettings
+    from edgeembed_runtime.interests.centers import Center, InterestSettings
     from edgeembed_runtime.relevance import RelevanceRanker
     from edgeembed_runtime.semantic import SemanticRanker
-    from edgeembed_runtime.tokenization import TextInfo
+    from edgeembed_runtime.tokenizer import TextInfo
 
 __version__ = "0.1.0"
 
@@ -39,7 +39,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 __all__ = [
     "Bundle",
     "BundleError",
-    "Centre",
+    "Center",
     "CheckError",
     "EdgeEmbedError",
     "Encoder",
@@ -60,15 +60,15 @@ __all__ = [
 
 _MODULES = {
     "Bundle": "bundle",
-    "Centre": "interests.centres",
+    "Center": "interests.centers",
     "Encoder": "encoder",
-    "Engine": "index.settings",
+    "Engine": "index.engine",
     "Hit": "hits",
     "Index": "index.index",
-    "InterestSettings": "interests.centres",
+    "InterestSettings": "interests.centers",
     "RelevanceRanker": "relevance",
     "SemanticRanker": "semantic",
-    "TextInfo": "tokenization",
+    "TextInfo": "tokenizer",
 }
 
 

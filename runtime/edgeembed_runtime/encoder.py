@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime._compat import NoModelCard, mteb_model_meta
+from edgeembed_runtime._threads import available_cores
+from edgeembed_runtime._warnings import caller_stacklevel
+from edgeembed_runtime.builtin_models import find_bundle
 from edgeembed_runtime.bundle import Bundle
-from edgeembed_runtime.callers import callers_level
 from edgeembed_runtime.errors import InputError, TruncationWarning
-from edgeembed_runtime.evaluators import NoModelCard, mteb_model_meta
-from edgeembed_runtime.parallel import allowed_cores
 from edgeembed_runtime.pipeline import Pipeline
-from edgeembed_runtime.precision import PRECISIONS, Precision, quantised
 from edgeembed_runtime.prompts import prompt_for
-from edgeembed_runtime.shipped import find_bundle
-from edgeembed_runtime.texts import as_texts
-from edgeembed_runtime.tokenization import TextInfo
-from edgeembed_runtime.vectors import as_tensor, cosines, pairwise_cosines, shortened
+from edgeembed_runtime.quantization import PRECISIONS, Precision, quantize
+from edgeembed_runtime.similarity import as_tensor, cosines, pairwise_cosine_similarity, shortened
+from edgeembed_runtime.texts import validate_texts
+from edgeembed_runtime.tokenizer import TextInfo
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -199,7 +199,7 @@ class Encoder:
                 have it.
             truncate_dim: Keep only that many leading numbers of a vector; None, the default, keeps all.
             precision: "float32", of which None is another name, or fewer bytes: "int8" or "uint8", a byte a number,
-                or "binary" or "ubinary", a bit a number. `edgeembed_runtime.precision.quantised` says how; other
+                or "binary" or "ubinary", a bit a number. `edgeembed_runtime.quantization.quantize` says how; other
                 than in sentence-transformers, it needs no texts to fit a range to.
             prompt_name: Which of the bundle's prompts to put before each text; None is the bundle's default.
             prompt: What to put before each text instead.
@@ -231,7 +231,7 @@ class Encoder:
         is_plain = prompt is None and prompt_name is None and prompt_type is None
         prefix = self._default_prefix if is_plain else self._prefix(prompt, prompt_name, prompt_type)
         refuse_long = on_truncate == "error"
-        rows = [texts] if isinstance(texts, str) else as_texts(texts)
+        rows = [texts] if isinstance(texts, str) else validate_texts(texts)
         if prefix:
             rows = [prefix + row for row in rows]
         truncated: int
@@ -240,17 +240,17 @@ class Encoder:
         else:
             result, truncated = self._pipeline.run(
                 rows,
-                threads=self._threads or allowed_cores(),
+                threads=self._threads or available_cores(),
                 refuse_long=refuse_long,
                 show_progress=bool(show_progress_bar),
             )
         if truncated and on_truncate == "warn":
             message = f"{truncated:d} of {len(rows)} texts: only the first {self.max_seq_length} tokens were read"
-            warnings.warn(message, TruncationWarning, stacklevel=callers_level())
+            warnings.warn(message, TruncationWarning, stacklevel=caller_stacklevel())
         if truncate_dim is not None:
             result = shortened(result, truncate_dim, normalise=normalize_embeddings)
         if precision != "float32":
-            result = quantised(result, precision)
+            result = quantize(result, precision)
         if convert_to_tensor:
             result = as_tensor(result)
         if not return_info:
@@ -296,7 +296,7 @@ class Encoder:
         Raises:
             InputError: If these are not as many vectors, of one dimension, or not finite.
         """
-        return pairwise_cosines(a, b, precision)
+        return pairwise_cosine_similarity(a, b, precision)
 
     def _prefix(self, prompt: str | None, prompt_name: str | None, prompt_type: str | None) -> str:
         prompts = self._bundle.prompts

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.storage.fields import Fields
+from edgeembed_runtime.storage.json_fields import JsonFields
 
 if TYPE_CHECKING:
     from edgeembed_runtime.bundle import Bundle
@@ -106,7 +106,7 @@ class _Golden:
     machine: Machine
 
 
-class _GoldenFields(Fields):
+class _GoldenFields(JsonFields):
     def line(self, name: str) -> str:
         text = self.text(name)
         if not text.isprintable() or len(text) > _MOST_CHARACTERS:  # it is shown in a terminal

@@ -25,7 +25,7 @@ class Hit:
     document: str
 
 
-def best_first(scores: npt.NDArray[Any], k: int | None) -> npt.NDArray[np.intp]:
+def top_k_indices(scores: npt.NDArray[Any], k: int | None) -> npt.NDArray[np.intp]:
     """Give the positions of the highest scores, the highest first; of equal ones the earlier first.
 
     Args:
@@ -38,7 +38,7 @@ def best_first(scores: npt.NDArray[Any], k: int | None) -> npt.NDArray[np.intp]:
     return candidates[np.argsort(-scores[candidates], kind="stable")][:k]
 
 
-def check_count(k: int | None) -> None:
+def validate_top_k(k: int | None) -> None:
     """Check how many hits are asked for.
 
     Raises:

@@ -5,10 +5,10 @@ from typing import Any
 
 from edgeembed_runtime.bundle_files import check_inside
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.storage.fields import Fields
+from edgeembed_runtime.storage.checksums import FileRecord
+from edgeembed_runtime.storage.json_fields import JsonFields
 from edgeembed_runtime.storage.ownership import FolderKind
 from edgeembed_runtime.storage.reading import Folder, is_dir, is_file, sha256
-from edgeembed_runtime.storage.records import FileRecord
 
 MANIFEST = "edgeembed.json"
 CHECKSUM = "edgeembed.json.sha256"
@@ -66,7 +66,7 @@ class Parity:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of edgeembed.json. Fields that a later version adds are ignored.
+    """The content of edgeembed.json. JsonFields that a later version adds are ignored.
 
     Attributes:
         schema_version: The version of this layout.
@@ -85,7 +85,7 @@ class Manifest:
         parameters: How many numbers the model holds.
         teacher: What the student was distilled from.
         recipe: How, as the recipe's resolved values.
-        licences: Of the text it was trained on.
+        licenses: Of the text it was trained on.
         parity: How close the bundle is to its student.
         quality: Scores, as the exporter was given them.
         latency: What a text takes and on which machine, as the exporter was given it; None where not measured.
@@ -110,7 +110,7 @@ class Manifest:
     parameters: int
     teacher: str | None
     recipe: dict[str, Any] | None
-    licences: tuple[str, ...]
+    licenses: tuple[str, ...]
     parity: Parity
     quality: dict[str, Any] | None
     latency: dict[str, Any] | None
@@ -137,7 +137,7 @@ def read_manifest(folder: Folder) -> Manifest:
         raise BundleError(f"{folder} holds no {MANIFEST}; expected a bundle, as `edgeembed export` writes it")
     check_inside(folder, MANIFEST)
     check_inside(folder, CHECKSUM)
-    fields = Fields.read(folder / MANIFEST, BundleError)
+    fields = JsonFields.read(folder / MANIFEST, BundleError)
     _check_version(fields, folder)
     manifest = _parse(fields)
     _check_names(manifest, fields)
@@ -165,7 +165,7 @@ def manifest_difference(folder: Folder) -> str | None:
     return None if is_same else f"{MANIFEST} has SHA-256 {expected.split()[0]}, which {CHECKSUM} does not say"
 
 
-def _check_version(fields: Fields, folder: Folder) -> None:
+def _check_version(fields: JsonFields, folder: Folder) -> None:
     version = fields.whole("schema_version")
     if version != SCHEMA_VERSION:
         raise BundleError(
@@ -174,7 +174,7 @@ def _check_version(fields: Fields, folder: Folder) -> None:
         )
 
 
-def _parse(fields: Fields) -> Manifest:
+def _parse(fields: JsonFields) -> Manifest:
     return Manifest(
         schema_version=SCHEMA_VERSION,
         edgeembed_version=fields.text("edgeembed_version"),
@@ -192,7 +192,7 @@ def _parse(fields: Fields) -> Manifest:
         parameters=fields.whole("parameters"),
         teacher=fields.optional_text("teacher"),
         recipe=fields.optional_object("recipe"),
-        licences=fields.texts("licences"),
+        licenses=fields.texts("licenses"),
         parity=_parse_parity(fields.child("parity")),
         quality=fields.optional_object("quality"),
         latency=fields.later_object("latency"),
@@ -201,7 +201,7 @@ def _parse(fields: Fields) -> Manifest:
     )
 
 
-def _parse_parity(fields: Fields) -> Parity:
+def _parse_parity(fields: JsonFields) -> Parity:
     worst = fields.children("worst_sentences")
     return Parity(
         sentences=fields.whole("sentences"),
@@ -214,7 +214,7 @@ def _parse_parity(fields: Fields) -> Parity:
     )
 
 
-def _check_names(manifest: Manifest, fields: Fields) -> None:
+def _check_names(manifest: Manifest, fields: JsonFields) -> None:
     names = [file.name for file in manifest.files]
     if len(set(names)) < len(names):
         raise fields.refuse("files", "each name once")
@@ -228,7 +228,7 @@ def _check_names(manifest: Manifest, fields: Fields) -> None:
         raise fields.refuse("default_prompt_name", "null or one of the names in 'prompts'")
 
 
-def _check_sizes(manifest: Manifest, fields: Fields) -> None:
+def _check_sizes(manifest: Manifest, fields: JsonFields) -> None:
     """Check that what is going to be read is not too large for it, as nothing has been read yet."""
     if sum(file.size_bytes for file in manifest.files) > _MOST_BYTES:
         raise fields.refuse("files", f"at most {_MOST_BYTES} bytes in all")

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime._progress import counted
+from edgeembed_runtime._threads import run_in_threads
 from edgeembed_runtime.backends import Backend, load_backend
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import BundleError, InputError
-from edgeembed_runtime.parallel import in_parallel
-from edgeembed_runtime.progress import counted
-from edgeembed_runtime.tokenization import TextInfo, Tokenizer
+from edgeembed_runtime.tokenizer import TextInfo, Tokenizer
 
 # Texts a step of work: fewer are done before another thread has started, with more the counter stands still.
 _FEWEST, _MOST = 8, 64
@@ -73,7 +73,7 @@ class Pipeline:
                     vectors[i], truncated[i] = self.run_one(texts[i], i, refuse_long=refuse_long, backend=backend)
             return len(positions)
 
-        done = in_parallel(encode, _steps(texts, threads), threads)
+        done = run_in_threads(encode, _steps(texts, threads), threads)
         for _ in counted(done, len(texts), "texts") if show_progress else done:
             pass
         return vectors, sum(truncated)

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 import numpy.typing as npt
 
+from edgeembed_runtime._validation import document_vectors, query_vector, validate_encoder
 from edgeembed_runtime.encoder import Encoder
-from edgeembed_runtime.given_vectors import check_encoder, document_vectors, query_vector
-from edgeembed_runtime.hits import Hit, best_first, check_count
+from edgeembed_runtime.hits import Hit, top_k_indices, validate_top_k
 from edgeembed_runtime.index.stored_vectors import StoredVectors
 from edgeembed_runtime.roles import check_role
-from edgeembed_runtime.texts import as_texts
+from edgeembed_runtime.texts import validate_texts
 
 
 class RelevanceRanker:
@@ -26,7 +26,7 @@ class RelevanceRanker:
     """
 
     def __init__(self, encoder: Encoder) -> None:
-        check_encoder(encoder)
+        validate_encoder(encoder)
         check_role(encoder, "relevance")
         self._encoder = encoder
 
@@ -54,8 +54,8 @@ class RelevanceRanker:
             InputError: If the query or a document is not a text, the query is blank, a vector has another shape or
                 type or is not finite, or `top_k` is below 1.
         """
-        check_count(top_k)
-        texts = as_texts(documents, "document")
+        validate_top_k(top_k)
+        texts = validate_texts(documents, "document")
         wanted = query_vector(self._encoder, query)
         scores = StoredVectors.of(document_vectors(self._encoder, texts, vectors), "float32").cosines(wanted)
-        return [Hit(int(i), float(scores[i]), texts[i]) for i in best_first(scores, top_k)]
+        return [Hit(int(i), float(scores[i]), texts[i]) for i in top_k_indices(scores, top_k)]

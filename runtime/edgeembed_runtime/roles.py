@@ -3,7 +3,7 @@
 import warnings
 from typing import Literal
 
-from edgeembed_runtime.callers import callers_level
+from edgeembed_runtime._warnings import caller_stacklevel
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import RoleWarning
 
@@ -25,5 +25,5 @@ def check_role(encoder: Encoder, role: Literal["semantic", "relevance"]) -> None
         f"{bundle.name} was exported for the role {', '.join(bundle.roles)}, and this ranker's is {role}; expected a "
         f"bundle for it: export with --role {role}, or --role both for one download",
         RoleWarning,
-        stacklevel=callers_level(),
+        stacklevel=caller_stacklevel(),
     )

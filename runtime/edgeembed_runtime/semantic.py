@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime._validation import document_vectors, query_vector, validate_encoder
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.given_vectors import check_encoder, document_vectors, query_vector
-from edgeembed_runtime.hits import Hit, best_first, check_count
-from edgeembed_runtime.interests.centres import Centre, InterestSettings, interest_scores
+from edgeembed_runtime.hits import Hit, top_k_indices, validate_top_k
+from edgeembed_runtime.interests.centers import Center, InterestSettings, interest_scores
 from edgeembed_runtime.interests.store import InterestStore
 from edgeembed_runtime.interests.tables import EncoderIdentity
 from edgeembed_runtime.roles import check_role
-from edgeembed_runtime.texts import as_texts
+from edgeembed_runtime.texts import validate_texts
 
 
 class SemanticRanker:
@@ -81,7 +81,7 @@ class SemanticRanker:
 
     Example:
         >>> ranker = SemanticRanker(Encoder(), ":memory:")
-        >>> centre = ranker.like("A simple recipe for sourdough bread")
+        >>> center = ranker.like("A simple recipe for sourdough bread")
         >>> ranker.rank(["Shares fell on Monday", "How to bake a loaf of rye bread"])[0].index
         1
     """
@@ -94,7 +94,7 @@ class SemanticRanker:
         settings: InterestSettings | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        check_encoder(encoder)
+        validate_encoder(encoder)
         check_role(encoder, "semantic")
         self._encoder = encoder
         if settings is not None and not isinstance(settings, InterestSettings):
@@ -166,30 +166,30 @@ class SemanticRanker:
             InputError: If the query or a document is not a text, the query is blank, a vector has another shape or
                 type or is not finite, `top_k` is below 1, or the store cannot be read.
         """
-        check_count(top_k)
-        texts = as_texts(documents, "document")
+        validate_top_k(top_k)
+        texts = validate_texts(documents, "document")
         wanted = None if query is None else query_vector(self._encoder, query)
         scores = self._scores(document_vectors(self._encoder, texts, vectors), wanted)
-        return [Hit(int(i), float(scores[i]), texts[i]) for i in best_first(scores, top_k)]
+        return [Hit(int(i), float(scores[i]), texts[i]) for i in top_k_indices(scores, top_k)]
 
-    def centres(self) -> list[Centre]:
+    def centers(self) -> list[Center]:
         """Return all centers, the oldest first, with their present weights."""
-        return self._store.centres()
+        return self._store.centers()
 
     def export(self) -> dict[str, Any]:
         """Return all that the store holds, as values that JSON can represent: the user may ask for it."""
         return self._store.export()
 
-    def forget(self, *centres: int) -> None:
+    def forget(self, *centers: int) -> None:
         """Remove centers, all of them or on an error none, and overwrite their bytes in the file.
 
         Args:
-            centres: Their numbers.
+            centers: Their numbers.
 
         Raises:
             InputError: If there is no such center, or the store cannot be written.
         """
-        self._store.forget(*centres)
+        self._store.forget(*centers)
 
     def forget_all(self) -> int:
         """Remove all centers, overwrite their bytes in the file, and return how many there were."""
@@ -198,7 +198,7 @@ class SemanticRanker:
     def _vector(self, text: str, vector: npt.ArrayLike | None) -> npt.ArrayLike:
         if vector is not None:
             return vector
-        texts = as_texts([text], "text")
+        texts = validate_texts([text], "text")
         if not texts[0].strip():
             raise InputError("the text is blank, expected a text that says something; leave it out")
         row: npt.NDArray[np.float32] = document_vectors(self._encoder, texts, None)[0]
@@ -207,13 +207,13 @@ class SemanticRanker:
     def _scores(
         self, vectors: npt.NDArray[np.float32], query: npt.NDArray[np.float32] | None
     ) -> npt.NDArray[np.float32]:
-        centres = self._store.centres()
-        interests = interest_scores(centres, vectors)
+        centers = self._store.centers()
+        interests = interest_scores(centers, vectors)
         if query is None:
             return interests
         # Not a matmul: BLAS may give two equal rows different scores, and ties would depend on their positions.
         relevances: npt.NDArray[np.float32] = np.einsum("nd,d->n", vectors, query)
-        if not any(centre.weight for centre in centres):
+        if not any(center.weight for center in centers):
             return relevances
         share = self._settings.relevance_share
         return (1 - share) * interests + share * relevances

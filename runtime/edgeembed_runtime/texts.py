@@ -6,7 +6,7 @@ from typing import Any
 from edgeembed_runtime.errors import InputError
 
 
-def as_texts(texts: Iterable[Any], what: str = "text") -> list[str]:
+def validate_texts(texts: Iterable[Any], what: str = "text") -> list[str]:
     """Give the texts as a list, each checked to be one.
 
     Args:

@@ -13,14 +13,14 @@ from edgeembed_bench.random_students import write_random_student
 from edgeembed_bench.subjects import Subject
 from edgeembed_bench.worker_client import Worker, started
 from edgeembed_runtime import Bundle, Encoder
+from edgeembed_runtime.builtin_models import builtin_bundle
 from edgeembed_runtime.errors import CheckError
-from edgeembed_runtime.shipped import shipped_bundle
 
 TEXTS = ["read a file line by line", "sort a list"]
 ROOT = Path(__file__).parents[2]
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
 MODEL2VEC = ROOT / "build" / "bench-runtime" / "model2vec"
-SHIPPED = str(shipped_bundle())
+SHIPPED = str(builtin_bundle())
 
 
 def _parts_agree(worker: Worker) -> None:
@@ -45,7 +45,7 @@ def test_a_bundle_encodes_as_the_runtime_does_and_tells_its_parts() -> None:
 
 
 def test_the_parts_of_a_bundle_run_on_its_own_session() -> None:
-    other, encoder = (worker_script._load_bundle(str(shipped_bundle(name)), 1).seen() for name in ("nano", "mini"))
+    other, encoder = (worker_script._load_bundle(str(builtin_bundle(name)), 1).seen() for name in ("nano", "mini"))
     for text in TEXTS:
         for loaded in (other, encoder):
             vector = loaded.run(loaded.tokenize(text))[0]
@@ -70,7 +70,7 @@ def test_what_installing_the_runtime_takes_is_told_by_distribution() -> None:
 
 def test_a_bundle_for_numpy_tells_its_parts(tmp_path: Path) -> None:
     folder = tmp_path / "hybrid"
-    write_random_student(folder, "hybrid", Bundle.open(shipped_bundle()))
+    write_random_student(folder, "hybrid", Bundle.open(builtin_bundle()))
     subject = Subject("a", "bundle", str(folder))
     with started(subject, "a text") as worker:
         np.testing.assert_array_equal(worker.encode(TEXTS), Encoder.load(folder).encode(TEXTS))

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from edgeembed_bench import machine
 from edgeembed_bench.machine import Load, LoadWatch, this_machine
-from edgeembed_runtime.shipped import shipped_bundle
+from edgeembed_runtime.builtin_models import builtin_bundle
 
 
 def test_the_machine_is_described() -> None:
@@ -92,7 +92,7 @@ def test_the_bench_runs_where_no_power_supply_is(tmp_path: Path) -> None:
     texts.write_text("read a file\nsort a list\n")
     out = tmp_path / "a.json"
     few = ["--runs", "4", "--processes", "2", "--no-sweep", "--texts", str(texts), "--out", str(out)]
-    command = [sys.executable, "-m", "edgeembed.cli.main", "bench", str(shipped_bundle()), *few]
+    command = [sys.executable, "-m", "edgeembed.cli.main", "bench", str(builtin_bundle()), *few]
     hidden = [*namespace, "sh", "-c", f'{hide} && exec "$@"', "sh", *command]
     done = subprocess.run(hidden, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

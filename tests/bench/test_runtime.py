@@ -15,7 +15,7 @@ from edgeembed_bench.schedule import Samples
 from edgeembed_bench.subjects import Subject
 from edgeembed_bench.worker_client import Start, started
 from edgeembed_runtime import Bundle, Encoder, InputError
-from edgeembed_runtime.shipped import shipped_bundle
+from edgeembed_runtime.builtin_models import builtin_bundle
 from rich.console import Console
 
 _SUBJECT = """
@@ -272,7 +272,7 @@ def test_the_floor_leaves_no_identifier_in_the_home_folder(tmp_path: Path, monke
 
 @pytest.mark.parametrize("architecture", ["hybrid", "cbow"])
 def test_a_random_student_is_a_bundle_that_encodes(tmp_path: Path, architecture: Architecture) -> None:
-    shipped = Bundle.open(shipped_bundle())
+    shipped = Bundle.open(builtin_bundle())
     write_random_student(tmp_path / "student", architecture, shipped)
     vector = Encoder.load(tmp_path / "student", verify=True).encode("A man is playing a guitar.")
     assert vector.shape == (shipped.dimension,)

@@ -7,8 +7,8 @@ import pytest
 from edgeembed_bench import Subject
 from edgeembed_bench.sizes import measure_size
 from edgeembed_bench.subjects import Adapter
+from edgeembed_runtime.builtin_models import builtin_bundle
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.shipped import shipped_bundle
 
 
 def _write(folder: Path, sizes: dict[str, int]) -> None:
@@ -50,7 +50,7 @@ def test_a_graph_comes_with_its_weights_beside_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("argument", ["", "path"])
 def test_the_bundle_in_the_wheel_is_what_the_runtime_reads(argument: str) -> None:
-    folder = Path(str(shipped_bundle()))
+    folder = Path(str(builtin_bundle()))
     size = measure_size(Subject("a", "bundle", str(folder) if argument else ""))
     names = {file.name for file in size.files}
     assert {"tokenizer.json", "edgeembed.json"} < names

@@ -5,8 +5,8 @@ from typing import Never
 
 import pytest
 from edgeembed_bench import Subject, parse_subjects
+from edgeembed_runtime.builtin_models import builtin_bundle
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.shipped import shipped_bundle
 
 
 def _find(name: str) -> Path:
@@ -18,9 +18,9 @@ def _parse(*specs: str) -> list[Subject]:
 
 
 def test_a_bundle_is_known_by_its_manifest() -> None:
-    (subject,) = _parse(str(shipped_bundle()))
-    assert (subject.adapter, subject.argument) == ("bundle", str(shipped_bundle()))
-    assert subject.name == Path(str(shipped_bundle())).name
+    (subject,) = _parse(str(builtin_bundle()))
+    assert (subject.adapter, subject.argument) == ("bundle", str(builtin_bundle()))
+    assert subject.name == Path(str(builtin_bundle())).name
     assert subject.python == sys.executable
 
 

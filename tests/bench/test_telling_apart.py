@@ -6,7 +6,7 @@ import pytest
 from edgeembed_bench import NullMeter, Plan, Subject, Verdict, bench
 from edgeembed_bench.random_students import write_random_student
 from edgeembed_runtime import Bundle
-from edgeembed_runtime.shipped import shipped_bundle
+from edgeembed_runtime.builtin_models import builtin_bundle
 
 NO_METER = NullMeter("not asked for")
 QUIET = 0.035  # what a run says of itself on a quiet machine: that it would have told so little apart
@@ -69,7 +69,7 @@ def test_a_subject_slowed_by_five_percent_is_told_apart_in_nine_of_ten_quiet_run
 
 @pytest.mark.slow
 def test_the_bench_takes_less_than_two_percent_of_the_shortest_subject_for_itself(tmp_path: Path) -> None:
-    write_random_student(tmp_path / "cbow", "cbow", Bundle.open(shipped_bundle()))  # tens of microseconds a text
+    write_random_student(tmp_path / "cbow", "cbow", Bundle.open(builtin_bundle()))  # tens of microseconds a text
     plan = Plan(runs=300, processes=3, batches=0, sweep_runs=0)
     report = bench([Subject("cbow", "bundle", str(tmp_path / "cbow"))], TEXTS, plan, meter=NO_METER)
     assert 0 < report["cbow"].overhead_share < 0.02

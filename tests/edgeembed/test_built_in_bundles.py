@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from edgeembed_runtime import Encoder
+from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.shipped import shipped_bundle, shipped_names
 
 from edgeembed.cli.main import main
 from edgeembed.costs import find_subjects
@@ -26,8 +26,8 @@ def run(arguments: Sequence[str]) -> int:
 
 @pytest.mark.parametrize("name", ["mini", "nano"])
 def test_a_built_in_bundle_is_found_by_name(name: str) -> None:
-    assert name in shipped_names()
-    assert find_model(name) == Path(str(shipped_bundle(name)))
+    assert name in builtin_names()
+    assert find_model(name) == Path(str(builtin_bundle(name)))
     encoder = open_encoder(name)
     assert isinstance(encoder, Encoder)
     assert encoder.bundle.name.endswith(name)
@@ -40,11 +40,11 @@ def test_a_built_in_name_wins_over_a_folder_and_a_path_is_the_folder(
     monkeypatch.chdir(tmp_path)
     Path("mini").symlink_to(teacher_folder)
     with caplog.at_level(logging.WARNING):
-        assert find_model("mini") == Path(str(shipped_bundle("mini")))
+        assert find_model("mini") == Path(str(builtin_bundle("mini")))
     assert "mini is the built-in bundle; expected ./mini" in caplog.text
     assert find_model("./mini").resolve() == teacher_folder
     named, path = find_subjects(["mini", "./mini"])
-    assert (named.adapter, named.argument) == ("bundle", str(Path(str(shipped_bundle("mini"))).resolve()))
+    assert (named.adapter, named.argument) == ("bundle", str(Path(str(builtin_bundle("mini"))).resolve()))
     assert (path.adapter, path.argument) == ("sentence-transformer", str(teacher_folder))
 
 
@@ -92,7 +92,7 @@ def test_a_command_that_needs_torch_weights_says_that_a_bundle_has_none(
 
 def test_a_folder_that_holds_a_bundle_is_refused_where_torch_weights_are_needed() -> None:
     with pytest.raises(InputError, match="is a bundle, which only encodes; expected a model with torch weights"):
-        model_folder(str(shipped_bundle("nano")))
+        model_folder(str(builtin_bundle("nano")))
 
 
 def test_a_misspelt_name_gets_a_suggestion() -> None:

@@ -324,7 +324,7 @@ def test_the_card_repeats_license_and_language_of_the_model_and_no_path(model: P
     (student / "README.md").write_text("---\nlicense: cc-by-4.0\nlanguage: fr\n---\n# S\n", encoding="utf-8")
     provenance = {
         "teacher": "/home/ann/models/big",
-        "licences": ["CC0 (notes)"],
+        "licenses": ["CC0 (notes)"],
         "command": "edgeembed distill --corpus /home/ann/notes.txt --out /home/ann/student",
         "recipe": {"name": "compact", "description": "Small.", "teacher": "/home/ann/models/big"},
         "report": {"dev_spearman": [71.0, 73.25]},

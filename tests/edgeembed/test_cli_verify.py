@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from edgeembed_runtime.shipped import shipped_bundle
+from edgeembed_runtime.builtin_models import builtin_bundle
 
 from edgeembed.cli.main import main
 
@@ -21,7 +21,7 @@ def run(*arguments: str | Path) -> int:
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    return shutil.copytree(str(shipped_bundle()), tmp_path / "bundle")
+    return shutil.copytree(str(builtin_bundle()), tmp_path / "bundle")
 
 
 def test_verify_says_how_far_the_exporters_vectors_are(bundle: Path, capsys: Captured) -> None:

@@ -10,7 +10,7 @@ import torch
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from edgeembed.students.cmow import MatrixEmbedding, Shape
-from edgeembed.students.matrix_products import ordered_product, prefix_products
+from edgeembed.students.matrix_products import chain_matmul, prefix_products
 from edgeembed.students.matrix_tables import TokenTable
 
 Numbers = npt.NDArray[np.float64]
@@ -120,7 +120,7 @@ def test_order_matters_to_matrices_alone(words: PreTrainedTokenizerBase) -> None
 def test_the_scan_is_the_product_taken_one_by_one(count: int) -> None:
     draw = np.random.default_rng(count)
     matrices = np.eye(4) + 0.05 * draw.normal(size=(2, count, 4, 4))
-    found, exponents = ordered_product(torch.tensor(matrices, dtype=torch.float32))
+    found, exponents = chain_matmul(torch.tensor(matrices, dtype=torch.float32))
     for sequence in range(2):
         expected = product(list(matrices[sequence]))
         got = np.ldexp(found[sequence].double().numpy(), int(exponents[sequence]))
@@ -137,7 +137,7 @@ def test_two_thousand_tokens_neither_overflow_nor_vanish(scale: float) -> None:
         largest = np.abs(expected).max()
         expected, size = expected / largest, size + np.log2(largest)
     for found, exponents in (
-        ordered_product(torch.tensor(matrices, dtype=torch.float32)),
+        chain_matmul(torch.tensor(matrices, dtype=torch.float32)),
         [each[:, -1] for each in prefix_products(torch.tensor(matrices, dtype=torch.float32))],
     ):
         got = found[0].double().numpy()

@@ -52,7 +52,7 @@ def test_a_students_card_states_its_origin_and_no_file_names_a_folder_of_the_mac
     dev = tmp_path / "dev.tsv"
     rows = [f"{sentences[row]}\t{sentences[row + 1]}\t{row % 6}" for row in range(30)]
     dev.write_text("\n".join(["sentence1\tsentence2\tscore", *rows]) + "\n")
-    done = distill(corpus, teacher_folder, out, "--dev", dev, "--set", 'corpus.licences=["CC0-1.0"]', "--json")
+    done = distill(corpus, teacher_folder, out, "--dev", dev, "--set", 'corpus.licenses=["CC0-1.0"]', "--json")
     assert done.exception is None, done.exception
     report = json.loads(done.stdout)
     card = (out / "README.md").read_text(encoding="utf-8")

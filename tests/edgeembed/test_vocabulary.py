@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.tokenization import Tokenizer as RuntimeTokenizer
+from edgeembed_runtime.tokenizer import Tokenizer as RuntimeTokenizer
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from edgeembed.models import load_tokenizer

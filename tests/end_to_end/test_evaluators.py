@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import Encoder
-from edgeembed_runtime.shipped import shipped_bundle
+from edgeembed_runtime.builtin_models import builtin_bundle
 from scipy.stats import pearsonr, spearmanr
 
 from edgeembed.evaluation.retrieval import RetrievalSet, score_retrieval
@@ -66,7 +66,7 @@ def encoder() -> Encoder:
 def prompted(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
     """The same encoder, but one that puts a word before queries, and another before documents."""
     folder = tmp_path_factory.mktemp("prompted") / "bundle"
-    shutil.copytree(str(shipped_bundle()), folder)
+    shutil.copytree(str(builtin_bundle()), folder)
     manifest = json.loads((folder / "edgeembed.json").read_text(encoding="utf-8"))
     manifest["prompts"] = {"query": "question: ", "document": "advice about the garden: "}
     (folder / "edgeembed.json").write_text(json.dumps(manifest), encoding="utf-8")
@@ -84,7 +84,7 @@ def alike(a: Vectors, b: Vectors) -> dict[str, Vectors]:
     }
 
 
-def quantised(vectors: Vectors, precision: str) -> Vectors:
+def quantize(vectors: Vectors, precision: str) -> Vectors:
     """Vectors in a precision, their bits unpacked."""
     known = {"float32": vectors, "int8": np.rint(127 * vectors), "ubinary": vectors > 0}
     return np.asarray(known[precision], dtype=np.float64)
@@ -112,9 +112,7 @@ def test_the_similarity_evaluator_scores_vectors_of_fewer_bytes(
     found = EmbeddingSimilarityEvaluator(
         FIRST, SECOND, SCORES, precision=precision, similarity_fn_names=[name], truncate_dim=truncate_dim
     )(encoder)
-    first, second = (
-        quantised(encoder.encode(texts, truncate_dim=truncate_dim), precision) for texts in (FIRST, SECOND)
-    )
+    first, second = (quantize(encoder.encode(texts, truncate_dim=truncate_dim), precision) for texts in (FIRST, SECOND))
     expected = alike(first, second)[name]
     assert found[f"spearman_{name}"] == pytest.approx(spearmanr(expected, SCORES).statistic, abs=1e-6)
     assert found[f"pearson_{name}"] == pytest.approx(pearsonr(expected, SCORES).statistic, abs=1e-5)

@@ -20,7 +20,7 @@ MANIFEST: dict[str, Any] = {
     "license": "apache-2.0",
     "base_model": "org/big-one",
     "languages": ["en", "no"],
-    "licences": ["CC BY 4.0", "CC0"],
+    "licenses": ["CC BY 4.0", "CC0"],
     "recipe": {"name": "compact", "description": "Three layers.", "stages": []},
     "parity": {
         "sentences": 350,
@@ -56,7 +56,7 @@ def test_what_is_not_known_is_said_to_be_so() -> None:
         "base_model": None,
         "languages": [],
         "recipe": None,
-        "licences": [],
+        "licenses": [],
         "tailoring": None,
         "quality": None,
         "latency": None,

@@ -109,7 +109,7 @@ def test_fewer_bits_are_smaller_and_nearly_the_same(precision: Any, tmp_path: Pa
 
 def test_rows_of_int8_are_the_tables_to_half_a_step(tmp_path: Path) -> None:
     from edgeembed_exporters.matrices.tensors import pack, read_matrices
-    from edgeembed_runtime.matrix.safetensors import unpack_tensors
+    from edgeembed_runtime.cmow.safetensors import unpack_tensors
 
     read = read_matrices(student("hybrid"))
     tensors = unpack_tensors(pack(read, "int8"), "it").tensors

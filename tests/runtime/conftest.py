@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import tokenizers
 from edgeembed_runtime import Encoder, InputError
-from edgeembed_runtime.matrix.safetensors import pack_tensors
-from edgeembed_runtime.shipped import shipped_bundle
+from edgeembed_runtime.builtin_models import builtin_bundle
+from edgeembed_runtime.cmow.safetensors import pack_tensors
 from onnx import TensorProto, helper, numpy_helper
 
 Make = Callable[..., Path]
@@ -74,7 +74,7 @@ def bundle_copy(bundle_path: Path, tmp_path: Path) -> Path:
 def shipped() -> Path:
     """Give the bundle in the wheel; skips where this build carries none."""
     try:
-        return Path(str(shipped_bundle()))
+        return Path(str(builtin_bundle()))
     except InputError as error:
         pytest.skip(str(error))
 
@@ -176,7 +176,7 @@ def _write_manifest(path: Path, **fields: Any) -> None:
         "parameters": (len(_VOCABULARY) + _DIMENSION) * _HIDDEN,
         "teacher": None,
         "recipe": None,
-        "licences": ["CC0-1.0"],
+        "licenses": ["CC0-1.0"],
         "parity": {
             "sentences": 2,
             "worst_cosine": 0.999,

@@ -23,7 +23,7 @@ import numpy as np
 import onnx
 import tokenizers
 from edgeembed_runtime import EdgeEmbedError, Encoder, InputError
-from edgeembed_runtime.tokenization import Tokenizer
+from edgeembed_runtime.tokenizer import Tokenizer
 
 _MEMORY_BYTES = 8 << 30
 _HANGING_S = 60

@@ -115,7 +115,7 @@ _WRONG: dict[str, list[object]] = {
     "prompts": [[], {"query": 3}, None],
     "default_prompt_name": ["absent", 3],
     "model_file": ["onnx/other.onnx", None],
-    "licences": ["CC0", [1]],
+    "licenses": ["CC0", [1]],
     "recipe": ["compact", []],
     "parity": [None, []],
     "files": [{}, [], ["a"], None],

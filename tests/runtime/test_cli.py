@@ -226,7 +226,7 @@ def test_an_encoder_in_the_wheel_goes_by_its_name(
 def test_a_wheel_without_an_encoder_asks_for_a_bundle(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("edgeembed_runtime.shipped._MODELS", tmp_path)
+    monkeypatch.setattr("edgeembed_runtime.builtin_models._MODELS", tmp_path)
     assert "this build carries no encoder" in _error(["encode", "--text", "cat"], capsys)
     assert "this build carries no encoder" in _error(["info"], capsys)
 

@@ -64,8 +64,8 @@ def test_show_lists_the_centres_interests_and_heavy_ones_first(store: str, capsy
     document = _json(["show", store], capsys)
     assert document["path"] == store
     assert document["encoder"]["name"] == "tiny"
-    assert [centre["id"] for centre in document["centres"]] == [3, 1, 2]
-    assert "vector" not in document["centres"][0]
+    assert [center["id"] for center in document["centers"]] == [3, 1, 2]
+    assert "vector" not in document["centers"][0]
 
 
 def test_a_reaction_prints_the_centre_of_each_text(
@@ -76,10 +76,10 @@ def test_a_reaction_prints_the_centre_of_each_text(
     assert _json(["dislike", path, "--text", "read", *bundle], capsys) == {
         "path": path,
         "reaction": "dislike",
-        "centres": [2],
+        "centers": [2],
     }
     assert _run(["viewed", path, "--seconds", "1", "--text", "9 8 7", *bundle], capsys) == "-\t9 8 7\n"
-    assert _json(["viewed", path, "--seconds", "30", "--text", "the dog", *bundle], capsys)["centres"] == [1]
+    assert _json(["viewed", path, "--seconds", "30", "--text", "the dog", *bundle], capsys)["centers"] == [1]
     assert _run(["show", path], capsys).splitlines()[2].split()[:5] == ["1", "interest", "2.50", "2", "30"]
 
 
@@ -95,15 +95,15 @@ def test_rank_prints_the_interesting_first(store: str, bundle: list[str], capsys
 
 def test_export_prints_everything_as_json(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(_run(["export", store], capsys))
-    assert document == _json(["export", store], capsys) | {"centres": document["centres"]}
+    assert document == _json(["export", store], capsys) | {"centers": document["centers"]}
     assert document["reactions"] == 4
-    assert [len(centre["vector"]) for centre in document["centres"]] == [8, 8, 8]
+    assert [len(center["vector"]) for center in document["centers"]] == [8, 8, 8]
 
 
 def test_centres_are_forgotten(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "has no center 9" in _error(["forget", store, "1", "9"], capsys)
     assert _run(["forget", store, "1", "3"], capsys) == f"{store}: 2 centers forgotten\n"
-    assert [centre["id"] for centre in _json(["show", store], capsys)["centres"]] == [2]
+    assert [center["id"] for center in _json(["show", store], capsys)["centers"]] == [2]
     assert _json(["forget", store, "2"], capsys) == {"path": store, "forgotten": 1}
     assert _run(["show", store], capsys) == f"{store}: 0 centers, of the encoder tiny\n"
 
@@ -111,7 +111,7 @@ def test_centres_are_forgotten(store: str, capsys: pytest.CaptureFixture[str]) -
 def test_all_is_forgotten_only_if_it_is_meant(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "has 3 centers, and forgetting cannot be undone; give --yes" in _error(["forget-all", store], capsys)
     assert _json(["forget-all", store, "--yes"], capsys) == {"path": store, "forgotten": 3}
-    assert _json(["show", store], capsys)["centres"] == []
+    assert _json(["show", store], capsys)["centers"] == []
 
 
 def test_a_text_that_cannot_be_encoded_leaves_the_store_as_it_was(

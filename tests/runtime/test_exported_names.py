@@ -12,7 +12,7 @@ def test_all_is_sorted_and_exact() -> None:
     assert edgeembed_runtime.__all__ == [
         "Bundle",
         "BundleError",
-        "Centre",
+        "Center",
         "CheckError",
         "EdgeEmbedError",
         "Encoder",

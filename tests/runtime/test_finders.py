@@ -4,10 +4,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import Engine, InputError, MissingExtraError
-from edgeembed_runtime.hits import best_first
+from edgeembed_runtime.hits import top_k_indices
+from edgeembed_runtime.index.engine import IndexPrecision
 from edgeembed_runtime.index.finders import Finder, new_finder
 from edgeembed_runtime.index.finders.signs import _differing, _signs
-from edgeembed_runtime.index.settings import IndexPrecision
 from edgeembed_runtime.index.stored_vectors import StoredVectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,10 +19,10 @@ _DIMENSION = 32
 
 @pytest.fixture(scope="module")
 def clustered() -> Vectors:
-    """Give 1,500 vectors around 60 centres."""
+    """Give 1,500 vectors around 60 centers."""
     random = np.random.default_rng(0)
-    centres = random.standard_normal((60, _DIMENSION))
-    rows = centres[random.integers(0, 60, 1500)] + 0.7 * random.standard_normal((1500, _DIMENSION))
+    centers = random.standard_normal((60, _DIMENSION))
+    rows = centers[random.integers(0, 60, 1500)] + 0.7 * random.standard_normal((1500, _DIMENSION))
     units: Vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
     return units
 
@@ -40,7 +40,7 @@ def _recall(finder: Finder, vectors: StoredVectors, queries: Vectors, k: int = 1
     shares = []
     for query in queries:
         found = finder.candidates(vectors, query, k)
-        best = set(best_first(vectors.cosines(query), k).tolist())
+        best = set(top_k_indices(vectors.cosines(query), k).tolist())
         shares.append(1.0 if found is None else len(best.intersection(found.tolist())) / k)
     return float(np.mean(shares))
 
@@ -55,9 +55,9 @@ def test_faiss_flat_gives_the_exact_best_of_random_vectors_and_duplicates(
     vectors = StoredVectors.of(units / np.linalg.norm(units, axis=1, keepdims=True), "float32")
     query = vectors.rows[0]
     found = _finder(Engine("faiss-flat")).candidates(vectors, query, k)
-    best = best_first(vectors.cosines(query), k)
+    best = top_k_indices(vectors.cosines(query), k)
     if found is not None:
-        assert found[best_first(vectors.cosines(query, found), k)].tolist() == best.tolist()
+        assert found[top_k_indices(vectors.cosines(query, found), k)].tolist() == best.tolist()
 
 
 def test_faiss_flat_looks_further_where_the_border_is_a_tie(clustered: Vectors) -> None:

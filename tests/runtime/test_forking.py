@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from edgeembed_runtime import Encoder, Index
 from edgeembed_runtime.forking import ForkGate
-from edgeembed_runtime.index.settings import EngineName, IndexPrecision
+from edgeembed_runtime.index.engine import EngineName, IndexPrecision
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 

@@ -20,7 +20,7 @@ import onnxruntime
 import pytest
 import tokenizers
 from edgeembed_runtime import Encoder, InputError
-from edgeembed_runtime.tokenization import Tokenizer
+from edgeembed_runtime.tokenizer import Tokenizer
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

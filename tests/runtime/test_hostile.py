@@ -14,7 +14,7 @@ import pytest
 from edgeembed_runtime import Bundle, BundleError, EdgeEmbedError, Encoder, VerificationError
 from edgeembed_runtime.bundle_files import open_regular
 from edgeembed_runtime.cli.main import main
-from edgeembed_runtime.matrix.safetensors import pack_tensors
+from edgeembed_runtime.cmow.safetensors import pack_tensors
 from onnx import TensorProto, helper
 
 Make = Callable[..., Path]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from edgeembed_runtime import Encoder, Engine, Index, InputError, MissingExtraError
-from edgeembed_runtime.index.settings import EngineName, IndexPrecision
-from edgeembed_runtime.storage.fields import with_own_sha256
+from edgeembed_runtime.index.engine import EngineName, IndexPrecision
+from edgeembed_runtime.storage.json_fields import with_own_sha256
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from edgeembed_runtime import Encoder, Engine, Index, InputError, MissingExtraError, RelevanceRanker
 from edgeembed_runtime.index import folder as folder_module
-from edgeembed_runtime.index.settings import EngineName, IndexPrecision
-from edgeembed_runtime.storage.fields import with_own_sha256
+from edgeembed_runtime.index.engine import EngineName, IndexPrecision
+from edgeembed_runtime.storage.json_fields import with_own_sha256
 
 Make = Callable[..., Path]
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import InputError, InterestSettings
-from edgeembed_runtime.interests.database import Database
+from edgeembed_runtime.interests.sqlite import Database
 from edgeembed_runtime.interests.store import InterestStore
 from edgeembed_runtime.interests.tables import EncoderIdentity
 
@@ -116,9 +116,9 @@ def _sql(path: Path, *statements: str) -> None:
 
 
 def _assert_whole(path: Path) -> None:
-    """Check that the reactions, counted apart in the same transactions, are all in the centres."""
+    """Check that the reactions, counted apart in the same transactions, are all in the centers."""
     export = InterestStore(path).export()
-    assert export["reactions"] == sum(centre["uses"] + centre["views"] for centre in export["centres"])
+    assert export["reactions"] == sum(center["uses"] + center["views"] for center in export["centers"])
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
@@ -127,12 +127,12 @@ def test_a_like_starts_a_centre_and_the_next_near_one_moves_it(store: InterestSt
     assert store.like("  Bread,\n baked at home ", _AXES[0]) == 1
     clock.now += 60
     assert store.like("Rye bread", _mixed(0, 1, 0.5)) == 1
-    (centre,) = store.centres()
-    assert (centre.kind, centre.example, centre.uses, centre.views) == ("interest", "Bread, baked at home", 2, 0)
-    assert (centre.first_used, centre.last_used) == (clock.now - 60, clock.now)
-    assert centre.weight == 2
+    (center,) = store.centers()
+    assert (center.kind, center.example, center.uses, center.views) == ("interest", "Bread, baked at home", 2, 0)
+    assert (center.first_used, center.last_used) == (clock.now - 60, clock.now)
+    assert center.weight == 2
     expected = 0.9 * _AXES[0] + 0.1 * _mixed(0, 1, 0.5)
-    assert centre.vector == pytest.approx(expected / np.linalg.norm(expected), abs=1e-6)
+    assert center.vector == pytest.approx(expected / np.linalg.norm(expected), abs=1e-6)
 
 
 def test_a_like_of_something_else_starts_another_centre(store: InterestStore) -> None:
@@ -141,43 +141,43 @@ def test_a_like_of_something_else_starts_another_centre(store: InterestStore) ->
 
 def test_dislikes_have_centres_of_their_own(store: InterestStore) -> None:
     assert [store.like("a", _AXES[0]), store.dislike("a", _AXES[0]), store.dislike("b", _AXES[0])] == [1, 2, 2]
-    assert [(centre.kind, centre.uses) for centre in store.centres()] == [("interest", 1), ("disinterest", 2)]
+    assert [(center.kind, center.uses) for center in store.centers()] == [("interest", 1), ("disinterest", 2)]
 
 
 def test_a_view_adds_time_to_a_near_interest_without_moving_it(store: InterestStore, clock: Clock) -> None:
     store.like("a", _AXES[0])
     clock.now += _DAY
     assert store.viewed("b", _mixed(0, 1, 0.5), 45) == 1
-    (centre,) = store.centres()
-    assert (centre.uses, centre.views, centre.viewed_seconds, centre.last_used) == (1, 1, 45, clock.now)
-    assert centre.weight == 1.75
-    assert centre.vector.tolist() == _AXES[0].tolist()
+    (center,) = store.centers()
+    assert (center.uses, center.views, center.viewed_seconds, center.last_used) == (1, 1, 45, clock.now)
+    assert center.weight == 1.75
+    assert center.vector.tolist() == _AXES[0].tolist()
 
 
 def test_a_glance_adds_its_seconds_but_does_not_refresh(store: InterestStore, clock: Clock) -> None:
     store.like("a", _AXES[0])
     clock.now += 15 * _DAY
     assert store.viewed("b", _AXES[0], 19.9) == 1
-    (centre,) = store.centres()
-    assert (centre.views, centre.viewed_seconds, centre.last_used) == (1, 19.9, clock.now - 15 * _DAY)
+    (center,) = store.centers()
+    assert (center.views, center.viewed_seconds, center.last_used) == (1, 19.9, clock.now - 15 * _DAY)
 
 
 def test_a_glance_at_something_new_changes_nothing(store: InterestStore) -> None:
     assert store.viewed("a", _AXES[0], 1) is None
     store.dislike("b", _AXES[0])
     assert store.viewed("b", _AXES[0], 1) is None
-    assert (len(store.centres()), store.export()["reactions"]) == (1, 1)
+    assert (len(store.centers()), store.export()["reactions"]) == (1, 1)
 
 
 def test_reading_something_new_starts_an_interest_without_uses(store: InterestStore) -> None:
     assert store.viewed("a", _AXES[0], 30) == 1
-    (centre,) = store.centres()
-    assert (centre.kind, centre.uses, centre.views, centre.weight) == ("interest", 0, 1, 0.5)
+    (center,) = store.centers()
+    assert (center.kind, center.uses, center.views, center.weight) == ("interest", 0, 1, 0.5)
 
 
 def test_a_text_left_open_counts_as_a_long_view(store: InterestStore) -> None:
     store.viewed("a", _AXES[0], 8 * 3600)
-    assert store.centres()[0].viewed_seconds == 300
+    assert store.centers()[0].viewed_seconds == 300
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,13 @@ def test_settings_decide(path: Path, clock: Clock) -> None:
     store = InterestStore(path, _ENCODER, settings=settings, clock=clock)
     assert [store.like("a", _AXES[0]), store.like("b", _mixed(0, 1, 0.8)), store.viewed("c", _AXES[2], 5)] == [1, 2, 3]
     clock.now += _DAY
-    assert [centre.weight for centre in store.centres()] == [0.5, 0.5, 0.25]
+    assert [center.weight for center in store.centers()] == [0.5, 0.5, 0.25]
 
 
 def test_a_clock_that_was_set_back_makes_no_age_negative(store: InterestStore, clock: Clock) -> None:
     store.like("a", _AXES[0])
     clock.now -= 100 * _DAY
-    assert store.centres()[0].weight == 1
+    assert store.centers()[0].weight == 1
 
 
 @pytest.mark.parametrize("reaction", ["like", "dislike", "viewed"])
@@ -210,11 +210,11 @@ def test_a_clock_that_was_set_back_sets_no_last_use_back(store: InterestStore, c
     clock.now = 0  # a device that has lost its clock
     getattr(store, reaction)("a", _AXES[0], *more)
     clock.now = right
-    (centre,) = store.centres()
-    assert (centre.first_used, centre.last_used) == (right, right)
-    assert centre.weight == 2
+    (center,) = store.centers()
+    assert (center.first_used, center.last_used) == (right, right)
+    assert center.weight == 2
     clock.now += 15 * _DAY
-    assert store.centres()[0].weight == pytest.approx(1)
+    assert store.centers()[0].weight == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_a_clock_that_gives_no_time_is_refused_in_one_line(store: InterestStore,
         lambda: store.like("a", _AXES[0]),
         lambda: store.dislike("a", _AXES[0]),
         lambda: store.viewed("a", _AXES[0], 60),
-        store.centres,
+        store.centers,
         store.export,
     )
     for use in uses:
@@ -275,7 +275,7 @@ def test_what_was_learned_is_there_when_the_store_is_opened_again(
 def test_the_example_is_the_beginning_of_the_text(store: InterestStore) -> None:
     store.like("word " * 1000, _AXES[0])
     store.like("", _AXES[1])
-    assert [centre.example for centre in store.centres()] == [("word " * 24), ""]
+    assert [center.example for center in store.centers()] == [("word " * 24), ""]
 
 
 def test_the_export_is_json_and_holds_everything(store: InterestStore, clock: Clock) -> None:
@@ -284,7 +284,7 @@ def test_the_export_is_json_and_holds_everything(store: InterestStore, clock: Cl
         "schema_version": 1,
         "encoder": {"name": "tiny", "fingerprint": "0123456789abcdef", "dimension": 8},
         "reactions": 1,
-        "centres": [
+        "centers": [
             {
                 "id": 1,
                 "kind": "disinterest",
@@ -305,7 +305,7 @@ def test_a_forgotten_centre_is_gone_and_its_number_is_not_given_again(store: Int
     for axis in range(3):
         store.like(f"axis {axis}", _AXES[axis])
     store.forget(3, 1, 1)
-    assert [centre.id for centre in store.centres()] == [2]
+    assert [center.id for center in store.centers()] == [2]
     assert store.like("new", _AXES[0]) == 4
     _assert_whole(path)
 
@@ -315,7 +315,7 @@ def test_an_unknown_centre_is_named_and_nothing_is_forgotten(store: InterestStor
     for unknown in (2, -1, 10**30, "1"):
         with pytest.raises(InputError, match=f"has no center {unknown!r}"):
             store.forget(1, unknown)  # type: ignore[arg-type]
-    assert len(store.centres()) == 1
+    assert len(store.centers()) == 1
 
 
 def test_what_is_forgotten_is_in_no_file(path: Path) -> None:
@@ -324,7 +324,7 @@ def test_what_is_forgotten_is_in_no_file(path: Path) -> None:
     vectors = np.random.default_rng(0).standard_normal((30, _DIMENSION))
     for number, vector in enumerate(vectors):  # on several pages, so that rows move between them
         store.like(f"a secret of mine {number} ".ljust(120, "x"), vector)
-    stored = [centre.vector.tobytes() for centre in store.centres()[1:]]
+    stored = [center.vector.tobytes() for center in store.centers()[1:]]
     assert path.read_bytes().count(b"a secret of mine") == 30
     assert all(vector in path.read_bytes() for vector in stored)
     store.forget(*range(3, 32, 2))
@@ -335,13 +335,13 @@ def test_what_is_forgotten_is_in_no_file(path: Path) -> None:
     assert b"keep this one" in path.read_bytes()
     assert store.forget_all() == 1
     assert b"keep this one" not in path.read_bytes()
-    assert (store.centres(), store.export()["reactions"]) == ([], 0)
+    assert (store.centers(), store.export()["reactions"]) == ([], 0)
 
 
 def test_where_a_centre_was_before_it_moved_is_in_no_file(store: InterestStore, path: Path) -> None:
     before = np.random.default_rng(0).standard_normal(_DIMENSION)
     store.like("a", before)
-    stored = store.centres()[0].vector.tobytes()
+    stored = store.centers()[0].vector.tobytes()
     assert stored in path.read_bytes()
     store.like("b", before + _AXES[0])
     assert stored not in path.read_bytes()
@@ -378,7 +378,7 @@ def test_another_encoder_is_refused_by_name(store: InterestStore, path: Path) ->
     expected = r"belongs to the encoder 'tiny' \(0123456789ab\), expected 'other' \(fedcba987654\)"
     with pytest.raises(InputError, match=expected):
         InterestStore(path, other)
-    assert store.centres() == []
+    assert store.centers() == []
 
 
 def test_a_file_that_was_replaced_by_another_encoders_is_noticed(store: InterestStore, path: Path) -> None:
@@ -429,41 +429,41 @@ def test_a_path_that_can_be_no_file_is_refused(name: str, tmp_path: Path, monkey
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE centres SET vector = x'00'",
-        "UPDATE centres SET vector = zeroblob(32)",
-        "UPDATE centres SET vector = x'" + "0000c07f" * 8 + "'",
-        "UPDATE centres SET vector = 'text'",
-        "UPDATE centres SET kind = 'boredom'",
-        "UPDATE centres SET example = x'ff'",
-        "UPDATE centres SET example = CAST(x'ff' AS TEXT)",
-        "UPDATE centres SET uses = -1",
-        "UPDATE centres SET uses = 'many'",
-        "UPDATE centres SET viewed_seconds = 9e999",
-        "UPDATE centres SET last_used = -9e999",
+        "UPDATE centers SET vector = x'00'",
+        "UPDATE centers SET vector = zeroblob(32)",
+        "UPDATE centers SET vector = x'" + "0000c07f" * 8 + "'",
+        "UPDATE centers SET vector = 'text'",
+        "UPDATE centers SET kind = 'boredom'",
+        "UPDATE centers SET example = x'ff'",
+        "UPDATE centers SET example = CAST(x'ff' AS TEXT)",
+        "UPDATE centers SET uses = -1",
+        "UPDATE centers SET uses = 'many'",
+        "UPDATE centers SET viewed_seconds = 9e999",
+        "UPDATE centers SET last_used = -9e999",
         "UPDATE store SET dimension = 'eight'",
         "UPDATE store SET dimension = 7",
         "UPDATE store SET dimension = -1",
         "DELETE FROM store",
         "DROP TABLE store",
-        "DROP TABLE centres",
+        "DROP TABLE centers",
         "UPDATE store SET reactions = 5",
         "UPDATE store SET reactions = 'one'",
-        "UPDATE centres SET views = 9223372036854775807",
-        "DELETE FROM centres",
+        "UPDATE centers SET views = 9223372036854775807",
+        "DELETE FROM centers",
         "INSERT INTO store SELECT * FROM store",
-        "ALTER TABLE centres ADD COLUMN more TEXT",
-        "ALTER TABLE centres RENAME COLUMN example TO text",
+        "ALTER TABLE centers ADD COLUMN more TEXT",
+        "ALTER TABLE centers RENAME COLUMN example TO text",
         "CREATE TABLE more (a)",
-        "CREATE INDEX more ON centres (kind)",
-        'CREATE VIEW "two\nlines" AS SELECT * FROM centres',
-        "CREATE TRIGGER centres AFTER UPDATE ON centres BEGIN DELETE FROM centres; END",
-        "CREATE TRIGGER more BEFORE INSERT ON centres BEGIN DELETE FROM centres; END",
+        "CREATE INDEX more ON centers (kind)",
+        'CREATE VIEW "two\nlines" AS SELECT * FROM centers',
+        "CREATE TRIGGER centers AFTER UPDATE ON centers BEGIN DELETE FROM centers; END",
+        "CREATE TRIGGER more BEFORE INSERT ON centers BEGIN DELETE FROM centers; END",
     ],
 )
 def test_a_damaged_store_is_refused_in_one_line(store: InterestStore, path: Path, damage: str) -> None:
     store.like("a", _AXES[0])
     _sql(path, damage)
-    for use in (lambda: InterestStore(path).centres(), lambda: InterestStore(path).export()):
+    for use in (lambda: InterestStore(path).centers(), lambda: InterestStore(path).export()):
         with pytest.raises(InputError, match="is damaged") as caught:
             use()
         assert "\n" not in str(caught.value)
@@ -471,7 +471,7 @@ def test_a_damaged_store_is_refused_in_one_line(store: InterestStore, path: Path
 
 _ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
 _ENDLESS_CENTRES = (
-    f"CREATE VIEW centres AS {_ENDLESS} i AS id, 'interest' AS kind, '' AS example, 1 AS uses, 0 AS views, "
+    f"CREATE VIEW centers AS {_ENDLESS} i AS id, 'interest' AS kind, '' AS example, 1 AS uses, 0 AS views, "
     "0.0 AS viewed_seconds, 0.0 AS first_used, 0.0 AS last_used, x'' AS vector FROM n"
 )
 _ENDLESS_STORE = (
@@ -491,11 +491,11 @@ def test_a_view_in_place_of_a_table_is_refused_and_not_computed(store: InterestS
 
 def test_a_trigger_changes_nothing(store: InterestStore, path: Path) -> None:
     store.like("a", _AXES[0])
-    _sql(path, "CREATE TRIGGER more AFTER INSERT ON centres BEGIN DELETE FROM centres; END")
+    _sql(path, "CREATE TRIGGER more AFTER INSERT ON centers BEGIN DELETE FROM centers; END")
     with pytest.raises(InputError, match="it holds the trigger 'more', which is no part of a store"):
         store.like("b", _AXES[1])
     _sql(path, "DROP TRIGGER more")
-    assert [centre.example for centre in store.centres()] == ["a"]
+    assert [center.example for center in store.centers()] == ["a"]
 
 
 def test_a_files_own_schema_is_not_trusted(path: Path) -> None:
@@ -509,7 +509,7 @@ def test_an_error_about_a_path_of_two_lines_is_one_line(tmp_path: Path) -> None:
     store = InterestStore(path, _ENCODER)
     _sql(path, "UPDATE store SET reactions = 5")
     path_is_absent = lambda: InterestStore(path.with_name("ab\nsent.db"))  # noqa: E731
-    for use in (store.centres, lambda: InterestStore(path), path_is_absent):
+    for use in (store.centers, lambda: InterestStore(path), path_is_absent):
         with pytest.raises(InputError) as caught:
             use()
         assert "\n" not in str(caught.value)
@@ -518,7 +518,7 @@ def test_an_error_about_a_path_of_two_lines_is_one_line(tmp_path: Path) -> None:
 def test_an_error_of_sqlite_of_two_lines_is_one_line(store: InterestStore, path: Path) -> None:
     _sql(path, "PRAGMA writable_schema = ON", "UPDATE sqlite_master SET sql = 'CREATE TABLE\n\n(' WHERE name = 'store'")
     with pytest.raises(InputError, match="is damaged") as caught:
-        store.centres()
+        store.centers()
     assert "\n" not in str(caught.value)
 
 
@@ -533,22 +533,22 @@ def test_flipped_or_missing_bytes_give_an_error_or_sound_centres(store: Interest
             content[chance.randrange(len(content))] = chance.randrange(256)
         path.write_bytes(content[: chance.randrange(len(content))] if damage % 2 else content)
         with contextlib.suppress(InputError):
-            centres = InterestStore(path).centres()
-            assert all(np.isfinite(centre.vector).all() and centre.weight >= 0 for centre in centres)
+            centers = InterestStore(path).centers()
+            assert all(np.isfinite(center.vector).all() and center.weight >= 0 for center in centers)
 
 
 def test_a_store_that_is_locked_for_too_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
-    monkeypatch.setattr("edgeembed_runtime.interests.database._TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("edgeembed_runtime.interests.sqlite._TIMEOUT_SECONDS", 0.05)
     store = InterestStore(path, _ENCODER, clock=clock)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        assert store.centres() == []
+        assert store.centers() == []
         with pytest.raises(InputError, match="was locked by another process for too long"):
             store.like("a", _AXES[0])
         other.execute("ROLLBACK")
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(InputError, match="was locked by another process for too long"):
-            store.centres()
+            store.centers()
     assert store.like("a", _AXES[0]) == 1
 
 
@@ -575,7 +575,7 @@ def read_only(path: Path, clock: Clock) -> Iterator[Path]:
 
 def test_a_read_only_store_can_be_read_and_says_that_it_cannot_be_written(read_only: Path, clock: Clock) -> None:
     store = InterestStore(read_only, _ENCODER, clock=clock)
-    assert [centre.example for centre in store.centres()] == ["a"]
+    assert [center.example for center in store.centers()] == ["a"]
     with pytest.raises(InputError, match="cannot be written: it is read-only"):
         store.like("a", _AXES[0])
     with pytest.raises(InputError, match="cannot be written: it is read-only"):
@@ -591,7 +591,7 @@ def test_a_failed_reaction_leaves_nothing(store: InterestStore, path: Path, monk
     def fail(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("edgeembed_runtime.interests.store.add_centre", fail)
+    monkeypatch.setattr("edgeembed_runtime.interests.store.add_center", fail)
     monkeypatch.setattr("edgeembed_runtime.interests.store.moved", fail)
     for vector in (_AXES[0], _AXES[1]):
         with pytest.raises(KeyboardInterrupt):
@@ -609,7 +609,7 @@ def test_threads_may_share_a_store(path: Path, *, in_memory: bool) -> None:
         try:
             for axis in range(8):
                 store.like(f"axis {axis}", _AXES[axis])
-                store.centres()
+                store.centers()
         except BaseException as failure:  # noqa: BLE001 - the main thread asserts that there is none
             failures.append(failure)
 
@@ -619,7 +619,7 @@ def test_threads_may_share_a_store(path: Path, *, in_memory: bool) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    assert [centre.uses for centre in store.centres()] == [4] * 8
+    assert [center.uses for center in store.centers()] == [4] * 8
     assert store.export()["reactions"] == 32
 
 
@@ -634,8 +634,8 @@ def _lines_until_end(process: subprocess.Popen[str]) -> tuple[Counter[str], str]
 
 
 def _stored(path: Path) -> Counter[str]:
-    centres = InterestStore(path).centres()
-    return Counter({f"{c.kind}-{c.example.removeprefix('axis ')}": c.uses + c.views for c in centres})
+    centers = InterestStore(path).centers()
+    return Counter({f"{c.kind}-{c.example.removeprefix('axis ')}": c.uses + c.views for c in centers})
 
 
 @_needs_fork
@@ -714,12 +714,12 @@ for _ in range(10):  # each of them at some moment of the thread's reactions
     if child == 0:
         store.like("child", np.eye(8)[1])
         memory.like("child", np.eye(8)[0])
-        os._exit(memory.centres()[0].uses)
+        os._exit(memory.centers()[0].uses)
     assert os.waitpid(child, 0)[1] >> 8 == 2
 stop.set()
 thread.join()
-assert memory.centres()[0].uses == 1
-assert {centre.example: centre.uses for centre in store.centres()} == {"thread": count, "child": 10}
+assert memory.centers()[0].uses == 1
+assert {center.example: center.uses for center in store.centers()} == {"thread": count, "child": 10}
 """
 
 

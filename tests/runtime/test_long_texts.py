@@ -9,7 +9,7 @@ import pytest
 import tokenizers
 from edgeembed_runtime import Encoder, TruncationWarning
 from edgeembed_runtime.long_texts import shortener
-from edgeembed_runtime.tokenization import Tokenizer
+from edgeembed_runtime.tokenizer import Tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 from edgeembed_runtime import BundleError, Encoder
 from edgeembed_runtime.backends.numpy import NumpyBackend
-from edgeembed_runtime.matrix.safetensors import pack_tensors
+from edgeembed_runtime.cmow.safetensors import pack_tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

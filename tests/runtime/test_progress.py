@@ -2,9 +2,9 @@
 
 import io
 
-import edgeembed_runtime.progress
+import edgeembed_runtime._progress
 import pytest
-from edgeembed_runtime.progress import counted
+from edgeembed_runtime._progress import counted
 
 
 class _Terminal(io.StringIO):
@@ -22,8 +22,8 @@ def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_long_work_counts_on_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = _Terminal()
     monkeypatch.setattr("sys.stderr", stream)
-    monkeypatch.setattr(edgeembed_runtime.progress, "_WAIT_S", 0)
-    monkeypatch.setattr(edgeembed_runtime.progress, "_REFRESH_S", 0)
+    monkeypatch.setattr(edgeembed_runtime._progress, "_WAIT_S", 0)
+    monkeypatch.setattr(edgeembed_runtime._progress, "_REFRESH_S", 0)
     assert list(counted([2, 1], 3, "texts")) == [2, 1]
     assert stream.getvalue() == "\r2 of 3 texts\r3 of 3 texts\r3 of 3 texts\n"
 
@@ -31,6 +31,6 @@ def test_long_work_counts_on_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPa
 def test_long_work_shows_nothing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
-    monkeypatch.setattr(edgeembed_runtime.progress, "_WAIT_S", 0)
+    monkeypatch.setattr(edgeembed_runtime._progress, "_WAIT_S", 0)
     assert list(counted([2, 1], 3, "texts")) == [2, 1]
     assert stream.getvalue() == ""

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import BundleError, InputError
-from edgeembed_runtime.matrix.safetensors import pack_tensors, unpack_tensors
+from edgeembed_runtime.cmow.safetensors import pack_tensors, unpack_tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

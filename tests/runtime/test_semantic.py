@@ -112,11 +112,11 @@ def test_vectors_that_are_known_are_not_computed_again(ranker: SemanticRanker, m
 
 def test_a_reaction_says_which_centre_took_it(ranker: SemanticRanker) -> None:
     assert [ranker.like("the dog"), ranker.like("the dog"), ranker.dislike("the dog")] == [1, 1, 2]
-    assert [(centre.kind, centre.example, centre.uses) for centre in ranker.centres()] == [
+    assert [(center.kind, center.example, center.uses) for center in ranker.centers()] == [
         ("interest", "the dog", 2),
         ("disinterest", "the dog", 1),
     ]
-    assert [centre["id"] for centre in ranker.export()["centres"]] == [1, 2]
+    assert [center["id"] for center in ranker.export()["centers"]] == [1, 2]
 
 
 def test_what_is_forgotten_counts_no_more(ranker: SemanticRanker) -> None:
@@ -124,7 +124,7 @@ def test_what_is_forgotten_counts_no_more(ranker: SemanticRanker) -> None:
     assert _order(ranker, _DOCUMENTS) == [0, 1, 2, 3]
     ranker.dislike("open a socket")
     assert ranker.forget_all() == 1
-    assert (ranker.centres(), _order(ranker, _DOCUMENTS)) == ([], [0, 1, 2, 3])
+    assert (ranker.centers(), _order(ranker, _DOCUMENTS)) == ([], [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("reaction", ["like", "dislike"])
@@ -134,7 +134,7 @@ def test_what_is_no_text_is_refused(ranker: SemanticRanker, reaction: str) -> No
             getattr(ranker, reaction)(text)
         with pytest.raises(InputError):
             ranker.viewed(text, 60)  # type: ignore[arg-type]
-    assert ranker.centres() == []
+    assert ranker.centers() == []
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_interests_outlive_the_ranker(encoder: Encoder, tmp_path: Path) -> None:
     SemanticRanker(encoder, tmp_path / "interests.db").like("the dog")
     again = SemanticRanker(encoder, str(tmp_path / "interests.db"))
     assert again.rank(_DOCUMENTS)[0].document == "the dog"
-    assert abs(again.centres()[0].last_used - time.time()) < 600
+    assert abs(again.centers()[0].last_used - time.time()) < 600
 
 
 def test_another_encoders_interests_are_refused(encoder: Encoder, tmp_path: Path, make_bundle: Any) -> None:
@@ -178,7 +178,7 @@ def test_documents_and_queries_have_their_own_prompts(tmp_path: Path, make_bundl
     prompted = Encoder.load(make_bundle(tmp_path / "b", prompts={"query": "read ", "document": "dog "}))
     ranker = SemanticRanker(prompted, ":memory:")
     ranker.like("cat")
-    assert ranker.centres()[0].vector == pytest.approx(prompted.encode("dog cat"), abs=1e-6)
+    assert ranker.centers()[0].vector == pytest.approx(prompted.encode("dog cat"), abs=1e-6)
     relevance = float(np.dot(prompted.encode("read cat"), prompted.encode("dog cat")))
     assert ranker.rank(["cat"], "cat")[0].score == pytest.approx(0.2 * 0.5 + 0.8 * relevance, abs=1e-6)
 
@@ -205,9 +205,9 @@ def test_a_blank_text_is_refused_unless_its_vector_is_given(ranker: SemanticRank
     for react in (ranker.like, ranker.dislike, lambda text: ranker.viewed(text, 60)):
         with pytest.raises(InputError, match="the text is blank"):
             react(text)
-    assert ranker.centres() == []
+    assert ranker.centers() == []
     assert ranker.like(text, vector=_AXES[0]) == 1
-    assert ranker.centres()[0].example == ""
+    assert ranker.centers()[0].example == ""
 
 
 @pytest.mark.parametrize("query", ["", " \n"])
@@ -219,19 +219,19 @@ def test_a_blank_query_is_refused_and_a_blank_document_is_ranked(ranker: Semanti
 
 
 def test_the_bundle_decides_what_is_near_unless_the_settings_do(tmp_path: Path, make_bundle: Any) -> None:
-    def centres(bundle: Path, cosine: float, near_cosine: float | None = None) -> int:
+    def centers(bundle: Path, cosine: float, near_cosine: float | None = None) -> int:
         settings = InterestSettings(near_cosine=near_cosine, horizon_days=1)
         ranker = SemanticRanker(Encoder.load(bundle), ":memory:", settings=settings)
         ranker.like("", vector=_AXES[0])
         ranker.like("", vector=cosine * _AXES[0] + np.sqrt(1 - cosine**2) * _AXES[1])
-        return len(ranker.centres())
+        return len(ranker.centers())
 
     stated, silent = make_bundle(tmp_path / "stated", near_cosine=0.7), make_bundle(tmp_path / "silent")
     unknown = make_bundle(tmp_path / "unknown", near_cosine=None)
-    assert [centres(stated, cosine) for cosine in (0.69, 0.71)] == [2, 1]
+    assert [centers(stated, cosine) for cosine in (0.69, 0.71)] == [2, 1]
     for bundle in (silent, unknown):
-        assert [centres(bundle, cosine) for cosine in (0.39, 0.41)] == [2, 1]
-    assert [centres(stated, cosine, near_cosine=0.2) for cosine in (0.19, 0.21)] == [2, 1]
+        assert [centers(bundle, cosine) for cosine in (0.39, 0.41)] == [2, 1]
+    assert [centers(stated, cosine, near_cosine=0.2) for cosine in (0.19, 0.21)] == [2, 1]
 
 
 @pytest.mark.parametrize("name", ["mini", "nano"])

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import InputError
+from edgeembed_runtime.index.engine import IndexPrecision
 from edgeembed_runtime.index.growing import GrowingRows
-from edgeembed_runtime.index.settings import IndexPrecision
 from edgeembed_runtime.index.stored_vectors import StoredVectors, _widened
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import torch
-from edgeembed_runtime.matrix.student_file import BACKWARD, CBOW, FORWARD, HEAD
+from edgeembed_runtime.cmow.model_file import BACKWARD, CBOW, FORWARD, HEAD
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from edgeembed_runtime.cmow.model_file import CBOW, FORMAT, FORMAT_VERSION, HEAD
+from edgeembed_runtime.cmow.safetensors import pack_tensors
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.matrix.safetensors import pack_tensors
-from edgeembed_runtime.matrix.student_file import CBOW, FORMAT, FORMAT_VERSION, HEAD
 from torch import nn
 
 from edgeembed_exporters.options import Precision

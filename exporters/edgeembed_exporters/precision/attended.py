@@ -44,7 +44,7 @@ class Attended:
 
 
 def centre_values(editor: Editor, groups: Sequence[Group], reaches: dict[str, Array]) -> Attended:
-    """Centre and scale what attentions give, where one product makes the values and only products read the attention.
+    """Center and scale what attentions give, where one product makes the values and only products read the attention.
 
     Args:
         editor: The graph's.

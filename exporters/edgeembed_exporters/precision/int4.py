@@ -38,19 +38,19 @@ def quantise_products(model: onnx.ModelProto, token_ids: Iterable[list[int]]) ->
     Returns:
         A new graph with the same inputs and outputs.
     """
-    quantised = onnx.ModelProto()
-    quantised.CopyFrom(model)
-    split_gemms(quantised)
-    editor = Editor(quantised)
+    quantize = onnx.ModelProto()
+    quantize.CopyFrom(model)
+    split_gemms(quantize)
+    editor = Editor(quantize)
     groups = find_products(editor)
-    moments = measure_moments(quantised, [group.activation for group in groups], token_ids)
+    moments = measure_moments(quantize, [group.activation for group in groups], token_ids)
     moments = over_shared(groups, moments, np.add)
     replacements: dict[str, list[onnx.NodeProto]] = {}
     for group in groups:
         blocks = _rounded(group.weight, moments[group.activation])
         replacements |= group.replacements(editor, [_product(editor, group, blocks)])
     editor.replace(replacements)
-    return quantised
+    return quantize
 
 
 def _rounded(weight: Array, moment: Moment) -> Blocks:

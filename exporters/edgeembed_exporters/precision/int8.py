@@ -5,7 +5,7 @@ is one of four ways for each product:
 
 - Of a table's rows, which are stored in int8, the stored levels are multiplied (`looked_up`).
 - After a layer normalisation, levels are fixed beforehand (`normalised`): few nodes, and nearest to the model.
-- Of what an attention gives they are fixed too (`attended`): the product that makes its values centres and scales it.
+- Of what an attention gives they are fixed too (`attended`): the product that makes its values centers and scales it.
 - Elsewhere every token has a scale of its own (ZeroQuant, Yao et al. 2022, section 4.1; `by_token`), since a GELU's
   ranges differ from text to text too much for fixed ones.
 
@@ -42,12 +42,12 @@ def quantise_products(model: onnx.ModelProto, token_ids: Iterable[list[int]]) ->
     Returns:
         A new graph with the same inputs and outputs.
     """
-    quantised = onnx.ModelProto()
-    quantised.CopyFrom(model)
-    split_gemms(quantised)
-    editor = Editor(quantised)
+    quantize = onnx.ModelProto()
+    quantize.CopyFrom(model)
+    split_gemms(quantize)
+    editor = Editor(quantize)
     groups = find_products(editor)
-    reaches = measure_reaches(quantised, [group.activation for group in groups], token_ids)
+    reaches = measure_reaches(quantize, [group.activation for group in groups], token_ids)
     reaches = over_shared(groups, reaches, np.maximum)
     norms = _normalisations(editor, groups)
     attended = centre_values(editor, groups, reaches)
@@ -64,9 +64,9 @@ def quantise_products(model: onnx.ModelProto, token_ids: Iterable[list[int]]) ->
             nodes = multiply_normalised(editor, group, norm, reach)
         replacements |= group.replacements(editor, nodes)
     editor.replace(replacements)
-    move_biases(quantised)
-    join_attentions(quantised)
-    return quantised
+    move_biases(quantize)
+    join_attentions(quantize)
+    return quantize
 
 
 def _normalisations(editor: Editor, groups: Sequence[Group]) -> dict[str, Normalisation]:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime.cmow.matrix_chain import chain_matmul, on_one_scale
+from edgeembed_runtime.cmow.model_file import CmowModel, read_cmow_model
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.matrix.products import on_one_scale, ordered_product
-from edgeembed_runtime.matrix.student_file import MatrixStudent, read_student
 
 Array = npt.NDArray[np.float32]
 
@@ -33,7 +33,7 @@ class NumpyBackend:
     def __init__(self, data: bytes, dimension: int, where: str) -> None:
         # Weights that are not finite show in the vectors, which are checked; to warn of them as well helps nobody.
         with np.errstate(all="ignore"):
-            student = _widened(_folded(read_student(data, dimension, where)))
+            student = _widened(_folded(read_cmow_model(data, dimension, where)))
             self._head, self._has_bias = _with_bias(student)
         self._where = where
         self._matrices = [table for table in (student.forward, student.backward) if table is not None]
@@ -90,10 +90,10 @@ class NumpyBackend:
         matrices = np.empty((len(self._matrices), len(ids), self._side**2), dtype=np.float32)
         for rows, table, step in zip(matrices, self._matrices, self._orders, strict=True):
             rows[:] = table.rows(ids[::step])
-        return ordered_product(matrices.reshape(*matrices.shape[:2], self._side, self._side))
+        return chain_matmul(matrices.reshape(*matrices.shape[:2], self._side, self._side))
 
 
-def _folded(student: MatrixStudent) -> MatrixStudent:
+def _folded(student: CmowModel) -> CmowModel:
     """Multiply the basis of vectors that are added up into the head, once for all texts."""
     head, cbow = student.head, student.cbow
     if head is None or cbow is None or cbow.basis is None or cbow.bias is not None or len(cbow.basis) > cbow.width:
@@ -103,7 +103,7 @@ def _folded(student: MatrixStudent) -> MatrixStudent:
     return replace(student, cbow=replace(cbow, basis=None), head=folded)
 
 
-def _widened(student: MatrixStudent) -> MatrixStudent:
+def _widened(student: CmowModel) -> CmowModel:
     """Multiply matrices of low rank out, once for all texts, where that takes little memory."""
     tables = [table for table in (student.forward, student.backward) if table is not None]
     size_bytes = sum(4 * table.vocabulary * table.width for table in tables)
@@ -116,7 +116,7 @@ def _widened(student: MatrixStudent) -> MatrixStudent:
     )
 
 
-def _with_bias(student: MatrixStudent) -> tuple[Array | None, bool]:
+def _with_bias(student: CmowModel) -> tuple[Array | None, bool]:
     """Give the head with its bias as one more column, whose input is 1, so that both share one scale."""
     if student.head is None or student.head_bias is None or not student.head_bias.any():
         return student.head, False

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeembed_runtime.builtin_models import find_bundle
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.index.settings import ENGINE_NAMES
-from edgeembed_runtime.shipped import find_bundle
+from edgeembed_runtime.index.engine import ENGINE_NAMES
 
 if TYPE_CHECKING:
     from edgeembed_runtime.encoder import Encoder

@@ -15,7 +15,7 @@ from edgeembed_runtime.cli.arguments import (
 )
 from edgeembed_runtime.cli.output import print_json
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.index.settings import INDEX_PRECISIONS
+from edgeembed_runtime.index.engine import INDEX_PRECISIONS
 
 if TYPE_CHECKING:
     from edgeembed_runtime.index.index import Index

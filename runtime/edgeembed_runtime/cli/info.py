@@ -38,7 +38,7 @@ def _lines(bundle: Bundle) -> dict[str, object]:
         "max_seq_length": f"{bundle.max_seq_length} tokens",
         "pooling": bundle.pooling,
         "prompts": ", ".join(bundle.prompts) or "none",
-        "licences": ", ".join(bundle.licences) or "none given",
+        "licenses": ", ".join(bundle.licenses) or "none given",
         "worst cosine": f"{bundle.parity.worst_cosine:.4f} to its student, {bundle.parity.sentences:,} texts",
         "fingerprint": bundle.fingerprint,
     }

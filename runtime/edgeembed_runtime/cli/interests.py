@@ -20,7 +20,7 @@ from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.interests.messages import shown
 
 if TYPE_CHECKING:
-    from edgeembed_runtime.interests.centres import Centre
+    from edgeembed_runtime.interests.centers import Center
 
 _SECONDS_PER_DAY = 86_400
 
@@ -40,7 +40,7 @@ def add(commands: Commands) -> None:
     _add_rank(actions)
     _add_action(actions, "export", "print everything in the store, as JSON", _export)
     forget = _add_action(actions, "forget", "remove centers", _forget)
-    forget.add_argument("centres", nargs="+", type=int, metavar="CENTER", help="a number that `show` lists")
+    forget.add_argument("centers", nargs="+", type=int, metavar="CENTER", help="a number that `show` lists")
     forget_all = _add_action(actions, "forget-all", "remove all centers", _forget_all)
     forget_all.add_argument("--yes", action="store_true", help="confirm; it cannot be undone")
 
@@ -76,30 +76,30 @@ def _show(args: argparse.Namespace) -> None:
 
     store = InterestStore(args.store)
     # The sort keeps the older of two equals first.
-    centres = sorted(store.centres(), key=lambda centre: (centre.kind == "disinterest", -centre.weight))
+    centers = sorted(store.centers(), key=lambda center: (center.kind == "disinterest", -center.weight))
     if args.json:
-        shown = [{name: value for name, value in vars(centre).items() if name != "vector"} for centre in centres]
-        print_json({"path": args.store, "encoder": store.encoder, "centres": shown})
+        shown = [{name: value for name, value in vars(center).items() if name != "vector"} for center in centers]
+        print_json({"path": args.store, "encoder": store.encoder, "centers": shown})
         return
-    print(f"{plain(args.store)}: {_counted(len(centres))}, of the encoder {plain(store.encoder.name)}")
-    if centres:
+    print(f"{plain(args.store)}: {_counted(len(centers))}, of the encoder {plain(store.encoder.name)}")
+    if centers:
         print(f"{'center':>6} {'kind':11} {'weight':>7} {'uses':>5} {'viewed':>8} {'days ago':>8}  example")
     now = time.time()
-    for centre in centres:
-        print(_line(centre, now))
+    for center in centers:
+        print(_line(center, now))
 
 
-def _line(centre: "Centre", now: float) -> str:
-    days = max(0, now - centre.last_used) / _SECONDS_PER_DAY
+def _line(center: "Center", now: float) -> str:
+    days = max(0, now - center.last_used) / _SECONDS_PER_DAY
     return (
-        f"{centre.id:6} {centre.kind:11} {centre.weight:7.2f} {centre.uses:5} {centre.viewed_seconds:6.0f} s "
-        f"{days:8.1f}  {plain(centre.example)}"
+        f"{center.id:6} {center.kind:11} {center.weight:7.2f} {center.uses:5} {center.viewed_seconds:6.0f} s "
+        f"{days:8.1f}  {plain(center.example)}"
     )
 
 
 def _react(args: argparse.Namespace) -> None:
     texts = read_texts(args, allow_blank=False)
-    from edgeembed_runtime.interests.centres import as_unit, check_number
+    from edgeembed_runtime.interests.centers import as_unit, check_number
     from edgeembed_runtime.semantic import SemanticRanker
 
     # Everything is checked before the ranker creates the store, and before the first of several texts changes it.
@@ -114,15 +114,15 @@ def _react(args: argparse.Namespace) -> None:
             raise InputError(f"{shown(text)}: {error}") from error
     ranker = SemanticRanker(encoder, args.store)
     if args.reaction == "viewed":
-        centres = [ranker.viewed(text, args.seconds, vector=row) for text, row in zip(texts, vectors, strict=True)]
+        centers = [ranker.viewed(text, args.seconds, vector=row) for text, row in zip(texts, vectors, strict=True)]
     else:
         react = ranker.like if args.reaction == "like" else ranker.dislike
-        centres = [react(text, vector=row) for text, row in zip(texts, vectors, strict=True)]
+        centers = [react(text, vector=row) for text, row in zip(texts, vectors, strict=True)]
     if args.json:
-        print_json({"path": args.store, "reaction": args.reaction, "centres": centres})
+        print_json({"path": args.store, "reaction": args.reaction, "centers": centers})
         return
-    for text, centre in zip(texts, centres, strict=True):
-        print(f"{'-' if centre is None else centre}\t{plain(text)}")
+    for text, center in zip(texts, centers, strict=True):
+        print(f"{'-' if center is None else center}\t{plain(text)}")
 
 
 def _rank(args: argparse.Namespace) -> None:
@@ -144,8 +144,8 @@ def _export(args: argparse.Namespace) -> None:
 def _forget(args: argparse.Namespace) -> None:
     from edgeembed_runtime.interests.store import InterestStore
 
-    InterestStore(args.store).forget(*args.centres)
-    _print_forgotten(args, len(set(args.centres)))
+    InterestStore(args.store).forget(*args.centers)
+    _print_forgotten(args, len(set(args.centers)))
 
 
 def _forget_all(args: argparse.Namespace) -> None:
@@ -154,7 +154,7 @@ def _forget_all(args: argparse.Namespace) -> None:
     store = InterestStore(args.store)
     if not args.yes:
         raise InputError(
-            f"{args.store} has {_counted(len(store.centres()))}, and forgetting cannot be undone; "
+            f"{args.store} has {_counted(len(store.centers()))}, and forgetting cannot be undone; "
             "give --yes to do it, or save them with `interests export` first"
         )
     _print_forgotten(args, store.forget_all())
@@ -167,5 +167,5 @@ def _print_forgotten(args: argparse.Namespace, count: int) -> None:
         print(f"{plain(args.store)}: {_counted(count)} forgotten")
 
 
-def _counted(centres: int) -> str:
-    return "1 center" if centres == 1 else f"{centres} centers"
+def _counted(centers: int) -> str:
+    return "1 center" if centers == 1 else f"{centers} centers"

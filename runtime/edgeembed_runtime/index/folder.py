@@ -23,15 +23,15 @@ import numpy.typing as npt
 
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.index.array_files import MappedArrays, write_array
+from edgeembed_runtime.index.engine import INDEX_PRECISIONS, Engine, IndexPrecision
 from edgeembed_runtime.index.finders import Arrays
-from edgeembed_runtime.index.settings import INDEX_PRECISIONS, Engine, IndexPrecision
+from edgeembed_runtime.index.npy import MappedArrays, write_array
 from edgeembed_runtime.index.stored_vectors import STORED_TYPES
-from edgeembed_runtime.storage.fields import Fields, with_own_sha256
+from edgeembed_runtime.storage.checksums import FileRecord
+from edgeembed_runtime.storage.json_fields import JsonFields, with_own_sha256
 from edgeembed_runtime.storage.ownership import FolderKind
 from edgeembed_runtime.storage.reading import is_file, sha256, sha256_of
-from edgeembed_runtime.storage.records import FileRecord
-from edgeembed_runtime.texts import as_texts
+from edgeembed_runtime.texts import validate_texts
 
 INDEX_MANIFEST = "index.json"
 INDEX_FOLDER = FolderKind(INDEX_MANIFEST, ("schema_version", "encoder", "count"))
@@ -182,8 +182,8 @@ def _read_once(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
     )
 
 
-def _read_manifest(folder: Path) -> Fields:
-    fields = Fields.read(folder / INDEX_MANIFEST)
+def _read_manifest(folder: Path) -> JsonFields:
+    fields = JsonFields.read(folder / INDEX_MANIFEST)
     version = fields.whole("schema_version")
     if version != _SCHEMA_VERSION:
         remedy = "build the index again" if version < _SCHEMA_VERSION else "upgrade edgeembed-runtime"
@@ -201,7 +201,7 @@ def _optional_arrays(dimension: int, count: int) -> dict[str, tuple[str, tuple[i
     }
 
 
-def _check_encoder(folder: Path, built_by: Fields, encoder: Encoder) -> None:
+def _check_encoder(folder: Path, built_by: JsonFields, encoder: Encoder) -> None:
     built, given = built_by.text("fingerprint"), encoder.bundle.fingerprint
     if built != given:
         raise InputError(
@@ -211,7 +211,7 @@ def _check_encoder(folder: Path, built_by: Fields, encoder: Encoder) -> None:
 
 
 def _check_files(
-    folder: Path, fields: Fields, required: set[str], optional: Collection[str], *, verify: bool
+    folder: Path, fields: JsonFields, required: set[str], optional: Collection[str], *, verify: bool
 ) -> set[str]:
     """Give the names of the files, once they are the ones that were written."""
     records = [FileRecord.parse(file) for file in fields.children("files")]
@@ -224,7 +224,7 @@ def _check_files(
     return names
 
 
-def _read_numbers(path: Path, fields: Fields) -> npt.NDArray[np.int64]:
+def _read_numbers(path: Path, fields: JsonFields) -> npt.NDArray[np.int64]:
     numbers = np.array(MappedArrays().map(path, "<i8", (fields.whole("count"),)))
     limits = [-1, *numbers[:1], *numbers[-1:], min(fields.whole("next_number"), _MOST_NUMBERS)]
     if (np.diff(numbers) <= 0).any() or limits[0] >= limits[1] or limits[-2] >= limits[-1]:
@@ -235,7 +235,7 @@ def _read_numbers(path: Path, fields: Fields) -> npt.NDArray[np.int64]:
 def _read_documents(path: Path, count: int) -> list[str]:
     try:
         with path.open(encoding="utf-8") as file:
-            documents = as_texts([json.loads(line) for line in file], "document")
+            documents = validate_texts([json.loads(line) for line in file], "document")
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is not one text a line: {error}; build the index again") from error
     if len(documents) != count:

@@ -11,19 +11,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime._validation import document_vectors, query_vector, validate_encoder
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.given_vectors import check_encoder, document_vectors, query_vector
-from edgeembed_runtime.hits import Hit, best_first, check_count
-from edgeembed_runtime.index.array_files import MappedArrays
+from edgeembed_runtime.hits import Hit, top_k_indices, validate_top_k
+from edgeembed_runtime.index.engine import INDEX_PRECISIONS, Engine, EngineName, IndexPrecision
 from edgeembed_runtime.index.finders import Finder, Positions, new_finder
 from edgeembed_runtime.index.folder import INDEX_FOLDER, IndexContent, index_state, read_index, write_index
 from edgeembed_runtime.index.growing import GrowingRows
-from edgeembed_runtime.index.settings import INDEX_PRECISIONS, Engine, EngineName, IndexPrecision
+from edgeembed_runtime.index.npy import MappedArrays
 from edgeembed_runtime.index.stored_vectors import StoredVectors
 from edgeembed_runtime.storage.locking import locked
 from edgeembed_runtime.storage.writing import new_folder, refuse_existing, resolve_link
-from edgeembed_runtime.texts import as_texts
+from edgeembed_runtime.texts import validate_texts
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Index:
                 that precision, or a vector is of another shape, type or not finite.
             MissingExtraError: If the engine needs faiss, and that is not installed.
         """
-        check_encoder(encoder)
+        validate_encoder(encoder)
         if precision not in INDEX_PRECISIONS:
             raise InputError(f"the precision is {precision!r}, expected one of {', '.join(INDEX_PRECISIONS)}")
         chosen = Engine.of(engine)
@@ -151,7 +151,7 @@ class Index:
             MissingExtraError: If the engine needs faiss, and that is not installed.
         """
         own = Encoder() if encoder is None else encoder
-        check_encoder(own)
+        validate_encoder(own)
         folder = _as_path(path)
         content, state = read_index(folder, own, verify=verify)
         chosen = content.engine if engine is None else Engine.of(engine)
@@ -189,7 +189,7 @@ class Index:
             MissingExtraError: If the engine of the index needs faiss, and that is not installed.
         """
         own = Encoder() if encoder is None else encoder
-        check_encoder(own)
+        validate_encoder(own)
         texts = _as_documents(documents)
         folder = resolve_link(_as_path(path))
         if not folder.parent.is_dir():
@@ -275,12 +275,12 @@ class Index:
         Raises:
             InputError: If the query is neither or is blank, or `k` is below 1.
         """
-        check_count(k)
+        validate_top_k(k)
         wanted = query_vector(self._encoder, query)
         self._mapped.check()
         rows, among = self._candidates(wanted, k)
         scores = rows.vectors.cosines(wanted, among)
-        best = best_first(scores, k)
+        best = top_k_indices(scores, k)
         positions = best if among is None else among[best]
         found = zip(positions, rows.numbers.rows[positions], scores[best], strict=True)
         return [Hit(int(number), float(score), rows.documents[i]) for i, number, score in found]
@@ -401,7 +401,7 @@ def _real(folder: Path) -> Path:
 
 
 def _as_documents(documents: Iterable[str]) -> list[str]:
-    texts = as_texts(documents, "document")
+    texts = validate_texts(documents, "document")
     for position, text in enumerate(texts):
         try:
             text.encode()

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.index.engine import IndexPrecision
 from edgeembed_runtime.index.growing import GrowingRows
-from edgeembed_runtime.index.settings import IndexPrecision
 
 # A number's type on disk and in memory. "binary" searches by signs, and scores with what is stored here.
 STORED_TYPES: dict[IndexPrecision, str] = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "<f2"}

@@ -11,8 +11,8 @@ from typing import Any
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.interests.centres import (
-    Centre,
+from edgeembed_runtime.interests.centers import (
+    Center,
     InterestSettings,
     Kind,
     as_unit,
@@ -21,17 +21,17 @@ from edgeembed_runtime.interests.centres import (
     nearest,
     weight,
 )
-from edgeembed_runtime.interests.database import Access, Database
 from edgeembed_runtime.interests.messages import one_line, shown
+from edgeembed_runtime.interests.sqlite import Access, Database
 from edgeembed_runtime.interests.tables import (
     SCHEMA_VERSION,
     EncoderIdentity,
-    add_centre,
+    add_center,
     as_blob,
     check_store,
     fill,
     is_empty,
-    read_centres,
+    read_centers,
 )
 
 _EXAMPLE_CHARACTERS = 120
@@ -130,19 +130,19 @@ class InterestStore:
         is_read = seconds >= self._settings.reading_seconds
         example, unit, now = _example(text), as_unit(vector, self._encoder.dimension), self._now()
         with self._open("write") as (connection, encoder):
-            centre = nearest(self._centres(connection, encoder, now), "interest", unit, self._settings)
-            if centre is None and not is_read:
+            center = nearest(self._centers(connection, encoder, now), "interest", unit, self._settings)
+            if center is None and not is_read:
                 return None
             _count_reaction(connection)
-            if centre is None:
-                return add_centre(connection, "interest", example, unit, now, viewed_seconds=counted)
+            if center is None:
+                return add_center(connection, "interest", example, unit, now, viewed_seconds=counted)
             connection.execute(
-                "UPDATE centres SET views = views + 1, viewed_seconds = viewed_seconds + ?, last_used = ? WHERE id = ?",
-                (counted, max(centre.last_used, now) if is_read else centre.last_used, centre.id),
+                "UPDATE centers SET views = views + 1, viewed_seconds = viewed_seconds + ?, last_used = ? WHERE id = ?",
+                (counted, max(center.last_used, now) if is_read else center.last_used, center.id),
             )
-            return centre.id
+            return center.id
 
-    def centres(self) -> list[Centre]:
+    def centers(self) -> list[Center]:
         """Return all centers, the oldest first.
 
         Raises:
@@ -150,7 +150,7 @@ class InterestStore:
         """
         now = self._now()
         with self._open("read") as (connection, encoder):
-            return self._centres(connection, encoder, now)
+            return self._centers(connection, encoder, now)
 
     def export(self) -> dict[str, Any]:
         """Return all that the store holds, as values that JSON can represent.
@@ -160,32 +160,32 @@ class InterestStore:
         """
         now = self._now()
         with self._open("read") as (connection, encoder):
-            centres = self._centres(connection, encoder, now)
+            centers = self._centers(connection, encoder, now)
             (reactions,) = connection.execute("SELECT reactions FROM store").fetchone()
         return {
             "schema_version": SCHEMA_VERSION,
             "encoder": asdict(encoder),
             "reactions": reactions,
-            "centres": [{**asdict(centre), "vector": centre.vector.tolist()} for centre in centres],
+            "centers": [{**asdict(center), "vector": center.vector.tolist()} for center in centers],
         }
 
-    def forget(self, *centres: int) -> None:
+    def forget(self, *centers: int) -> None:
         """Remove centers, all of them or on an error none, and overwrite their bytes in the file.
 
         Args:
-            centres: Their numbers.
+            centers: Their numbers.
 
         Raises:
             InputError: If there is no such center, or the store cannot be written.
         """
         with self._open("write") as (connection, _):
-            reactions = dict(connection.execute("SELECT id, uses + views FROM centres"))
-            if unknown := [centre for centre in centres if centre not in list(reactions)]:
+            reactions = dict(connection.execute("SELECT id, uses + views FROM centers"))
+            if unknown := [center for center in centers if center not in list(reactions)]:
                 raise InputError(
                     f"{self._database} has no center {shown(unknown[0])}, expected the number of one that it has"
                 )
-            for number in reactions.keys() & set(centres):
-                connection.execute("DELETE FROM centres WHERE id = ?", (number,))
+            for number in reactions.keys() & set(centers):
+                connection.execute("DELETE FROM centers WHERE id = ?", (number,))
                 connection.execute("UPDATE store SET reactions = reactions - ?", (reactions[number],))
 
     def forget_all(self) -> int:
@@ -198,7 +198,7 @@ class InterestStore:
             InputError: If the store cannot be written.
         """
         with self._open("write") as (connection, _):
-            count = connection.execute("DELETE FROM centres").rowcount
+            count = connection.execute("DELETE FROM centers").rowcount
             connection.execute("UPDATE store SET reactions = 0")
         return count
 
@@ -206,14 +206,14 @@ class InterestStore:
         example, unit, now = _example(text), as_unit(vector, self._encoder.dimension), self._now()
         with self._open("write") as (connection, encoder):
             _count_reaction(connection)
-            centre = nearest(self._centres(connection, encoder, now), kind, unit, self._settings)
-            if centre is None:
-                return add_centre(connection, kind, example, unit, now)
+            center = nearest(self._centers(connection, encoder, now), kind, unit, self._settings)
+            if center is None:
+                return add_center(connection, kind, example, unit, now)
             connection.execute(
-                "UPDATE centres SET uses = uses + 1, last_used = ?, vector = ? WHERE id = ?",
-                (max(centre.last_used, now), as_blob(moved(centre, unit, self._settings)), centre.id),
+                "UPDATE centers SET uses = uses + 1, last_used = ?, vector = ? WHERE id = ?",
+                (max(center.last_used, now), as_blob(moved(center, unit, self._settings)), center.id),
             )
-            return centre.id
+            return center.id
 
     @contextmanager
     def _open(self, access: Access) -> Iterator[tuple[sqlite3.Connection, EncoderIdentity]]:
@@ -227,11 +227,11 @@ class InterestStore:
                 )
             yield connection, encoder
 
-    def _centres(self, connection: sqlite3.Connection, encoder: EncoderIdentity, now: float) -> list[Centre]:
+    def _centers(self, connection: sqlite3.Connection, encoder: EncoderIdentity, now: float) -> list[Center]:
         def weigh(uses: int, viewed_seconds: float, last_used: float) -> float:
             return weight(uses, viewed_seconds, now - last_used, self._settings)
 
-        return read_centres(connection, str(self._database), encoder.dimension, weigh)
+        return read_centers(connection, str(self._database), encoder.dimension, weigh)
 
     def _now(self) -> float:
         now = self._clock()

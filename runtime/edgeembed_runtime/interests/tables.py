@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.interests.centres import Centre, Kind
-from edgeembed_runtime.interests.database import START_ANEW
+from edgeembed_runtime.interests.centers import Center, Kind
 from edgeembed_runtime.interests.messages import one_line, shown
+from edgeembed_runtime.interests.sqlite import START_ANEW
 
 SCHEMA_VERSION = 1
 _APPLICATION_ID = 0x4545494E  # "EEIN", in the file's header: tells a store from any other SQLite file
@@ -22,7 +22,7 @@ _TABLES = {
     encoder_name TEXT NOT NULL, encoder_fingerprint TEXT NOT NULL, dimension INTEGER NOT NULL,
     reactions INTEGER NOT NULL
 )""",
-    "centres": """CREATE TABLE centres (
+    "centers": """CREATE TABLE centers (
     id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, example TEXT NOT NULL,
     uses INTEGER NOT NULL, views INTEGER NOT NULL, viewed_seconds REAL NOT NULL,
     first_used REAL NOT NULL, last_used REAL NOT NULL, vector BLOB NOT NULL
@@ -88,15 +88,15 @@ def check_store(connection: sqlite3.Connection, store: str) -> EncoderIdentity:
     if len(rows) != 1 or [type(value) for value in rows[0]] != [str, str, int, int] or rows[0][2] < 1:
         raise _damaged(store, "it does not say which encoder it belongs to")
     *encoder, reactions = rows[0]
-    (counted,) = connection.execute("SELECT COALESCE(SUM(uses + views), 0) FROM centres").fetchone()
+    (counted,) = connection.execute("SELECT COALESCE(SUM(uses + views), 0) FROM centers").fetchone()
     if counted != reactions:
         raise _damaged(store, f"it counts {reactions} reactions and its centers {one_line(str(counted))}")
     return EncoderIdentity(*encoder)
 
 
-def read_centres(
+def read_centers(
     connection: sqlite3.Connection, store: str, dimension: int, weigh: Callable[[int, float, float], float]
-) -> list[Centre]:
+) -> list[Center]:
     """Return all centers, the oldest first.
 
     Args:
@@ -108,7 +108,7 @@ def read_centres(
     Raises:
         InputError: If a row has a value that this package never writes.
     """
-    rows = connection.execute(f"SELECT id, {_COLUMNS} FROM centres ORDER BY id").fetchall()  # noqa: S608 - fixed
+    rows = connection.execute(f"SELECT id, {_COLUMNS} FROM centers ORDER BY id").fetchall()  # noqa: S608 - fixed
     for number, *fields in rows:
         if not _is_sound(fields, dimension):
             raise _damaged(store, f"center {number} has an impossible value")
@@ -117,10 +117,10 @@ def read_centres(
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     if not (np.abs(lengths - 1) < 1e-3).all():
         raise _damaged(store, "a vector is not L2-normalized")
-    return [_centre(row, vector, weigh) for row, vector in zip(rows, vectors, strict=True)]
+    return [_center(row, vector, weigh) for row, vector in zip(rows, vectors, strict=True)]
 
 
-def add_centre(
+def add_center(
     connection: sqlite3.Connection,
     kind: Kind,
     example: str,
@@ -131,7 +131,7 @@ def add_centre(
     """Add a center with one use, or with one view if `viewed_seconds` is given, and return its number."""
     counts = (1, 0, 0.0) if viewed_seconds is None else (0, 1, viewed_seconds)
     inserted = connection.execute(
-        f"INSERT INTO centres ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - fixed
+        f"INSERT INTO centers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - fixed
         (kind, example, *counts, now, now, as_blob(vector)),
     )
     assert inserted.lastrowid is not None  # noqa: S101 - an INSERT gives one
@@ -163,12 +163,12 @@ def _is_sound(fields: list[Any], dimension: int) -> bool:
     return is_finite and min(uses, views, viewed_seconds) >= 0
 
 
-def _centre(
+def _center(
     row: tuple[Any, ...], vector: npt.NDArray[np.float32], weigh: Callable[[int, float, float], float]
-) -> Centre:
+) -> Center:
     number, kind, example, uses, views, viewed_seconds, first_used, last_used, _ = row
     weight = weigh(uses, viewed_seconds, last_used)
-    return Centre(number, kind, example, uses, views, viewed_seconds, first_used, last_used, weight, vector)
+    return Center(number, kind, example, uses, views, viewed_seconds, first_used, last_used, weight, vector)
 
 
 def _damaged(store: str, why: str) -> InputError:

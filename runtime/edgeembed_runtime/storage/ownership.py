@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.fields import Fields
-from edgeembed_runtime.storage.records import FileRecord
+from edgeembed_runtime.storage.checksums import FileRecord
+from edgeembed_runtime.storage.json_fields import JsonFields
 
 _MOST_NAMED = 3
 
@@ -71,7 +71,7 @@ class FolderKind:
         return f"holds no {self.manifest}" + (f" but {_named(found)}" if found else "")
 
     def _listed(self, folder: Path) -> set[str]:
-        fields = Fields.read(folder / self.manifest)
+        fields = JsonFields.read(folder / self.manifest)
         names = {FileRecord.parse(each).name for each in fields.children("files")}
         if missing := [name for name in self.fields if name not in fields]:
             raise fields.refuse(missing[0], "a value")

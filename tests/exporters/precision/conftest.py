@@ -50,9 +50,9 @@ def product_of(
     )
 
 
-def error(model: onnx.ModelProto, quantised: onnx.ModelProto) -> float:
+def error(model: onnx.ModelProto, quantize: onnx.ModelProto) -> float:
     """The largest difference, relative to the largest value."""
-    exact, given = evaluate(model, IDS), evaluate(quantised, IDS)
+    exact, given = evaluate(model, IDS), evaluate(quantize, IDS)
     return float(np.abs(exact - given).max() / np.abs(exact).max())
 
 

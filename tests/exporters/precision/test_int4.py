@@ -67,18 +67,18 @@ def test_the_given_weights_are_left_as_they_were() -> None:
 def test_products_are_close_to_float(channels: int, bias: Any) -> None:
     rows, weight = correlated(50, channels), normal(channels, 23, seed=4)
     model = product_of(rows, weight, bias)
-    quantised = quantise_products(model, IDS)
-    onnx.checker.check_model(quantised)
-    assert bits_of(quantised) == [4]
-    assert kinds(quantised)["MatMul"] == 0
-    assert error(model, quantised) < 0.05
+    quantize = quantise_products(model, IDS)
+    onnx.checker.check_model(quantize)
+    assert bits_of(quantize) == [4]
+    assert kinds(quantize)["MatMul"] == 0
+    assert error(model, quantize) < 0.05
 
 
 def test_a_row_depends_on_no_other() -> None:
     rows = normal(50, 64)
     rows[7] *= 1000
-    quantised = quantise_products(product_of(rows, normal(64, 8, seed=1)), TEXTS)
-    together, alone = evaluate(quantised, [[1, 7], [9, 3]]), evaluate(quantised, [[1]])
+    quantize = quantise_products(product_of(rows, normal(64, 8, seed=1)), TEXTS)
+    together, alone = evaluate(quantize, [[1, 7], [9, 3]]), evaluate(quantize, [[1]])
     np.testing.assert_allclose(together[0, 0], alone[0, 0], atol=1e-5)
 
 
@@ -87,9 +87,9 @@ def test_a_product_that_would_lose_too_much_keeps_8_bits() -> None:
     rows[:, ::8] *= 1e-3
     weight[::8] *= 20  # large where nothing comes in: what matters is left a level or two
     model = product_of(rows, weight)
-    quantised = quantise_products(model, IDS)
-    assert bits_of(quantised) == [8]
-    assert error(model, quantised) < 0.15  # in 4 bits it would be 0.5
+    quantize = quantise_products(model, IDS)
+    assert bits_of(quantize) == [8]
+    assert error(model, quantize) < 0.15  # in 4 bits it would be 0.5
 
 
 def test_only_the_products_that_need_them_keep_8_bits() -> None:
@@ -111,9 +111,9 @@ def test_products_of_one_activation_are_one_node() -> None:
         "float[a, b, c] out",
         {"rows": correlated(50, 128), "w": normal(128, 16), "v": normal(128, 8, seed=1)},
     )
-    quantised = quantise_products(model, IDS)
-    assert (kinds(quantised)["MatMulNBits"], kinds(quantised)["Split"]) == (1, 1)
-    assert error(model, quantised) < 0.05
+    quantize = quantise_products(model, IDS)
+    assert (kinds(quantize)["MatMulNBits"], kinds(quantize)["Split"]) == (1, 1)
+    assert error(model, quantize) < 0.05
 
 
 def test_layers_that_share_weights_share_them_in_4_bits() -> None:
@@ -122,9 +122,9 @@ def test_layers_that_share_weights_share_them_in_4_bits() -> None:
         "float[a, b, c] out",
         {"rows": normal(50, 128), "weight": normal(128, 128, seed=1) / 8},
     )
-    quantised = quantise_products(model, IDS)
-    assert kinds(quantised)["MatMulNBits"] == 2
-    assert sum(values.dtype == np.uint8 for values in constants_of(quantised).values()) == 1
+    quantize = quantise_products(model, IDS)
+    assert kinds(quantize)["MatMulNBits"] == 2
+    assert sum(values.dtype == np.uint8 for values in constants_of(quantize).values()) == 1
 
 
 @pytest.mark.parametrize("texts", [[], [[]]])

@@ -26,10 +26,10 @@ every_maker = pytest.mark.parametrize("maker", MAKERS)
 @every_maker
 def test_products_are_close_to_float(maker: str, bias: Any) -> None:
     model = product_of(normal(50, 32), normal(32, 24, seed=1), bias, before=MAKERS[maker])
-    quantised = quantise_products(model, TEXTS)
-    onnx.checker.check_model(quantised)
-    assert (kinds(quantised)["MatMulIntegerToFloat"], kinds(quantised)["MatMul"]) == (1, 0)
-    assert error(model, quantised) < 0.02
+    quantize = quantise_products(model, TEXTS)
+    onnx.checker.check_model(quantize)
+    assert (kinds(quantize)["MatMulIntegerToFloat"], kinds(quantize)["MatMul"]) == (1, 0)
+    assert error(model, quantize) < 0.02
 
 
 def test_a_dense_layer_after_the_pooling_is_a_product_too() -> None:
@@ -39,9 +39,9 @@ def test_a_dense_layer_after_the_pooling_is_a_product_too() -> None:
         "float[a, b] out",
         {"rows": normal(50, 32), "axis": np.array([1]), "weight": normal(8, 32, seed=1) / 6, "bias": normal(8)},
     )
-    quantised = quantise_products(model, TEXTS)
-    assert (kinds(quantised)["MatMulIntegerToFloat"], kinds(quantised)["Gemm"]) == (1, 0)
-    assert error(model, quantised) < 0.02
+    quantize = quantise_products(model, TEXTS)
+    assert (kinds(quantize)["MatMulIntegerToFloat"], kinds(quantize)["Gemm"]) == (1, 0)
+    assert error(model, quantize) < 0.02
 
 
 @every_maker
@@ -49,30 +49,30 @@ def test_sums_of_two_products_fit_16_bits(maker: str) -> None:
     rows = normal(50, 32)
     rows[3] = 7  # all at the peak
     rows[4] = -7
-    quantised = quantise_products(product_of(rows, normal(32, 24, seed=1), before=MAKERS[maker]), TEXTS)
-    assert_pairs_fit_16_bits(quantised, IDS)
-    assert products(quantised)[0][2] == ZEROS.get(maker, 90)
+    quantize = quantise_products(product_of(rows, normal(32, 24, seed=1), before=MAKERS[maker]), TEXTS)
+    assert_pairs_fit_16_bits(quantize, IDS)
+    assert products(quantize)[0][2] == ZEROS.get(maker, 90)
 
 
 def test_the_least_that_a_gelu_gives_has_a_level_however_small_its_largest_is() -> None:
     rows = np.linspace(-3, 0.1, 50 * 32, dtype=np.float32).reshape(50, 32)
-    quantised = quantise_products(product_of(rows, normal(32, 24, seed=1), before=MAKERS["Gelu"]), TEXTS)
+    quantize = quantise_products(product_of(rows, normal(32, 24, seed=1), before=MAKERS["Gelu"]), TEXTS)
     every_row = [list(range(50))]
-    levels = evaluate(quantised, every_row, "x.levels").astype(int)
-    peaks = evaluate(quantised, every_row, "x.peaks")
+    levels = evaluate(quantize, every_row, "x.levels").astype(int)
+    peaks = evaluate(quantize, every_row, "x.peaks")
     given = (levels - 20) * peaks / 160
     assert levels.min() == 0
-    np.testing.assert_allclose(given, evaluate(quantised, every_row, "x"), atol=peaks.max() / 320 * 1.01)
+    np.testing.assert_allclose(given, evaluate(quantize, every_row, "x"), atol=peaks.max() / 320 * 1.01)
 
 
 def test_channels_far_from_zero_are_centred_before_they_are_rounded() -> None:
     model = product_of(normal(50, 32), normal(32, 24, seed=1), before=MAKERS["LayerNormalization"])
     offset = next(tensor for tensor in model.graph.initializer if tensor.name == "offset")
     offset.CopyFrom(numpy_helper.from_array(100 * normal(32), "offset"))
-    quantised = quantise_products(model, TEXTS)
-    levels = evaluate(quantised, IDS, "y.levels").astype(int)
+    quantize = quantise_products(model, TEXTS)
+    levels = evaluate(quantize, IDS, "y.levels").astype(int)
     assert np.abs(levels.mean(axis=(0, 1)) - 128).max() < 64
-    assert np.abs(evaluate(model, IDS) - evaluate(quantised, IDS)).max() < 0.5  # of thousands
+    assert np.abs(evaluate(model, IDS) - evaluate(quantize, IDS)).max() < 0.5  # of thousands
 
 
 def test_a_token_beyond_all_levels_ends_at_the_last() -> None:
@@ -80,10 +80,10 @@ def test_a_token_beyond_all_levels_ends_at_the_last() -> None:
     rows[7] = 0
     rows[7, 3] = 1000  # 5.6 deviations
     model = product_of(rows, normal(32, 24, seed=1), before=MAKERS["LayerNormalization"])
-    quantised = quantise_products(model, [[1, 2], [3]])
-    levels = evaluate(quantised, [[7]], "y.levels")
+    quantize = quantise_products(model, [[1, 2], [3]])
+    levels = evaluate(quantize, [[7]], "y.levels")
     assert levels[0, 0, 3] in {0, 255}
-    assert_pairs_fit_16_bits(quantised, [[7]])
+    assert_pairs_fit_16_bits(quantize, [[7]])
 
 
 @pytest.mark.parametrize("share", ["gain, offset", "other, offset"])
@@ -100,10 +100,10 @@ def test_layers_share_weights_after_the_same_normalisation_and_after_others(shar
             "offset": normal(16, seed=3),
         },
     )
-    quantised = quantise_products(model, TEXTS)
-    assert [zero for *_, zero in products(quantised)] == [128 if "gain" in share else 90] * 2
-    assert sum(values.dtype == np.int8 for values in constants_of(quantised).values()) == 1
-    assert error(model, quantised) < 0.05
+    quantize = quantise_products(model, TEXTS)
+    assert [zero for *_, zero in products(quantize)] == [128 if "gain" in share else 90] * 2
+    assert sum(values.dtype == np.int8 for values in constants_of(quantize).values()) == 1
+    assert error(model, quantize) < 0.05
 
 
 def test_a_channel_of_large_activations_does_not_drown_the_others() -> None:
@@ -128,8 +128,8 @@ def test_a_row_of_zeros_gives_the_bias(maker: str, bias: Any) -> None:
 def test_a_row_depends_on_no_other(maker: str) -> None:
     rows = normal(50, 8)
     rows[7] *= 1000
-    quantised = quantise_products(product_of(rows, normal(8, 8, seed=1), before=MAKERS[maker]), [[1, 2]])
-    together, alone = evaluate(quantised, [[1, 7], [9, 3]]), evaluate(quantised, [[1]])
+    quantize = quantise_products(product_of(rows, normal(8, 8, seed=1), before=MAKERS[maker]), [[1, 2]])
+    together, alone = evaluate(quantize, [[1, 7], [9, 3]]), evaluate(quantize, [[1]])
     np.testing.assert_array_equal(together[0, 0], alone[0, 0])
 
 
@@ -141,10 +141,10 @@ def test_products_of_one_activation_are_one_node() -> None:
         "float[a, b, c] out",
         {"rows": normal(50, 16), "bias": normal(16, seed=8), **weights},
     )
-    quantised = quantise_products(model, TEXTS)
-    found = kinds(quantised)
+    quantize = quantise_products(model, TEXTS)
+    found = kinds(quantize)
     assert (found["MatMulIntegerToFloat"], found["QuantizeLinear"], found["Split"]) == (1, 1, 1)
-    assert error(model, quantised) < 0.02
+    assert error(model, quantize) < 0.02
 
 
 def test_layers_that_share_weights_share_them_in_int8() -> None:
@@ -154,10 +154,10 @@ def test_layers_that_share_weights_share_them_in_int8() -> None:
         "float[a, b, c] out",
         {"rows": normal(50, 16), "weight": normal(16, 16, seed=1)},
     )
-    quantised = quantise_products(model, TEXTS)
-    assert len(products(quantised)) == 3
-    assert sum(values.dtype == np.int8 for values in constants_of(quantised).values()) == 1
-    assert error(model, quantised) < 0.1
+    quantize = quantise_products(model, TEXTS)
+    assert len(products(quantize)) == 3
+    assert sum(values.dtype == np.int8 for values in constants_of(quantize).values()) == 1
+    assert error(model, quantize) < 0.1
 
 
 def test_a_graph_without_products_stays() -> None:

@@ -20,7 +20,7 @@ def product_of_rows(rows: Floats, bias: Any = None) -> onnx.ModelProto:
     return parse(f"x = Gather(rows, input_ids) y = MatMul(x, weight) {after}", "float[a, b, c] out", constants)
 
 
-def quantised(model: onnx.ModelProto) -> onnx.ModelProto:
+def quantize(model: onnx.ModelProto) -> onnx.ModelProto:
     made = onnx.ModelProto()
     made.CopyFrom(model)
     tables_in_int8(made)
@@ -30,7 +30,7 @@ def quantised(model: onnx.ModelProto) -> onnx.ModelProto:
 @pytest.mark.parametrize("bias", [None, normal(24, seed=2)], ids=["no bias", "bias"])
 def test_the_stored_levels_of_rows_are_multiplied(bias: Any) -> None:
     model = product_of_rows(normal(ROWS, 32) * np.logspace(-1, 1, ROWS, dtype=np.float32)[:, None], bias)
-    made = quantised(model)
+    made = quantize(model)
     onnx.checker.check_model(made)
     assert (kinds(made)["Gather"], kinds(made)["QuantizeLinear"], kinds(made)["Cast"]) == (2, 0, 0)
     assert error(model, made) < 0.02
@@ -39,7 +39,7 @@ def test_the_stored_levels_of_rows_are_multiplied(bias: Any) -> None:
 def test_sums_of_two_products_fit_16_bits() -> None:
     rows = normal(ROWS, 32)
     rows[3], rows[4] = 7, -7
-    made = quantised(product_of_rows(rows))
+    made = quantize(product_of_rows(rows))
     node = next(node for node in made.graph.node if node.op_type == "MatMulIntegerToFloat")
     known = constants_of(made)
     levels, weights = evaluate(made, [list(range(ROWS))], node.input[0]), known[node.input[1]]
@@ -49,7 +49,7 @@ def test_sums_of_two_products_fit_16_bits() -> None:
 
 
 def test_a_table_is_stored_once() -> None:
-    made = quantised(product_of_rows(normal(ROWS, 32)))
+    made = quantize(product_of_rows(normal(ROWS, 32)))
     assert sum(values.nbytes for values in constants_of(made).values() if values.shape[:1] == (ROWS,)) == ROWS * (
         32 + 4
     )
@@ -61,7 +61,7 @@ def test_rows_that_something_else_reads_are_rounded_like_any_activation() -> Non
         "float[a, b, c] out",
         {"rows": normal(ROWS, 32), "weight": normal(32, 32, seed=1)},
     )
-    made = quantised(model)
+    made = quantize(model)
     assert kinds(made)["QuantizeLinear"] == 1
     assert error(model, made) < 0.02
 
@@ -73,6 +73,6 @@ def test_a_table_that_is_looked_up_twice_keeps_its_rows_once() -> None:
         "float[a, b, c] out",
         {"rows": normal(ROWS, 32), "weight": normal(32, 32, seed=1)},
     )
-    made = quantised(model)
+    made = quantize(model)
     assert sum(values.shape == (ROWS, 32) for values in constants_of(made).values()) == 1
     assert error(model, made) < 0.02

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.index.settings import Engine, IndexPrecision
+from edgeembed_runtime.index.engine import Engine, IndexPrecision
 from edgeembed_runtime.index.stored_vectors import StoredVectors
 
 Positions = npt.NDArray[np.intp]

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime.index.engine import Engine
 from edgeembed_runtime.index.finders import Arrays
 from edgeembed_runtime.index.finders.structure import BLOCK_NUMBERS, FaissFinder
-from edgeembed_runtime.index.settings import Engine
 from edgeembed_runtime.index.stored_vectors import StoredVectors
 
 _NEIGHBOURS = "neighbours"

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.index.engine import Engine
 from edgeembed_runtime.index.finders import Arrays, Positions
 from edgeembed_runtime.index.finders.structure import FaissFinder
-from edgeembed_runtime.index.settings import Engine
 from edgeembed_runtime.index.stored_vectors import StoredVectors
 
 _CENTROIDS = "centroids"

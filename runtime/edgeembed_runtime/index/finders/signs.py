@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime.hits import best_first
+from edgeembed_runtime.hits import top_k_indices
 from edgeembed_runtime.index.finders import Arrays, Positions
 from edgeembed_runtime.index.growing import GrowingRows
 from edgeembed_runtime.index.stored_vectors import StoredVectors
@@ -40,7 +40,9 @@ class SignFinder:
         """Give those of the fewest differing signs; of equals the earlier."""
         self.refresh(vectors)
         count = max(_FEWEST, self._rescore * k)
-        return best_first(-_differing(self._signs.rows, _signs(query[None])), count) if count < len(vectors) else None
+        return (
+            top_k_indices(-_differing(self._signs.rows, _signs(query[None])), count) if count < len(vectors) else None
+        )
 
     def kept(self, positions: Positions) -> "SignFinder":
         """Give the finder of the vectors that are left."""

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from edgeembed_runtime.errors import MissingExtraError
 from edgeembed_runtime.forking import ForkGate
+from edgeembed_runtime.index.engine import Engine
 from edgeembed_runtime.index.finders import Arrays, Positions
-from edgeembed_runtime.index.settings import Engine
 from edgeembed_runtime.index.stored_vectors import StoredVectors
 
 # What faiss gets at a time, 16 MiB: it works on many vectors at once, on all cores.

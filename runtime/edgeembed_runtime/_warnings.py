@@ -5,7 +5,7 @@ import sys
 _PACKAGE = __name__.partition(".")[0]
 
 
-def callers_level() -> int:
+def caller_stacklevel() -> int:
     """Give the `stacklevel` by which whoever calls this, and warns, names the first line outside this package."""
     level = 1
     frame = sys._getframe(1)

@@ -14,7 +14,7 @@ _STEPS = 3
 _LEAST, _MOST = 2.0**-14, 2.0**14  # squares of norms
 
 
-def ordered_product(matrices: Array) -> tuple[Array, list[int]]:
+def chain_matmul(matrices: Array) -> tuple[Array, list[int]]:
     """Give the products of sequences of matrices, however large or small they are.
 
     Neighbours are multiplied, all pairs at once, until one matrix is left. Matrices that leave a moderate range on

@@ -29,7 +29,7 @@ def find_bundle(name: str | None = None) -> tuple[Folder, bool]:
         BundleError: If none is named, and this build carries none, or several without the default one.
     """
     if name is None or name in (found := _bundles()):
-        return shipped_bundle(name), True
+        return builtin_bundle(name), True
     if name and (os.sep in name or "/" in name or is_dir(Path(name))):
         return Path(name), False
     import difflib  # an error may take its time
@@ -42,7 +42,7 @@ def find_bundle(name: str | None = None) -> tuple[Folder, bool]:
     )
 
 
-def shipped_bundle(name: str | None = None) -> Folder:
+def builtin_bundle(name: str | None = None) -> Folder:
     """Return the folder of a bundle in the wheel, which lies in a zip file if the whole package does.
 
     Args:
@@ -71,7 +71,7 @@ def shipped_bundle(name: str | None = None) -> Folder:
     return found[name or (DEFAULT if DEFAULT in found else next(iter(found)))]
 
 
-def shipped_names() -> list[str]:
+def builtin_names() -> list[str]:
     """Give the names of the encoders in the wheel."""
     return list(_bundles())
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.precision import Precision, widened
+from edgeembed_runtime.quantization import Precision, widened
 
 # Rows that are made doubles at a time.
 _BLOCK = 4096
@@ -64,7 +64,7 @@ def cosines(a: Any, b: Any, precision: Precision | None = None) -> Any:
     return _like(a, unit(left) @ unit(right).T)
 
 
-def pairwise_cosines(a: Any, b: Any, precision: Precision | None = None) -> Any:
+def pairwise_cosine_similarity(a: Any, b: Any, precision: Precision | None = None) -> Any:
     """Give the cosine of each vector of `a` with the one of `b` in its place.
 
     Args:

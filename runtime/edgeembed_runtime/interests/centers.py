@@ -68,7 +68,7 @@ class InterestSettings:
 
 
 @dataclass(frozen=True)
-class Centre:
+class Center:
     """A center of interest or disinterest, as it was when it was read from the store.
 
     Attributes:
@@ -113,17 +113,17 @@ def weight(uses: int, viewed_seconds: float, age_seconds: float, settings: Inter
 
 
 def nearest(
-    centres: Sequence[Centre], kind: Kind, vector: npt.NDArray[np.float32], settings: InterestSettings
-) -> Centre | None:
+    centers: Sequence[Center], kind: Kind, vector: npt.NDArray[np.float32], settings: InterestSettings
+) -> Center | None:
     """Return the nearest center of a kind, or None if its cosine is below the threshold; the first one of a tie.
 
     Args:
-        centres: Centers of both kinds.
+        centers: Centers of both kinds.
         kind: The kind to look among.
         vector: The text's vector: (dimension,) float32, L2-normalized.
         settings: Its `near_cosine` is the threshold.
     """
-    own = [centre for centre in centres if centre.kind == kind]
+    own = [center for center in centers if center.kind == kind]
     if not own:
         return None
     cosines = _cosines(vector[np.newaxis], own)[0]
@@ -132,22 +132,22 @@ def nearest(
     return own[best] if cosines[best] >= threshold else None
 
 
-def moved(centre: Centre, vector: npt.NDArray[np.float32], settings: InterestSettings) -> npt.NDArray[np.float32]:
+def moved(center: Center, vector: npt.NDArray[np.float32], settings: InterestSettings) -> npt.NDArray[np.float32]:
     """Return the center's new vector after a text joined it: moved toward the text, then L2-normalized."""
-    return as_unit(centre.vector + settings.shift * (vector - centre.vector), len(vector))
+    return as_unit(center.vector + settings.shift * (vector - center.vector), len(vector))
 
 
-def interest_scores(centres: Sequence[Centre], vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def interest_scores(centers: Sequence[Center], vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Return how well each document fits the user's interests: pull of interests minus pull of disinterests.
 
     Args:
-        centres: The user's centers.
+        centers: The user's centers.
         vectors: (documents, dimension) float32, L2-normalized.
 
     Returns:
         (documents,) float32, from -1 to 1; all 0 without centers.
     """
-    return _pull(centres, "interest", vectors) - _pull(centres, "disinterest", vectors)
+    return _pull(centers, "interest", vectors) - _pull(centers, "disinterest", vectors)
 
 
 def as_unit(vector: npt.ArrayLike, dimension: int) -> npt.NDArray[np.float32]:
@@ -189,16 +189,16 @@ def check_number(name: str, value: float) -> None:
         raise InputError(f"{name} is {shown(value)}, expected a finite number of at least 0")
 
 
-def _pull(centres: Sequence[Centre], kind: Kind, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    own = [centre for centre in centres if centre.kind == kind]
+def _pull(centers: Sequence[Center], kind: Kind, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    own = [center for center in centers if center.kind == kind]
     if not own:
         return np.zeros(len(vectors), dtype=np.float32)
-    shares = 1 - 1 / (1 + np.array([centre.weight for centre in own]))
+    shares = 1 - 1 / (1 + np.array([center.weight for center in own]))
     pulls: npt.NDArray[np.float32] = (np.clip(_cosines(vectors, own), 0, 1) * shares.astype(np.float32)).max(axis=1)
     return pulls
 
 
-def _cosines(vectors: npt.NDArray[np.float32], centres: Sequence[Centre]) -> npt.NDArray[np.float32]:
+def _cosines(vectors: npt.NDArray[np.float32], centers: Sequence[Center]) -> npt.NDArray[np.float32]:
     # Not a matrix product: BLAS may score two equal rows differently, and then ties depend on their place.
-    cosines: npt.NDArray[np.float32] = np.einsum("nd,cd->nc", vectors, np.stack([c.vector for c in centres]))
+    cosines: npt.NDArray[np.float32] = np.einsum("nd,cd->nc", vectors, np.stack([c.vector for c in centers]))
     return cosines

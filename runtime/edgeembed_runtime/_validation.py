@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.vectors import unit
+from edgeembed_runtime.similarity import unit
 
 
-def check_encoder(encoder: object) -> None:
+def validate_encoder(encoder: object) -> None:
     """Check that an encoder was given.
 
     Raises:

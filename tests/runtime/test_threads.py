@@ -5,24 +5,24 @@ import shutil
 import threading
 from pathlib import Path
 
-import edgeembed_runtime.parallel
+import edgeembed_runtime._threads
 import edgeembed_runtime.pipeline
 import numpy as np
 import pytest
 from edgeembed_runtime import Bundle, Encoder, InputError, VerificationError
+from edgeembed_runtime._threads import available_cores, run_in_threads
 from edgeembed_runtime.backends import Backend, load_backend
-from edgeembed_runtime.parallel import allowed_cores, in_parallel
 
 _TEXTS = [f"{'cat ' * (i % 9)}dog {i}" for i in range(300)]
 
 
 def test_results_come_in_the_order_of_the_items() -> None:
-    assert list(in_parallel(lambda i: i * i, range(100), threads=4)) == [i * i for i in range(100)]
+    assert list(run_in_threads(lambda i: i * i, range(100), threads=4)) == [i * i for i in range(100)]
 
 
 def test_items_are_worked_on_at_the_same_time() -> None:
     both = threading.Barrier(2, timeout=60)
-    assert len(list(in_parallel(lambda _: both.wait(), range(2), threads=2))) == 2
+    assert len(list(run_in_threads(lambda _: both.wait(), range(2), threads=2))) == 2
 
 
 def test_an_error_drops_what_has_not_begun() -> None:
@@ -33,12 +33,12 @@ def test_an_error_drops_what_has_not_begun() -> None:
         raise ValueError(i)
 
     with pytest.raises(ValueError, match="0"):
-        list(in_parallel(work, range(1000), threads=2))
+        list(run_in_threads(work, range(1000), threads=2))
     assert len(begun) < 1000
 
 
 def test_one_thread_is_the_callers_own() -> None:
-    assert set(in_parallel(lambda _: threading.get_ident(), range(3), threads=1)) == {threading.get_ident()}
+    assert set(run_in_threads(lambda _: threading.get_ident(), range(3), threads=1)) == {threading.get_ident()}
 
 
 @pytest.mark.parametrize(("quota", "cores"), [("max 100000", 8), ("200000 100000", 2), ("50000 100000", 1), ("x", 8)])
@@ -46,17 +46,17 @@ def test_a_containers_quota_limits_the_cores(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quota: str, cores: int
 ) -> None:
     (tmp_path / "cpu.max").write_text(quota, encoding="ascii")
-    monkeypatch.setattr(edgeembed_runtime.parallel, "_QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(edgeembed_runtime._threads, "_QUOTA", tmp_path / "cpu.max")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-    assert allowed_cores() == cores
+    assert available_cores() == cores
 
 
 def test_without_a_quota_the_cores_are_those_the_process_is_bound_to(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(edgeembed_runtime.parallel, "_QUOTA", tmp_path / "none")
+    monkeypatch.setattr(edgeembed_runtime._threads, "_QUOTA", tmp_path / "none")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5}, raising=False)
-    assert allowed_cores() == 2
+    assert available_cores() == 2
 
 
 @pytest.mark.parametrize("threads", [1, 3])

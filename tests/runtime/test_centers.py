@@ -1,4 +1,4 @@
-"""How reactions become centres of interest, and centres a score."""
+"""How reactions become centers of interest, and centers a score."""
 
 import math
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from edgeembed_runtime import Centre, InputError, InterestSettings
-from edgeembed_runtime.interests.centres import as_unit, interest_scores, moved, nearest, weight
+from edgeembed_runtime import Center, InputError, InterestSettings
+from edgeembed_runtime.interests.centers import as_unit, interest_scores, moved, nearest, weight
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,8 +19,8 @@ def _vector(*numbers: float) -> npt.NDArray[np.float32]:
     return as_unit(numbers, len(numbers))
 
 
-def _centre(number: int, vector: npt.NDArray[np.float32], kind: Any = "interest", heavy: float = 1.0) -> Centre:
-    return Centre(number, kind, "", 1, 0, 0.0, 0.0, 0.0, heavy, vector)
+def _center(number: int, vector: npt.NDArray[np.float32], kind: Any = "interest", heavy: float = 1.0) -> Center:
+    return Center(number, kind, "", 1, 0, 0.0, 0.0, 0.0, heavy, vector)
 
 
 def test_a_weight_is_the_uses_and_the_minutes_viewed() -> None:
@@ -47,28 +47,28 @@ def test_a_weight_grows_with_use_and_never_with_age(
 
 
 def test_the_nearest_centre_of_the_kind_takes_a_text() -> None:
-    centres = [
-        _centre(1, _vector(1, 0, 0)),
-        _centre(2, _vector(0, 1, 0)),
-        _centre(3, _vector(0.6, 0.8, 0), "disinterest"),
+    centers = [
+        _center(1, _vector(1, 0, 0)),
+        _center(2, _vector(0, 1, 0)),
+        _center(3, _vector(0.6, 0.8, 0), "disinterest"),
     ]
-    assert nearest(centres, "interest", _vector(0.6, 0.8, 0), _SETTINGS) is centres[1]
-    assert nearest(centres, "disinterest", _vector(1, 0, 0), _SETTINGS) is centres[2]
-    assert nearest(centres, "interest", _vector(0, 0, 1), _SETTINGS) is None
+    assert nearest(centers, "interest", _vector(0.6, 0.8, 0), _SETTINGS) is centers[1]
+    assert nearest(centers, "disinterest", _vector(1, 0, 0), _SETTINGS) is centers[2]
+    assert nearest(centers, "interest", _vector(0, 0, 1), _SETTINGS) is None
     assert nearest([], "interest", _vector(0, 0, 1), _SETTINGS) is None
 
 
 def test_a_text_is_near_from_the_threshold_on() -> None:
-    centre = _centre(1, _vector(1, 0))
+    center = _center(1, _vector(1, 0))
     at = InterestSettings(near_cosine=0.6)
-    assert nearest([centre], "interest", _vector(0.6001, 0.8), at) is centre
-    assert nearest([centre], "interest", _vector(0.5999, 0.8), at) is None
+    assert nearest([center], "interest", _vector(0.6001, 0.8), at) is center
+    assert nearest([center], "interest", _vector(0.5999, 0.8), at) is None
 
 
 def test_a_threshold_that_nobody_stated_is_the_default() -> None:
-    centre = _centre(1, _vector(1, 0))
-    assert nearest([centre], "interest", _vector(0.4001, 0.9165), _SETTINGS) is centre
-    assert nearest([centre], "interest", _vector(0.3999, 0.9166), _SETTINGS) is None
+    center = _center(1, _vector(1, 0))
+    assert nearest([center], "interest", _vector(0.4001, 0.9165), _SETTINGS) is center
+    assert nearest([center], "interest", _vector(0.3999, 0.9166), _SETTINGS) is None
 
 
 def test_a_weight_of_uses_beyond_all_numbers_is_a_number() -> None:
@@ -76,30 +76,30 @@ def test_a_weight_of_uses_beyond_all_numbers_is_a_number() -> None:
 
 
 def test_a_centre_moves_a_part_of_the_way_and_keeps_unit_length() -> None:
-    halfway = moved(_centre(1, _vector(1, 0)), _vector(0, 1), InterestSettings(shift=0.5))
+    halfway = moved(_center(1, _vector(1, 0)), _vector(0, 1), InterestSettings(shift=0.5))
     assert halfway == pytest.approx([math.sqrt(0.5)] * 2, abs=1e-6)
-    tenth = moved(_centre(1, _vector(1, 0)), _vector(0, 1), _SETTINGS)
+    tenth = moved(_center(1, _vector(1, 0)), _vector(0, 1), _SETTINGS)
     assert tenth == pytest.approx(np.array([0.9, 0.1]) / math.hypot(0.9, 0.1), abs=1e-6)
     assert tenth.dtype == np.float32
 
 
 def test_one_fresh_like_has_half_the_pull_that_is_possible() -> None:
     documents = np.stack([_vector(1, 0), _vector(0.6, 0.8), _vector(-1, 0)])
-    assert interest_scores([_centre(1, _vector(1, 0))], documents) == pytest.approx([0.5, 0.3, 0], abs=1e-6)
-    assert interest_scores([_centre(1, _vector(1, 0), heavy=9)], documents) == pytest.approx([0.9, 0.54, 0], abs=1e-6)
-    assert interest_scores([_centre(1, _vector(1, 0), heavy=0)], documents) == pytest.approx([0, 0, 0])
+    assert interest_scores([_center(1, _vector(1, 0))], documents) == pytest.approx([0.5, 0.3, 0], abs=1e-6)
+    assert interest_scores([_center(1, _vector(1, 0), heavy=9)], documents) == pytest.approx([0.9, 0.54, 0], abs=1e-6)
+    assert interest_scores([_center(1, _vector(1, 0), heavy=0)], documents) == pytest.approx([0, 0, 0])
 
 
 def test_the_centre_that_pulls_most_decides() -> None:
-    centres = [_centre(1, _vector(1, 0), heavy=1), _centre(2, _vector(0.8, 0.6), heavy=9)]
-    assert interest_scores(centres, _vector(1, 0)[None]) == pytest.approx([0.72], abs=1e-6)
+    centers = [_center(1, _vector(1, 0), heavy=1), _center(2, _vector(0.8, 0.6), heavy=9)]
+    assert interest_scores(centers, _vector(1, 0)[None]) == pytest.approx([0.72], abs=1e-6)
 
 
 def test_a_disinterest_counts_against() -> None:
     document = _vector(0.6, 0.8)[None]
-    disinterest = _centre(2, _vector(0.6, 0.8), "disinterest")
+    disinterest = _center(2, _vector(0.6, 0.8), "disinterest")
     assert interest_scores([disinterest], document) == pytest.approx([-0.5], abs=1e-6)
-    assert interest_scores([_centre(1, _vector(1, 0)), disinterest], document) == pytest.approx([-0.2], abs=1e-6)
+    assert interest_scores([_center(1, _vector(1, 0)), disinterest], document) == pytest.approx([-0.2], abs=1e-6)
 
 
 def test_without_centres_every_score_is_zero() -> None:
@@ -110,12 +110,12 @@ def test_without_centres_every_score_is_zero() -> None:
 def test_scores_stay_within_one_and_equal_documents_score_equally(seed: int, likes: int, dislikes: int) -> None:
     random = np.random.default_rng(seed)
     kinds = ["interest"] * likes + ["disinterest"] * dislikes
-    centres = [
-        _centre(i, as_unit(random.standard_normal(5), 5), kind, float(random.exponential(5)))
+    centers = [
+        _center(i, as_unit(random.standard_normal(5), 5), kind, float(random.exponential(5)))
         for i, kind in enumerate(kinds)
     ]
     documents = np.stack([as_unit(random.standard_normal(5), 5) for _ in range(7)])
-    scores = interest_scores(centres, np.concatenate([documents, documents[::-1]]))
+    scores = interest_scores(centers, np.concatenate([documents, documents[::-1]]))
     assert scores.dtype == np.float32
     assert (np.abs(scores) <= 1).all()
     assert scores[:7].tolist() == scores[7:][::-1].tolist()

@@ -16,7 +16,7 @@ _STEPS = 127
 _MIDDLE = 128
 
 
-def quantised(vectors: npt.NDArray[np.float32], precision: Precision) -> npt.NDArray[Any]:
+def quantize(vectors: npt.NDArray[np.float32], precision: Precision) -> npt.NDArray[Any]:
     """Give unit vectors in a precision.
 
     Args:
@@ -45,10 +45,10 @@ def quantised(vectors: npt.NDArray[np.float32], precision: Precision) -> npt.NDA
 
 
 def widened(vectors: npt.NDArray[Any], precision: Precision) -> npt.NDArray[np.float32]:
-    """Give vectors whose cosines are those of quantised ones: what `quantised` gave, as numbers again.
+    """Give vectors whose cosines are those of quantize ones: what `quantize` gave, as numbers again.
 
     Args:
-        vectors: (n, columns), as `quantised` gives them.
+        vectors: (n, columns), as `quantize` gives them.
         precision: What they are in.
 
     Returns:

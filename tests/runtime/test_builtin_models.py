@@ -6,11 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import edgeembed_runtime.shipped
+import edgeembed_runtime.builtin_models
 import numpy as np
 import pytest
 from edgeembed_runtime import Bundle, BundleError, Encoder, InputError, VerificationError
-from edgeembed_runtime.shipped import shipped_bundle, shipped_names
+from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
 
 _WITHOUT_NETWORK = """
 import sys
@@ -25,7 +25,7 @@ assert hits[0].index == 0, hits
 
 
 def test_a_build_without_an_encoder_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(edgeembed_runtime.shipped, "_MODELS", tmp_path)
+    monkeypatch.setattr(edgeembed_runtime.builtin_models, "_MODELS", tmp_path)
     with pytest.raises(BundleError, match="this build carries no encoder"):
         Encoder()
 
@@ -38,21 +38,21 @@ def build_with(folder: Path, *names: str) -> Path:
 
 
 def test_a_build_with_two_encoders_and_no_default_one_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(edgeembed_runtime.shipped, "_MODELS", build_with(tmp_path, "one", "two"))
+    monkeypatch.setattr(edgeembed_runtime.builtin_models, "_MODELS", build_with(tmp_path, "one", "two"))
     with pytest.raises(BundleError, match=r"2 encoders \(one, two\) and none is mini"):
         Encoder()
 
 
 def test_mini_is_the_default_of_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(edgeembed_runtime.shipped, "_MODELS", build_with(tmp_path, "a", "mini", "nano"))
-    assert shipped_bundle() == tmp_path / "mini"
-    assert shipped_bundle("nano") == tmp_path / "nano"
-    assert shipped_names() == ["a", "mini", "nano"]
+    monkeypatch.setattr(edgeembed_runtime.builtin_models, "_MODELS", build_with(tmp_path, "a", "mini", "nano"))
+    assert builtin_bundle() == tmp_path / "mini"
+    assert builtin_bundle("nano") == tmp_path / "nano"
+    assert builtin_names() == ["a", "mini", "nano"]
 
 
 def test_a_name_that_is_unknown_is_refused_with_a_suggestion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(edgeembed_runtime.shipped, "_MODELS", build_with(tmp_path / "models", "mini", "nano"))
+    monkeypatch.setattr(edgeembed_runtime.builtin_models, "_MODELS", build_with(tmp_path / "models", "mini", "nano"))
     expected = r"expected one of 'mini', 'nano', or the path of a bundle$"
     with pytest.raises(InputError, match=rf"^'Minni' is no .* no folder; did you mean 'mini'\? {expected}"):
         Encoder("Minni")
@@ -97,14 +97,14 @@ def test_a_name_in_the_wheel_comes_before_a_folder(
 def test_the_encoder_in_the_build_is_the_default(
     monkeypatch: pytest.MonkeyPatch, bundle_path: Path, encoder: Encoder
 ) -> None:
-    monkeypatch.setattr(edgeembed_runtime.shipped, "_MODELS", bundle_path.parent)
+    monkeypatch.setattr(edgeembed_runtime.builtin_models, "_MODELS", bundle_path.parent)
     assert np.array_equal(Encoder().encode("the cat"), encoder.encode("the cat"))
 
 
 @pytest.mark.parametrize(("name", "most_bytes"), [("mini", 6_000_000), ("nano", 2_500_000)])
 def test_the_shipped_encoders_are_whole_and_small(name: str, most_bytes: int, shipped: Path) -> None:
-    assert shipped == shipped_bundle("mini")
-    assert Bundle.open(shipped_bundle(name), verify=True).size_bytes <= most_bytes
+    assert shipped == builtin_bundle("mini")
+    assert Bundle.open(builtin_bundle(name), verify=True).size_bytes <= most_bytes
 
 
 def test_an_encoder_in_the_wheel_is_had_by_its_name(shipped: Path) -> None:

@@ -11,13 +11,13 @@ Result = TypeVar("Result")
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
-def allowed_cores() -> int:
+def available_cores() -> int:
     """Give how many cores the process may use: those it is bound to, no more than its quota of cgroup v2 pays for."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(bound, _paid_cores(bound)))
 
 
-def in_parallel(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> Iterator[Result]:
+def run_in_threads(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> Iterator[Result]:
     """Give the result of each item, in order, worked on by several threads at once.
 
     If one raises, or the caller stops, what has not begun is dropped.

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime.cmow.embedding_table import Table
+from edgeembed_runtime.cmow.safetensors import unpack_tensors
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.matrix.safetensors import unpack_tensors
-from edgeembed_runtime.matrix.table import Table
 
 FORMAT = "edgeembed-matrix"
 FORMAT_VERSION = "1"
@@ -28,7 +28,7 @@ Array = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class MatrixStudent:
+class CmowModel:
     """A student that multiplies the matrices of a text's tokens, or adds up their vectors, or both.
 
     Attributes:
@@ -53,7 +53,7 @@ class MatrixStudent:
         return [table for table in (self.forward, self.backward, self.cbow) if table is not None]
 
 
-def read_student(data: bytes, dimension: int, where: str) -> MatrixStudent:
+def read_cmow_model(data: bytes, dimension: int, where: str) -> CmowModel:
     """Give the student in the bytes of a tensor file.
 
     Args:
@@ -69,7 +69,7 @@ def read_student(data: bytes, dimension: int, where: str) -> MatrixStudent:
     tensors = _Tensors(file.tensors, where)
     forward, backward, cbow = tensors.table(FORWARD), tensors.table(BACKWARD), tensors.table(CBOW)
     takes_mean = cbow is not None and _choice(file.metadata, "cbow_pooling", _POOLINGS, where) == "mean"
-    student = MatrixStudent(forward, backward, cbow, takes_mean, *tensors.head())
+    student = CmowModel(forward, backward, cbow, takes_mean, *tensors.head())
     tensors.check_all_taken()
     _check_tables(student, file.metadata, where)
     _check_dimension(student, dimension, where)
@@ -155,7 +155,7 @@ def _choice(metadata: dict[str, str], name: str, choices: tuple[str, ...], where
     return value
 
 
-def _check_tables(student: MatrixStudent, metadata: dict[str, str], where: str) -> None:
+def _check_tables(student: CmowModel, metadata: dict[str, str], where: str) -> None:
     held = {(True, False): "cmow", (False, True): "cbow", (True, True): "hybrid"}
     architecture = _choice(metadata, "architecture", tuple(held.values()), where)
     is_cmow = student.forward is not None or student.backward is not None
@@ -169,7 +169,7 @@ def _check_tables(student: MatrixStudent, metadata: dict[str, str], where: str) 
     _check_widths(student, where)
 
 
-def _check_widths(student: MatrixStudent, where: str) -> None:
+def _check_widths(student: CmowModel, where: str) -> None:
     most = {"forward": _WIDEST_MATRIX, "backward": _WIDEST_MATRIX, "cbow": _WIDEST_VECTOR}
     for name, limit in most.items():
         table = getattr(student, name)
@@ -177,7 +177,7 @@ def _check_widths(student: MatrixStudent, where: str) -> None:
             raise BundleError(f"{where} has rows of {table.width} numbers, expected at most {limit}; {_AGAIN}")
 
 
-def _check_dimension(student: MatrixStudent, dimension: int, where: str) -> None:
+def _check_dimension(student: CmowModel, dimension: int, where: str) -> None:
     width = sum(table.width for table in student.tables)
     if student.head is not None and student.head.shape[1] != width:
         raise BundleError(f"{where} has a head for {student.head.shape[1]} numbers, expected {width}; {_AGAIN}")

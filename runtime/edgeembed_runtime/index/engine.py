@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal, get_args
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.fields import Fields
+from edgeembed_runtime.storage.json_fields import JsonFields
 
 IndexPrecision = Literal["float32", "float16", "int8", "binary"]
 INDEX_PRECISIONS: tuple[IndexPrecision, ...] = get_args(IndexPrecision)
@@ -63,7 +63,7 @@ class Engine:
         return cls(engine)  # type: ignore[arg-type] # it is checked there
 
     @classmethod
-    def parse(cls, fields: Fields) -> "Engine":
+    def parse(cls, fields: JsonFields) -> "Engine":
         """Give the engine that was written as JSON.
 
         Raises:

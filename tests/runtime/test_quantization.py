@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from edgeembed_runtime import Encoder, InputError
-from edgeembed_runtime.precision import PRECISIONS, Precision, quantised, widened
+from edgeembed_runtime.quantization import PRECISIONS, Precision, quantize, widened
 
 _TEXTS = ["the cat", "a dog", "read the file line", "network socket", ""]
 
@@ -22,15 +22,15 @@ def test_each_precision_has_its_type_and_width(encoder: Encoder) -> None:
 
 def test_int8_is_127_times_the_number_rounded() -> None:
     row = np.array([[1, -1, 0, 0.5, -0.25]], dtype=np.float32)
-    assert quantised(row, "int8").tolist() == [[127, -127, 0, 64, -32]]
-    assert quantised(row, "uint8").tolist() == [[255, 1, 128, 192, 96]]
+    assert quantize(row, "int8").tolist() == [[127, -127, 0, 64, -32]]
+    assert quantize(row, "uint8").tolist() == [[255, 1, 128, 192, 96]]
 
 
 def test_binary_is_the_signs_the_first_in_the_highest_bit() -> None:
     row = np.array([[1, -1, 0, 0.5, -0.25, 1, 1, -1]], dtype=np.float32)
-    assert quantised(row, "ubinary").tolist() == [[0b10010110]]
-    assert quantised(row, "binary").tolist() == [[0b10010110 - 128]]
-    assert widened(quantised(row, "binary"), "binary").tolist() == [[1, -1, -1, 1, -1, 1, 1, -1]]
+    assert quantize(row, "ubinary").tolist() == [[0b10010110]]
+    assert quantize(row, "binary").tolist() == [[0b10010110 - 128]]
+    assert widened(quantize(row, "binary"), "binary").tolist() == [[1, -1, -1, 1, -1, 1, 1, -1]]
 
 
 def test_signs_that_do_not_fill_a_byte_are_refused(encoder: Encoder) -> None:
@@ -57,7 +57,7 @@ def test_cosines_of_bytes_are_those_of_the_numbers(encoder: Encoder, precision: 
 @pytest.mark.parametrize("precision", ["binary", "ubinary"])
 def test_the_cosine_of_signs_falls_with_every_bit_that_differs(encoder: Encoder, precision: Precision) -> None:
     signs = np.where(np.arange(8) < np.array([[0], [1], [4], [8]]), -1, 1).astype(np.float32)
-    packed = quantised(signs, precision)
+    packed = quantize(signs, precision)
     assert encoder.similarity(packed[0], packed, precision=precision)[0] == pytest.approx([1, 0.75, 0, -1], abs=1e-6)
 
 
@@ -81,5 +81,5 @@ def test_pairs_must_be_as_many(encoder: Encoder) -> None:
 
 def test_what_is_a_little_longer_than_a_unit_does_not_wrap_round() -> None:
     row = np.array([[1.0095, -1.0095]], dtype=np.float32)
-    assert quantised(row, "int8").tolist() == [[127, -127]]
-    assert quantised(row, "uint8").tolist() == [[255, 1]]
+    assert quantize(row, "int8").tolist() == [[127, -127]]
+    assert quantize(row, "uint8").tolist() == [[255, 1]]

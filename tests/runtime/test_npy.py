@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import InputError
-from edgeembed_runtime.index.array_files import MappedArrays, write_array
+from edgeembed_runtime.index.npy import MappedArrays, write_array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

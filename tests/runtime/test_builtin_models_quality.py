@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from edgeembed_runtime import Encoder
-from edgeembed_runtime.shipped import shipped_names
+from edgeembed_runtime.builtin_models import builtin_names
 
 # A sentence, the same in other words, and something else in nearly the same words: a negation, or another number.
 NEGATIONS = [
@@ -55,7 +55,7 @@ FIRST_LETTERS = {
 
 @pytest.fixture(scope="module", params=["mini", "nano"])
 def encoder(request: pytest.FixtureRequest) -> Encoder:
-    if request.param not in shipped_names():
+    if request.param not in builtin_names():
         pytest.skip(f"this build carries no encoder {request.param}")
     return Encoder(request.param)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import tokenizers
 from edgeembed_runtime import InputError
-from edgeembed_runtime.tokenization import Tokenizer
+from edgeembed_runtime.tokenizer import Tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -29,7 +29,7 @@ def with_own_sha256(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**fields, _OWN_SHA256: sha256_of(canonical.encode())}
 
 
-class Fields:
+class JsonFields:
     """The fields of one JSON object; each method gives one of them, checked.
 
     Args:
@@ -49,7 +49,7 @@ class Fields:
         self._values: dict[str, Any] = values
 
     @classmethod
-    def read(cls, path: Folder, error: type[InputError] = InputError) -> "Fields":
+    def read(cls, path: Folder, error: type[InputError] = InputError) -> "JsonFields":
         """Give the fields of the JSON file at `path`."""
         try:
             with path.open("rb") as file:
@@ -132,14 +132,14 @@ class Fields:
         """Give an object as it is, or None; None too where the field is missing, since older versions write none."""
         return None if name not in self._values else self.optional_object(name)
 
-    def child(self, name: str) -> "Fields":
+    def child(self, name: str) -> "JsonFields":
         """Give the fields of an object within this one."""
-        return Fields(self._take(name, "an object", lambda _: True), f"{self._where}: {name!r}", self._error)
+        return JsonFields(self._take(name, "an object", lambda _: True), f"{self._where}: {name!r}", self._error)
 
-    def children(self, name: str) -> list["Fields"]:
+    def children(self, name: str) -> list["JsonFields"]:
         """Give the fields of each object in a list."""
         items = self._take(name, "a list of objects", lambda v: isinstance(v, list))
-        return [Fields(item, f"{self._where}: {name!r} {i}", self._error) for i, item in enumerate(items)]
+        return [JsonFields(item, f"{self._where}: {name!r} {i}", self._error) for i, item in enumerate(items)]
 
     def refuse(self, name: str, expected: str) -> InputError:
         """Give the error that says that a field is not what was expected."""

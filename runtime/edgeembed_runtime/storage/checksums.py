@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from edgeembed_runtime.storage.fields import Fields
+from edgeembed_runtime.storage.json_fields import JsonFields
 from edgeembed_runtime.storage.reading import Folder, is_file, sha256, size_bytes
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -31,7 +31,7 @@ class FileRecord:
         return cls(name, path.stat().st_size, sha256(path))
 
     @classmethod
-    def parse(cls, fields: Fields) -> "FileRecord":
+    def parse(cls, fields: JsonFields) -> "FileRecord":
         """Give the record that was written as JSON.
 
         Raises:
