@@ -14,13 +14,12 @@ class Hit:
     """A document and how well it matches.
 
     Attributes:
-        index: Its position among the documents that were given; in an `Index` from which some were removed, the
-            number that it got when it was added.
+        id: The document's position in the list that was ranked; for an `Index`, the id that `add` returned for it.
         score: The cosine with the query, or what `SemanticRanker` makes of it; at most 1, and higher is better.
         document: Its text.
     """
 
-    index: int
+    id: int
     score: float
     document: str
 

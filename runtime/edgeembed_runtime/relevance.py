@@ -36,7 +36,7 @@ class RelevanceRanker:
         documents: Iterable[str],
         top_k: int | None = None,
         *,
-        vectors: npt.ArrayLike | None = None,
+        embeddings: npt.ArrayLike | None = None,
     ) -> list[Hit]:
         """Give the documents, best first; of equally good ones the earlier first.
 
@@ -44,7 +44,7 @@ class RelevanceRanker:
             query: What is looked for: a text, or its vector, (dimension,).
             documents: The texts to rank.
             top_k: How many hits to give at most; None, the default, ranks all.
-            vectors: The documents' vectors, (documents, dimension), where they are known already: the texts are
+            embeddings: The documents' embeddings, (documents, dimension), where they are known already: the texts are
                 then not encoded. They need not have unit length. A vector of zeros scores 0.
 
         Returns:
@@ -57,5 +57,5 @@ class RelevanceRanker:
         validate_top_k(top_k)
         texts = validate_texts(documents, "document")
         wanted = query_vector(self._encoder, query)
-        scores = StoredVectors.of(document_vectors(self._encoder, texts, vectors), "float32").cosines(wanted)
+        scores = StoredVectors.of(document_vectors(self._encoder, texts, embeddings), "float32").cosines(wanted)
         return [Hit(int(i), float(scores[i]), texts[i]) for i in top_k_indices(scores, top_k)]

@@ -29,7 +29,7 @@ class SemanticRanker:
     - `like(text)` finds the interest with the highest cosine. If that is at least `near_cosine`, it adds 1 to the
       interest's uses and moves it toward the text, c <- unit(c + 0.1 (v - c)). Otherwise the text starts an interest.
     - `dislike(text)` does the same among the disinterests.
-    - `viewed(text, seconds)` adds the seconds, at most 300, to those of the nearest interest from `near_cosine` on,
+    - `view(text, seconds)` adds the seconds, at most 300, to those of the nearest interest from `near_cosine` on,
       and does not move it. From 20 s on the view also counts as the last use, and starts an interest (of 0 uses)
       where none is near. A shorter view of something new changes nothing.
 
@@ -82,7 +82,7 @@ class SemanticRanker:
     Example:
         >>> ranker = SemanticRanker(Encoder(), ":memory:")
         >>> center = ranker.like("A simple recipe for sourdough bread")
-        >>> ranker.rank(["Shares fell on Monday", "How to bake a loaf of rye bread"])[0].index
+        >>> ranker.rank(None, ["Shares fell on Monday", "How to bake a loaf of rye bread"])[0].id
         1
     """
 
@@ -105,33 +105,33 @@ class SemanticRanker:
         identity = EncoderIdentity(encoder.bundle.name, encoder.bundle.fingerprint, encoder.dimension)
         self._store = InterestStore(store, identity, settings=self._settings, clock=clock)
 
-    def like(self, text: str, *, vector: npt.ArrayLike | None = None) -> int:
+    def like(self, text: str, *, embedding: npt.ArrayLike | None = None) -> int:
         """Record that the user likes a text.
 
         Args:
             text: The text. Its first 120 characters are stored as the example of a center that it starts.
-            vector: Its vector, (dimension,), if it is known already; the text may then be "", to store no example.
+            embedding: Its embedding, (dimension,), if it is known already. The text may then be "" (no example).
 
         Returns:
             The number of the center that the text joined or started.
 
         Raises:
-            InputError: If the text is not a text, or is blank and has no vector; if the vector has another shape or
+            InputError: If the text is not a text, or is blank and has no embedding; if that has another shape or
                 is not finite; or if the store cannot be written. Then the store is as it was.
         """
-        return self._store.like(text, self._vector(text, vector))
+        return self._store.like(text, self._vector(text, embedding))
 
-    def dislike(self, text: str, *, vector: npt.ArrayLike | None = None) -> int:
+    def dislike(self, text: str, *, embedding: npt.ArrayLike | None = None) -> int:
         """Record that the user dislikes a text; otherwise as `like`."""
-        return self._store.dislike(text, self._vector(text, vector))
+        return self._store.dislike(text, self._vector(text, embedding))
 
-    def viewed(self, text: str, seconds: float, *, vector: npt.ArrayLike | None = None) -> int | None:
+    def view(self, text: str, seconds: float, *, embedding: npt.ArrayLike | None = None) -> int | None:
         """Record that the user viewed a text.
 
         Args:
             text: As in `like`.
             seconds: For how long.
-            vector: As in `like`.
+            embedding: As in `like`.
 
         Returns:
             The number of the center, or None for a glance at something new, which changes nothing.
@@ -139,37 +139,36 @@ class SemanticRanker:
         Raises:
             InputError: As `like`, or if `seconds` is not a finite number of at least 0.
         """
-        return self._store.viewed(text, self._vector(text, vector), seconds)
+        return self._store.view(text, self._vector(text, embedding), seconds)
 
     def rank(
         self,
+        query: str | npt.ArrayLike | None,
         documents: Iterable[str],
-        query: str | npt.ArrayLike | None = None,
         top_k: int | None = None,
         *,
-        vectors: npt.ArrayLike | None = None,
+        embeddings: npt.ArrayLike | None = None,
     ) -> list[Hit]:
         """Return the documents, best first; of equal scores the earlier first.
 
         Args:
+            query: The query: a text, or its embedding, (dimension,). None ranks by interest alone.
             documents: The texts to rank. A blank one has the cosine 0 with everything.
-            query: What is looked for: a text, or its vector, (dimension,). None, the default, ranks by interest
-                alone.
-            top_k: The most hits to return; None, the default, returns all.
-            vectors: The documents' vectors, (documents, dimension), if they are known already: the texts are then
-                not encoded. They need not be normalized. A vector of zeros has the cosine 0 with everything.
+            top_k: The maximum number of hits; None, the default, returns all.
+            embeddings: The documents' embeddings, (documents, dimension), if they are known already: the texts are then
+                not encoded. They need not be normalized. An embedding of zeros has the cosine 0 with everything.
 
         Returns:
             Hits, none if there are no documents.
 
         Raises:
-            InputError: If the query or a document is not a text, the query is blank, a vector has another shape or
-                type or is not finite, `top_k` is below 1, or the store cannot be read.
+            InputError: If the query or a document is not a text, the query is blank, an embedding has another shape
+                or type or is not finite, `top_k` is below 1, or the store cannot be read.
         """
         validate_top_k(top_k)
         texts = validate_texts(documents, "document")
         wanted = None if query is None else query_vector(self._encoder, query)
-        scores = self._scores(document_vectors(self._encoder, texts, vectors), wanted)
+        scores = self._scores(document_vectors(self._encoder, texts, embeddings), wanted)
         return [Hit(int(i), float(scores[i]), texts[i]) for i in top_k_indices(scores, top_k)]
 
     def centers(self) -> list[Center]:
@@ -195,9 +194,9 @@ class SemanticRanker:
         """Remove all centers, overwrite their bytes in the file, and return how many there were."""
         return self._store.forget_all()
 
-    def _vector(self, text: str, vector: npt.ArrayLike | None) -> npt.ArrayLike:
-        if vector is not None:
-            return vector
+    def _vector(self, text: str, embedding: npt.ArrayLike | None) -> npt.ArrayLike:
+        if embedding is not None:
+            return embedding
         texts = validate_texts([text], "text")
         if not texts[0].strip():
             raise InputError("the text is blank, expected a text that says something; leave it out")

@@ -20,7 +20,7 @@ def refuse(event, args):
 sys.addaudithook(refuse)
 from edgeembed_runtime import Encoder, RelevanceRanker
 hits = RelevanceRanker(Encoder()).rank("how do I read a file", ["open a file and read it", "paint a wall"])
-assert hits[0].index == 0, hits
+assert hits[0].id == 0, hits
 """
 
 

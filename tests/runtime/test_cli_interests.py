@@ -27,8 +27,8 @@ def store(encoder: Encoder, path: str) -> str:
     ranker = SemanticRanker(encoder, path)
     ranker.like("the dog")
     ranker.dislike("open a socket")
-    ranker.like("", vector=-encoder.encode("the dog"))
-    ranker.viewed("", 90, vector=-encoder.encode("the dog"))
+    ranker.like("", embedding=-encoder.encode("the dog"))
+    ranker.view("", 90, embedding=-encoder.encode("the dog"))
     return path
 
 
@@ -78,8 +78,8 @@ def test_a_reaction_prints_the_centre_of_each_text(
         "reaction": "dislike",
         "centers": [2],
     }
-    assert _run(["viewed", path, "--seconds", "1", "--text", "9 8 7", *bundle], capsys) == "-\t9 8 7\n"
-    assert _json(["viewed", path, "--seconds", "30", "--text", "the dog", *bundle], capsys)["centers"] == [1]
+    assert _run(["view", path, "--seconds", "1", "--text", "9 8 7", *bundle], capsys) == "-\t9 8 7\n"
+    assert _json(["view", path, "--seconds", "30", "--text", "the dog", *bundle], capsys)["centers"] == [1]
     assert _run(["show", path], capsys).splitlines()[2].split()[:5] == ["1", "interest", "2.50", "2", "30"]
 
 
@@ -88,7 +88,7 @@ def test_rank_prints_the_interesting_first(store: str, bundle: list[str], capsys
     out = _run(["rank", store, *texts, *bundle], capsys)
     assert [line.split("\t")[1:] for line in out.splitlines()] == [["1", "the dog"], ["0", "open a socket"]]
     document = _json(["rank", store, *texts, "-k", "1", *bundle], capsys)
-    assert (document["query"], len(document["hits"]), document["hits"][0]["index"]) == (None, 1, 1)
+    assert (document["query"], len(document["hits"]), document["hits"][0]["id"]) == (None, 1, 1)
     document = _json(["rank", store, *texts, "--query", "open a socket", *bundle], capsys)
     assert (document["query"], document["hits"][0]["document"]) == ("open a socket", "open a socket")
 
@@ -135,7 +135,7 @@ def test_a_text_that_cannot_be_encoded_leaves_the_store_as_it_was(
         (["forget-all", "/absent/interests.db", "--yes"], "is not a file"),
         (["rank", "/absent/interests.db", "--text", "a"], "is not a file, expected an existing store"),
         (["like", "/absent/interests.db"], "no texts were given"),
-        (["viewed", "/absent/interests.db", "--text", "a"], "--seconds"),
+        (["view", "/absent/interests.db", "--text", "a"], "--seconds"),
         (["show", "/absent/interests.db", "more"], "unrecognized arguments: more"),
     ],
 )
@@ -148,7 +148,7 @@ def test_bad_arguments_are_one_line_and_exit_code_2(
 def test_bad_values_are_one_line_and_exit_code_2(
     path: str, store: str, bundle: list[str], tmp_path: Path, make_bundle: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "seconds is nan" in _error(["viewed", path, "--seconds", "nan", "--text", "a", *bundle], capsys)
+    assert "seconds is nan" in _error(["view", path, "--seconds", "nan", "--text", "a", *bundle], capsys)
     absent = str(tmp_path / "absent" / "interests.db")
     assert "cannot create" in _error(["like", absent, "--text", "a", *bundle], capsys)
     other = str(make_bundle(tmp_path / "other", seed=1, name="other"))
@@ -157,7 +157,7 @@ def test_bad_values_are_one_line_and_exit_code_2(
     assert "is not an SQLite file" in _error(["show", str(tmp_path / "notes.txt")], capsys)
 
 
-@pytest.mark.parametrize("reaction", [["like"], ["dislike"], ["viewed", "--seconds", "30"]])
+@pytest.mark.parametrize("reaction", [["like"], ["dislike"], ["view", "--seconds", "30"]])
 def test_a_rejected_reaction_makes_no_store_and_changes_none(
     path: str, bundle: list[str], reaction: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -183,7 +183,7 @@ def test_a_rejected_reaction_makes_no_store_and_changes_none(
 def test_a_view_of_no_duration_makes_no_store(
     path: str, bundle: list[str], seconds: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "--seconds is " in _error(["viewed", path, f"--seconds={seconds}", "--text", "the dog", *bundle], capsys)
+    assert "--seconds is " in _error(["view", path, f"--seconds={seconds}", "--text", "the dog", *bundle], capsys)
     assert not Path(path).exists()
 
 
@@ -214,7 +214,7 @@ def test_one_center_is_not_centers(
     assert _run(["forget", path, "1"], capsys) == f"{path}: 1 center forgotten\n"
 
 
-@pytest.mark.parametrize("action", ["show", "like", "dislike", "viewed", "rank", "export", "forget", "forget-all"])
+@pytest.mark.parametrize("action", ["show", "like", "dislike", "view", "rank", "export", "forget", "forget-all"])
 def test_every_action_explains_itself(action: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["interests", action, "--help"])

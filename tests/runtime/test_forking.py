@@ -112,7 +112,7 @@ def test_a_child_forked_while_a_thread_changes_the_index_changes_it_too(
         thread = threading.Thread(target=index.search, args=(more[0],))
         thread.start()
         thread.join()
-        return [hit.index for hit in found] == added and len(index) == count + 1
+        return [hit.id for hit in found] == added and len(index) == count + 1
 
     with _repeating(change, threads=1):
         codes = [_exit_code(is_right) for _ in range(5)]

@@ -43,7 +43,7 @@ def _open_and_search(folder: Path, encoder: Encoder, *, verify: bool) -> None:
         index = Index.open(folder, encoder, verify=verify)
         hits = index.search("read the dog", k=4)
         index.add(["cat"])
-        index.remove([hits[0].index])
+        index.remove([hits[0].id])
         hits += index.search("read the dog", k=4)
     except (InputError, MissingExtraError) as error:  # an engine that this environment has not
         assert "\n" not in str(error)  # noqa: PT017 - either is right

@@ -63,7 +63,7 @@ def test_a_saved_index_finds_what_the_built_one_finds(saved: Path, encoder: Enco
     assert len(opened) == len(built) == len(_DOCUMENTS)
     assert opened.search("read a file", k=4) == built.search("read a file", k=4)
     assert opened.search("read a file", k=100) == RelevanceRanker(encoder).rank("read a file", _DOCUMENTS)
-    assert [hit.index for hit in opened.search("read the file", k=2)] == [1, 5]
+    assert [hit.id for hit in opened.search("read the file", k=2)] == [1, 5]
 
 
 def test_the_folder_holds_open_formats(saved: Path, encoder: Encoder) -> None:
@@ -106,20 +106,20 @@ def test_every_precision_and_engine_finds_the_same_of_few_documents(
         if precision == "binary":
             pytest.skip("signs are searched by numpy alone")
     index = Index.build(encoder, _DOCUMENTS, precision=precision, engine=engine)
-    assert [hit.index for hit in index.search("read the file", k=2)] == [1, 5]
+    assert [hit.id for hit in index.search("read the file", k=2)] == [1, 5]
     assert index.search("read the file", k=2)[0].score == pytest.approx(1, abs=0.01)
     assert index.search("read the file", k=2)[0].score == index.search("read the file", k=2)[1].score
     index.remove([1])
     assert index.add(["read the file", "cat"]) == [6, 7]
-    assert [hit.index for hit in index.search("read the file", k=2)] == [5, 6]
+    assert [hit.id for hit in index.search("read the file", k=2)] == [5, 6]
     index.save(tmp_path / "index")
     for chosen in (None, Engine()):
         opened = Index.open(tmp_path / "index", encoder, engine=chosen)
-        assert [hit.index for hit in opened.search("read the file", k=2)] == [5, 6]
+        assert [hit.id for hit in opened.search("read the file", k=2)] == [5, 6]
         assert opened.search("the dog", k=100) == index.search("the dog", k=None)
         assert opened.add(["more"]) == [8]
         opened.remove([8, 5])
-        assert [hit.index for hit in opened.search("read the file", k=1)] == [6]
+        assert [hit.id for hit in opened.search("read the file", k=1)] == [6]
 
 
 @pytest.mark.parametrize("query", ["", " \t\n"])
@@ -127,7 +127,7 @@ def test_a_blank_query_is_refused(encoder: Encoder, query: str) -> None:
     index = Index.build(encoder, ["", *_DOCUMENTS])
     with pytest.raises(InputError, match="the query is blank, expected a text"):
         index.search(query)
-    assert {hit.index: hit.score for hit in index.search("cat", k=None)}[0] == 0
+    assert {hit.id: hit.score for hit in index.search("cat", k=None)}[0] == 0
 
 
 def test_exact_engines_give_the_same_hits(encoder: Encoder) -> None:
@@ -149,7 +149,7 @@ def test_numbers_are_never_used_again(encoder: Encoder, tmp_path: Path) -> None:
     index.save(tmp_path / "index")
     opened = Index.open(tmp_path / "index", encoder)
     assert opened.add(["socket"]) == [4]
-    assert {hit.index: hit.document for hit in opened.search("a")} == {0: "cat", 2: "file", 4: "socket"}
+    assert {hit.id: hit.document for hit in opened.search("a")} == {0: "cat", 2: "file", 4: "socket"}
     opened.remove([0, 2, 4])
     assert len(opened) == 0
     assert opened.search("cat") == []
@@ -203,7 +203,7 @@ def test_threads_may_share_an_index(encoder: Encoder) -> None:
         for _ in range(20):
             index.remove(index.add([f"cat {thread}"] * 3))
             hits = index.search("read the file", k=50)
-            assert [hit.index for hit in hits] == list(range(50))
+            assert [hit.id for hit in hits] == list(range(50))
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(change, range(4)))
@@ -266,7 +266,7 @@ def test_an_index_opens_with_numpy_where_faiss_is_absent(
     with pytest.raises(MissingExtraError, match=r"pip install 'edgeembed-runtime\[faiss\]'"):
         Index.open(tmp_path / "index", encoder)
     opened = Index.open(tmp_path / "index", encoder, engine="numpy")
-    assert opened.search("read the file", k=1)[0].index == 1
+    assert opened.search("read the file", k=1)[0].id == 1
 
 
 def test_an_index_of_nothing_is_one(encoder: Encoder, tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ def test_an_addition_that_fails_in_the_finder_is_none(
     assert len(index.search(vectors[0], k=None)) == already
     assert index.add(["kept"] * 30, vectors=vectors[20:50]) == list(range(already, already + 30))
     for place in range(20, 50):
-        assert index.search(vectors[place], k=1)[0].index == already + place - 20
+        assert index.search(vectors[place], k=1)[0].id == already + place - 20
 
 
 @pytest.mark.parametrize("path", [None, 3, b"index"])

@@ -43,10 +43,10 @@ def react(path, count):
     store = InterestStore(path, EncoderIdentity("tiny", "0123456789abcdef", 8))
     chance = random.Random(os.getpid())
     for _ in range(count):
-        axis, kind = chance.randrange(8), chance.choice(["like", "dislike", "viewed"])
+        axis, kind = chance.randrange(8), chance.choice(["like", "dislike", "view"])
         vector = np.eye(8)[axis]
-        if kind == "viewed":
-            store.viewed(f"axis {axis}", vector, 30)
+        if kind == "view":
+            store.view(f"axis {axis}", vector, 30)
         else:
             getattr(store, kind)(f"axis {axis}", vector)
         os.write(1, f"{'disinterest' if kind == 'dislike' else 'interest'}-{axis}\\n".encode())
@@ -147,7 +147,7 @@ def test_dislikes_have_centres_of_their_own(store: InterestStore) -> None:
 def test_a_view_adds_time_to_a_near_interest_without_moving_it(store: InterestStore, clock: Clock) -> None:
     store.like("a", _AXES[0])
     clock.now += _DAY
-    assert store.viewed("b", _mixed(0, 1, 0.5), 45) == 1
+    assert store.view("b", _mixed(0, 1, 0.5), 45) == 1
     (center,) = store.centers()
     assert (center.uses, center.views, center.viewed_seconds, center.last_used) == (1, 1, 45, clock.now)
     assert center.weight == 1.75
@@ -157,26 +157,26 @@ def test_a_view_adds_time_to_a_near_interest_without_moving_it(store: InterestSt
 def test_a_glance_adds_its_seconds_but_does_not_refresh(store: InterestStore, clock: Clock) -> None:
     store.like("a", _AXES[0])
     clock.now += 15 * _DAY
-    assert store.viewed("b", _AXES[0], 19.9) == 1
+    assert store.view("b", _AXES[0], 19.9) == 1
     (center,) = store.centers()
     assert (center.views, center.viewed_seconds, center.last_used) == (1, 19.9, clock.now - 15 * _DAY)
 
 
 def test_a_glance_at_something_new_changes_nothing(store: InterestStore) -> None:
-    assert store.viewed("a", _AXES[0], 1) is None
+    assert store.view("a", _AXES[0], 1) is None
     store.dislike("b", _AXES[0])
-    assert store.viewed("b", _AXES[0], 1) is None
+    assert store.view("b", _AXES[0], 1) is None
     assert (len(store.centers()), store.export()["reactions"]) == (1, 1)
 
 
 def test_reading_something_new_starts_an_interest_without_uses(store: InterestStore) -> None:
-    assert store.viewed("a", _AXES[0], 30) == 1
+    assert store.view("a", _AXES[0], 30) == 1
     (center,) = store.centers()
     assert (center.kind, center.uses, center.views, center.weight) == ("interest", 0, 1, 0.5)
 
 
 def test_a_text_left_open_counts_as_a_long_view(store: InterestStore) -> None:
-    store.viewed("a", _AXES[0], 8 * 3600)
+    store.view("a", _AXES[0], 8 * 3600)
     assert store.centers()[0].viewed_seconds == 300
 
 
@@ -185,13 +185,13 @@ def test_a_text_left_open_counts_as_a_long_view(store: InterestStore) -> None:
 )
 def test_seconds_that_are_no_duration_are_refused(store: InterestStore, seconds: Any) -> None:
     with pytest.raises(InputError, match=r"seconds is .*, expected a finite number of at least 0"):
-        store.viewed("a", _AXES[0], seconds)
+        store.view("a", _AXES[0], seconds)
 
 
 def test_settings_decide(path: Path, clock: Clock) -> None:
     settings = InterestSettings(near_cosine=0.9, horizon_days=2, seconds_per_use=10, reading_seconds=5)
     store = InterestStore(path, _ENCODER, settings=settings, clock=clock)
-    assert [store.like("a", _AXES[0]), store.like("b", _mixed(0, 1, 0.8)), store.viewed("c", _AXES[2], 5)] == [1, 2, 3]
+    assert [store.like("a", _AXES[0]), store.like("b", _mixed(0, 1, 0.8)), store.view("c", _AXES[2], 5)] == [1, 2, 3]
     clock.now += _DAY
     assert [center.weight for center in store.centers()] == [0.5, 0.5, 0.25]
 
@@ -202,9 +202,9 @@ def test_a_clock_that_was_set_back_makes_no_age_negative(store: InterestStore, c
     assert store.centers()[0].weight == 1
 
 
-@pytest.mark.parametrize("reaction", ["like", "dislike", "viewed"])
+@pytest.mark.parametrize("reaction", ["like", "dislike", "view"])
 def test_a_clock_that_was_set_back_sets_no_last_use_back(store: InterestStore, clock: Clock, reaction: str) -> None:
-    more = (60,) if reaction == "viewed" else ()
+    more = (60,) if reaction == "view" else ()
     right = clock.now
     getattr(store, reaction)("a", _AXES[0], *more)
     clock.now = 0  # a device that has lost its clock
@@ -231,7 +231,7 @@ def test_a_clock_that_gives_no_time_is_refused_in_one_line(store: InterestStore,
     uses = (
         lambda: store.like("a", _AXES[0]),
         lambda: store.dislike("a", _AXES[0]),
-        lambda: store.viewed("a", _AXES[0], 60),
+        lambda: store.view("a", _AXES[0], 60),
         store.centers,
         store.export,
     )
@@ -257,7 +257,7 @@ def test_a_clock_that_gives_no_time_is_refused_in_one_line(store: InterestStore,
 def test_what_is_no_text_or_vector_is_refused_and_changes_nothing(
     store: InterestStore, text: Any, vector: Any, message: str
 ) -> None:
-    for react in (store.like, store.dislike, lambda text, vector: store.viewed(text, vector, 60)):
+    for react in (store.like, store.dislike, lambda text, vector: store.view(text, vector, 60)):
         with pytest.raises(InputError, match=message):
             react(text, vector)
     assert store.export()["reactions"] == 0
@@ -267,7 +267,7 @@ def test_what_was_learned_is_there_when_the_store_is_opened_again(
     store: InterestStore, path: Path, clock: Clock
 ) -> None:
     store.like("a", _AXES[0])
-    store.viewed("b", _AXES[1], 60)
+    store.view("b", _AXES[1], 60)
     assert InterestStore(path, _ENCODER, clock=clock).export() == store.export()
     assert InterestStore(str(path), clock=clock).encoder == _ENCODER
 

@@ -37,7 +37,7 @@ encoder = Encoder()
 ranked = RelevanceRanker(encoder).rank({_QUERY!r}, {_DOCUMENTS!r})
 built = Index.build(encoder, {_DOCUMENTS!r}).search({_QUERY!r})
 assert ranked == built, (ranked, built)
-print(ranked[0].index, encoder.encode({_QUERY!r}).tobytes().hex())
+print(ranked[0].id, encoder.encode({_QUERY!r}).tobytes().hex())
 """
 _COMMANDS = """
 import sys
@@ -92,7 +92,7 @@ def test_a_zip_file_ranks_and_searches_without_being_unpacked(application: Path,
     Index.build(encoder, _DOCUMENTS).save(tmp_path / "index")
     (tmp_path / "documents").write_text("\n".join(_DOCUMENTS), encoding="utf-8")
     expected = [dataclasses.asdict(hit) for hit in RelevanceRanker(encoder).rank(_QUERY, _DOCUMENTS)]
-    assert expected[0]["index"] == 1
+    assert expected[0]["id"] == 1
     for command in (["rank", _QUERY, "documents"], ["search", "index", _QUERY]):
         assert run_application(application, tmp_path, *command)["hits"] == expected
 

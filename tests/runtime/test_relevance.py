@@ -18,12 +18,12 @@ def ranker(encoder: Encoder) -> RelevanceRanker:
 
 def test_documents_come_best_first_with_their_cosines(ranker: RelevanceRanker, encoder: Encoder) -> None:
     hits = ranker.rank("read the file", _DOCUMENTS)
-    assert hits[0].index == 1
+    assert hits[0].id == 1
     assert hits[0].score == pytest.approx(1)
-    assert sorted(hit.index for hit in hits) == [0, 1, 2, 3]
+    assert sorted(hit.id for hit in hits) == [0, 1, 2, 3]
     cosines = encoder.similarity(encoder.encode("read the file"), encoder.encode(_DOCUMENTS))[0]
     assert [hit.score for hit in hits] == pytest.approx(sorted(cosines.tolist(), reverse=True), abs=1e-6)
-    assert all(hit.document == _DOCUMENTS[hit.index] and type(hit.score) is float for hit in hits)
+    assert all(hit.document == _DOCUMENTS[hit.id] and type(hit.score) is float for hit in hits)
 
 
 @settings(max_examples=50, deadline=None)
@@ -35,7 +35,7 @@ def test_of_equal_documents_the_earlier_comes_first(
     ranker: RelevanceRanker, documents: list[str], top_k: int | None
 ) -> None:
     hits = ranker.rank("read the file", documents, top_k)
-    assert [(-hit.score, hit.index) for hit in hits] == sorted((-hit.score, hit.index) for hit in hits)
+    assert [(-hit.score, hit.id) for hit in hits] == sorted((-hit.score, hit.id) for hit in hits)
     assert hits == ranker.rank("read the file", documents)[:top_k]
 
 
@@ -68,23 +68,23 @@ def test_known_vectors_are_not_computed_again(ranker: RelevanceRanker, encoder: 
     vectors = encoder.encode_document(_DOCUMENTS)
     query = encoder.encode_query("read the file")
     expected = ranker.rank("read the file", _DOCUMENTS)
-    assert ranker.rank(query, _DOCUMENTS, vectors=vectors) == expected
-    assert ranker.rank(query, ["x"] * 4, vectors=vectors)[0] == Hit(expected[0].index, expected[0].score, "x")
+    assert ranker.rank(query, _DOCUMENTS, embeddings=vectors) == expected
+    assert ranker.rank(query, ["x"] * 4, embeddings=vectors)[0] == Hit(expected[0].id, expected[0].score, "x")
 
 
 @pytest.mark.parametrize("scale", [1e-30, 3, 1e30])
 def test_vectors_need_not_have_unit_length(ranker: RelevanceRanker, encoder: Encoder, scale: float) -> None:
     vectors = encoder.encode_document(_DOCUMENTS)
-    hits = ranker.rank(encoder.encode_query("cat") * scale, _DOCUMENTS, vectors=vectors * scale)
+    hits = ranker.rank(encoder.encode_query("cat") * scale, _DOCUMENTS, embeddings=vectors * scale)
     expected = ranker.rank("cat", _DOCUMENTS)
-    assert [hit.index for hit in hits] == [hit.index for hit in expected]
+    assert [hit.id for hit in hits] == [hit.id for hit in expected]
     assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in expected], abs=1e-6)
 
 
 def test_vectors_of_zeros_score_zero(ranker: RelevanceRanker) -> None:
-    assert ranker.rank(np.zeros(8), ["a"], vectors=np.ones((1, 8))) == [Hit(0, 0.0, "a")]
-    hits = ranker.rank(np.ones(8), ["a", "b", "c"], vectors=[[0] * 8, [-1] * 8, [1] * 8])
-    assert [hit.index for hit in hits] == [2, 0, 1]
+    assert ranker.rank(np.zeros(8), ["a"], embeddings=np.ones((1, 8))) == [Hit(0, 0.0, "a")]
+    hits = ranker.rank(np.ones(8), ["a", "b", "c"], embeddings=[[0] * 8, [-1] * 8, [1] * 8])
+    assert [hit.id for hit in hits] == [2, 0, 1]
     assert [hit.score for hit in hits] == pytest.approx([1, 0, -1])
 
 
@@ -96,10 +96,10 @@ def test_vectors_of_zeros_score_zero(ranker: RelevanceRanker) -> None:
 def test_scores_are_cosines_of_whatever_vectors(
     ranker: RelevanceRanker, rows: list[list[float]], query: list[float]
 ) -> None:
-    hits = ranker.rank(query, ["text"] * len(rows), vectors=rows)
+    hits = ranker.rank(query, ["text"] * len(rows), embeddings=rows)
     wanted = np.array(query) / (np.linalg.norm(query) or 1)
     expected = [float(wanted @ row / (np.linalg.norm(row) or 1)) for row in np.array(rows)]
-    assert [hit.score for hit in hits] == pytest.approx([expected[hit.index] for hit in hits], abs=1e-5)
+    assert [hit.score for hit in hits] == pytest.approx([expected[hit.id] for hit in hits], abs=1e-5)
     assert all(-1 <= hit.score <= 1 for hit in hits)
 
 
@@ -119,7 +119,7 @@ def test_scores_are_cosines_of_whatever_vectors(
 )
 def test_vectors_that_do_not_fit_are_refused(ranker: RelevanceRanker, vectors: object, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        ranker.rank("read", _DOCUMENTS, vectors=vectors)  # type: ignore[arg-type]
+        ranker.rank("read", _DOCUMENTS, embeddings=vectors)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
 
 
@@ -140,7 +140,7 @@ def test_a_query_that_does_not_fit_is_refused(ranker: RelevanceRanker, query: ob
 
 
 def test_no_documents_have_no_vectors(ranker: RelevanceRanker) -> None:
-    assert ranker.rank("read", [], vectors=[]) == []
+    assert ranker.rank("read", [], embeddings=[]) == []
 
 
 def test_a_hit_is_a_value(ranker: RelevanceRanker) -> None:
@@ -166,6 +166,6 @@ def test_a_blank_query_is_refused(ranker: RelevanceRanker, query: str) -> None:
 def test_a_blank_document_is_near_nothing(shipped: Path) -> None:
     documents = ["", "Hiking in the Alps", " \t", "Rye bread"]
     hits = RelevanceRanker(Encoder()).rank("hiking", documents)
-    assert [hit.index for hit in hits[:1]] == [1]
-    assert {hit.index: hit.score for hit in hits}[0] == 0
-    assert {hit.index: hit.score for hit in hits}[2] == 0
+    assert [hit.id for hit in hits[:1]] == [1]
+    assert {hit.id: hit.score for hit in hits}[0] == 0
+    assert {hit.id: hit.score for hit in hits}[2] == 0

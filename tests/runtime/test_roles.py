@@ -37,7 +37,7 @@ def test_a_ranker_warns_in_one_line_of_a_bundle_of_the_other_role_and_ranks(bund
         ranker = RelevanceRanker(Encoder.load(bundles["semantic"]))
     assert [warning.filename for warning in warned] == [__file__]
     assert "\n" not in str(warned[0].message)
-    assert ranker.rank("the cat", ["read", "the cat"])[0].index == 1
+    assert ranker.rank("the cat", ["read", "the cat"])[0].id == 1
     with pytest.warns(RoleWarning, match="exported for the role relevance, and this ranker's is semantic"):
         SemanticRanker(Encoder.load(bundles["relevance"]), ":memory:")
 

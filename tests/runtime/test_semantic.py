@@ -20,38 +20,38 @@ def ranker(encoder: Encoder) -> SemanticRanker:
 
 
 def _order(ranker: SemanticRanker, *args: Any, **options: Any) -> list[int]:
-    return [hit.index for hit in ranker.rank(*args, **options)]
+    return [hit.id for hit in ranker.rank(*args, **options)]
 
 
 def test_without_interests_documents_keep_their_order(ranker: SemanticRanker) -> None:
-    hits = ranker.rank(_DOCUMENTS)
-    assert [(hit.index, hit.score, hit.document) for hit in hits] == [(i, 0, d) for i, d in enumerate(_DOCUMENTS)]
-    assert ranker.rank(iter(_DOCUMENTS), top_k=2) == hits[:2]
-    assert ranker.rank([]) == []
+    hits = ranker.rank(None, _DOCUMENTS)
+    assert [(hit.id, hit.score, hit.document) for hit in hits] == [(i, 0, d) for i, d in enumerate(_DOCUMENTS)]
+    assert ranker.rank(None, iter(_DOCUMENTS), top_k=2) == hits[:2]
+    assert ranker.rank(None, []) == []
 
 
 def test_without_interests_a_query_ranks_by_relevance(ranker: SemanticRanker, encoder: Encoder) -> None:
     ours, expected = (
-        ranker.rank(_DOCUMENTS, "read the file"),
+        ranker.rank("read the file", _DOCUMENTS),
         RelevanceRanker(encoder).rank("read the file", _DOCUMENTS),
     )
-    assert [hit.index for hit in ours] == [hit.index for hit in expected]
+    assert [hit.id for hit in ours] == [hit.id for hit in expected]
     assert [hit.score for hit in ours] == pytest.approx([hit.score for hit in expected], abs=1e-6)
 
 
 def test_what_was_liked_comes_first_and_what_was_disliked_last(ranker: SemanticRanker) -> None:
     ranker.like("the dog")
-    assert ranker.rank(_DOCUMENTS)[0].document == "the dog"
-    assert ranker.rank(_DOCUMENTS)[0].score == pytest.approx(0.5, abs=1e-6)
+    assert ranker.rank(None, _DOCUMENTS)[0].document == "the dog"
+    assert ranker.rank(None, _DOCUMENTS)[0].score == pytest.approx(0.5, abs=1e-6)
     ranker.dislike("open a socket")
-    assert ranker.rank(_DOCUMENTS)[-1].document == "open a socket"
+    assert ranker.rank(None, _DOCUMENTS)[-1].document == "open a socket"
 
 
 def test_a_text_that_was_read_long_enough_is_an_interest(ranker: SemanticRanker) -> None:
-    assert ranker.viewed("the dog", 5) is None
-    assert _order(ranker, _DOCUMENTS) == [0, 1, 2, 3]
-    assert ranker.viewed("the dog", 50) == 1
-    assert ranker.rank(_DOCUMENTS)[0].document == "the dog"
+    assert ranker.view("the dog", 5) is None
+    assert _order(ranker, None, _DOCUMENTS) == [0, 1, 2, 3]
+    assert ranker.view("the dog", 50) == 1
+    assert ranker.rank(None, _DOCUMENTS)[0].document == "the dog"
 
 
 def test_interests_fade(encoder: Encoder) -> None:
@@ -60,27 +60,27 @@ def test_interests_fade(encoder: Encoder) -> None:
     ranker.like("the dog")
     scores = []
     for now[0] in (0, 10 * 86_400, 29.9 * 86_400):
-        scores.append(ranker.rank(["the dog"])[0].score)
+        scores.append(ranker.rank(None, ["the dog"])[0].score)
     assert scores == sorted(scores, reverse=True)
     assert scores[-1] < 0.01
     now[0] = 31 * 86_400
-    assert _order(ranker, _DOCUMENTS) == [0, 1, 2, 3]
+    assert _order(ranker, None, _DOCUMENTS) == [0, 1, 2, 3]
     relevance = RelevanceRanker(encoder).rank("read", _DOCUMENTS)
-    assert [hit.score for hit in ranker.rank(_DOCUMENTS, "read")] == pytest.approx([hit.score for hit in relevance])
+    assert [hit.score for hit in ranker.rank("read", _DOCUMENTS)] == pytest.approx([hit.score for hit in relevance])
 
 
 def test_a_query_and_the_interests_are_blended_by_the_share(encoder: Encoder) -> None:
     for share in (0.0, 0.25, 1.0):
         ranker = SemanticRanker(encoder, ":memory:", settings=InterestSettings(relevance_share=share))
-        ranker.like("", vector=_AXES[0])
-        hits = ranker.rank(["a", "b", "c"], _AXES[1], vectors=_AXES[:3])
-        scores = {hit.index: hit.score for hit in hits}
+        ranker.like("", embedding=_AXES[0])
+        hits = ranker.rank(_AXES[1], ["a", "b", "c"], embeddings=_AXES[:3])
+        scores = {hit.id: hit.score for hit in hits}
         assert [scores[i] for i in range(3)] == pytest.approx([(1 - share) * 0.5, share, 0], abs=1e-6)
 
 
 def test_by_default_a_query_counts_four_times_as_much(ranker: SemanticRanker) -> None:
-    ranker.like("", vector=_AXES[0])
-    assert [hit.score for hit in ranker.rank(["a", "b"], _AXES[1], vectors=_AXES[:2])] == pytest.approx([0.8, 0.1])
+    ranker.like("", embedding=_AXES[0])
+    assert [hit.score for hit in ranker.rank(_AXES[1], ["a", "b"], embeddings=_AXES[:2])] == pytest.approx([0.8, 0.1])
 
 
 @settings(max_examples=50, deadline=None)
@@ -92,10 +92,10 @@ def test_of_equal_documents_the_earlier_comes_first(
     ranker = SemanticRanker(encoder, ":memory:")
     ranker.like("the dog")
     ranker.dislike("read the file")
-    hits = ranker.rank(documents, query)
-    assert [(-hit.score, hit.index) for hit in hits] == sorted((-hit.score, hit.index) for hit in hits)
+    hits = ranker.rank(query, documents)
+    assert [(-hit.score, hit.id) for hit in hits] == sorted((-hit.score, hit.id) for hit in hits)
     assert all(type(hit.score) is float and -1 <= hit.score <= 1 for hit in hits)
-    assert hits[:top_k] == ranker.rank(documents, query, top_k)
+    assert hits[:top_k] == ranker.rank(query, documents, top_k)
 
 
 def test_vectors_that_are_known_are_not_computed_again(ranker: SemanticRanker, monkeypatch: Any) -> None:
@@ -103,11 +103,11 @@ def test_vectors_that_are_known_are_not_computed_again(ranker: SemanticRanker, m
         raise AssertionError("a text was encoded")
 
     monkeypatch.setattr(Encoder, "encode", fail)
-    assert ranker.like("a", vector=_AXES[0]) == 1
-    assert ranker.dislike("b", vector=2 * _AXES[1]) == 2
-    assert ranker.viewed("c", 60, vector=_AXES[2].tolist()) == 3
-    assert _order(ranker, ["x", "y", "z"], vectors=3 * _AXES[[1, 3, 0]]) == [2, 1, 0]
-    assert ranker.rank(["x"], vectors=np.zeros((1, 8)))[0].score == 0
+    assert ranker.like("a", embedding=_AXES[0]) == 1
+    assert ranker.dislike("b", embedding=2 * _AXES[1]) == 2
+    assert ranker.view("c", 60, embedding=_AXES[2].tolist()) == 3
+    assert _order(ranker, None, ["x", "y", "z"], embeddings=3 * _AXES[[1, 3, 0]]) == [2, 1, 0]
+    assert ranker.rank(None, ["x"], embeddings=np.zeros((1, 8)))[0].score == 0
 
 
 def test_a_reaction_says_which_centre_took_it(ranker: SemanticRanker) -> None:
@@ -121,10 +121,10 @@ def test_a_reaction_says_which_centre_took_it(ranker: SemanticRanker) -> None:
 
 def test_what_is_forgotten_counts_no_more(ranker: SemanticRanker) -> None:
     ranker.forget(ranker.like("the dog"))
-    assert _order(ranker, _DOCUMENTS) == [0, 1, 2, 3]
+    assert _order(ranker, None, _DOCUMENTS) == [0, 1, 2, 3]
     ranker.dislike("open a socket")
     assert ranker.forget_all() == 1
-    assert (ranker.centers(), _order(ranker, _DOCUMENTS)) == ([], [0, 1, 2, 3])
+    assert (ranker.centers(), _order(ranker, None, _DOCUMENTS)) == ([], [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("reaction", ["like", "dislike"])
@@ -133,7 +133,7 @@ def test_what_is_no_text_is_refused(ranker: SemanticRanker, reaction: str) -> No
         with pytest.raises(InputError):
             getattr(ranker, reaction)(text)
         with pytest.raises(InputError):
-            ranker.viewed(text, 60)  # type: ignore[arg-type]
+            ranker.view(text, 60)  # type: ignore[arg-type]
     assert ranker.centers() == []
 
 
@@ -144,21 +144,21 @@ def test_what_is_no_text_is_refused(ranker: SemanticRanker, reaction: str) -> No
         ({"documents": ["a", None]}, "document 1 is NoneType"),
         ({"documents": ["a"], "query": 7}, "the query "),
         ({"documents": ["a"], "top_k": 0}, "expected a whole number of at least 1"),
-        ({"documents": ["a"], "vectors": np.zeros((2, 8))}, r"expected .*\(1, 8\)"),
-        ({"documents": ["a"], "vectors": np.full((1, 8), np.nan)}, "not finite"),
+        ({"documents": ["a"], "embeddings": np.zeros((2, 8))}, r"expected .*\(1, 8\)"),
+        ({"documents": ["a"], "embeddings": np.full((1, 8), np.nan)}, "not finite"),
     ],
 )
 def test_what_cannot_be_ranked_is_refused(
     ranker: SemanticRanker, given_arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        ranker.rank(**given_arguments)
+        ranker.rank(**{"query": None, **given_arguments})
 
 
 def test_interests_outlive_the_ranker(encoder: Encoder, tmp_path: Path) -> None:
     SemanticRanker(encoder, tmp_path / "interests.db").like("the dog")
     again = SemanticRanker(encoder, str(tmp_path / "interests.db"))
-    assert again.rank(_DOCUMENTS)[0].document == "the dog"
+    assert again.rank(None, _DOCUMENTS)[0].document == "the dog"
     assert abs(again.centers()[0].last_used - time.time()) < 600
 
 
@@ -180,7 +180,7 @@ def test_documents_and_queries_have_their_own_prompts(tmp_path: Path, make_bundl
     ranker.like("cat")
     assert ranker.centers()[0].vector == pytest.approx(prompted.encode("dog cat"), abs=1e-6)
     relevance = float(np.dot(prompted.encode("read cat"), prompted.encode("dog cat")))
-    assert ranker.rank(["cat"], "cat")[0].score == pytest.approx(0.2 * 0.5 + 0.8 * relevance, abs=1e-6)
+    assert ranker.rank("cat", ["cat"])[0].score == pytest.approx(0.2 * 0.5 + 0.8 * relevance, abs=1e-6)
 
 
 def test_the_shipped_encoder_tells_topics_apart(shipped: Path) -> None:
@@ -196,17 +196,17 @@ def test_the_shipped_encoder_tells_topics_apart(shipped: Path) -> None:
         "Which flour is best for baking bread",
         "A late goal decided the football match",
     ]
-    assert _order(ranker, documents)[:2] == [2, 3]
-    assert _order(ranker, documents)[-1] == 0
+    assert _order(ranker, None, documents)[:2] == [2, 3]
+    assert _order(ranker, None, documents)[-1] == 0
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\u3000\t"])
 def test_a_blank_text_is_refused_unless_its_vector_is_given(ranker: SemanticRanker, text: str) -> None:
-    for react in (ranker.like, ranker.dislike, lambda text: ranker.viewed(text, 60)):
+    for react in (ranker.like, ranker.dislike, lambda text: ranker.view(text, 60)):
         with pytest.raises(InputError, match="the text is blank"):
             react(text)
     assert ranker.centers() == []
-    assert ranker.like(text, vector=_AXES[0]) == 1
+    assert ranker.like(text, embedding=_AXES[0]) == 1
     assert ranker.centers()[0].example == ""
 
 
@@ -214,16 +214,16 @@ def test_a_blank_text_is_refused_unless_its_vector_is_given(ranker: SemanticRank
 def test_a_blank_query_is_refused_and_a_blank_document_is_ranked(ranker: SemanticRanker, query: str) -> None:
     ranker.like("the dog")
     with pytest.raises(InputError, match="the query is blank, expected a text"):
-        ranker.rank(["the dog"], query)
-    assert [hit.score for hit in ranker.rank(["", "the dog"], "the dog")][1] == 0
+        ranker.rank(query, ["the dog"])
+    assert [hit.score for hit in ranker.rank("the dog", ["", "the dog"])][1] == 0
 
 
 def test_the_bundle_decides_what_is_near_unless_the_settings_do(tmp_path: Path, make_bundle: Any) -> None:
     def centers(bundle: Path, cosine: float, near_cosine: float | None = None) -> int:
         settings = InterestSettings(near_cosine=near_cosine, horizon_days=1)
         ranker = SemanticRanker(Encoder.load(bundle), ":memory:", settings=settings)
-        ranker.like("", vector=_AXES[0])
-        ranker.like("", vector=cosine * _AXES[0] + np.sqrt(1 - cosine**2) * _AXES[1])
+        ranker.like("", embedding=_AXES[0])
+        ranker.like("", embedding=cosine * _AXES[0] + np.sqrt(1 - cosine**2) * _AXES[1])
         return len(ranker.centers())
 
     stated, silent = make_bundle(tmp_path / "stated", near_cosine=0.7), make_bundle(tmp_path / "silent")

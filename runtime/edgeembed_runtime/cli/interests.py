@@ -35,8 +35,8 @@ def add(commands: Commands) -> None:
         ("dislike", "record that the user dislikes texts"),
     ):
         _add_reaction(actions, name, text)
-    viewed = _add_reaction(actions, "viewed", "record that the user viewed texts")
-    viewed.add_argument("--seconds", type=float, required=True, metavar="N", help="for how long, each of them")
+    view = _add_reaction(actions, "view", "record that the user viewed texts")
+    view.add_argument("--seconds", type=float, required=True, metavar="N", help="for how long, each of them")
     _add_rank(actions)
     _add_action(actions, "export", "print everything in the store, as JSON", _export)
     forget = _add_action(actions, "forget", "remove centers", _forget)
@@ -103,7 +103,7 @@ def _react(args: argparse.Namespace) -> None:
     from edgeembed_runtime.semantic import SemanticRanker
 
     # Everything is checked before the ranker creates the store, and before the first of several texts changes it.
-    if args.reaction == "viewed":
+    if args.reaction == "view":
         check_number("--seconds", args.seconds)
     encoder = load_encoder(args)
     vectors = encoder.encode_document(texts, show_progress_bar=True)
@@ -113,11 +113,11 @@ def _react(args: argparse.Namespace) -> None:
         except InputError as error:
             raise InputError(f"{shown(text)}: {error}") from error
     ranker = SemanticRanker(encoder, args.store)
-    if args.reaction == "viewed":
-        centers = [ranker.viewed(text, args.seconds, vector=row) for text, row in zip(texts, vectors, strict=True)]
+    if args.reaction == "view":
+        centers = [ranker.view(text, args.seconds, embedding=row) for text, row in zip(texts, vectors, strict=True)]
     else:
         react = ranker.like if args.reaction == "like" else ranker.dislike
-        centers = [react(text, vector=row) for text, row in zip(texts, vectors, strict=True)]
+        centers = [react(text, embedding=row) for text, row in zip(texts, vectors, strict=True)]
     if args.json:
         print_json({"path": args.store, "reaction": args.reaction, "centers": centers})
         return
@@ -131,7 +131,7 @@ def _rank(args: argparse.Namespace) -> None:
         raise InputError(f"{args.store} is not a file, expected an existing store; like a text first")
     from edgeembed_runtime.semantic import SemanticRanker
 
-    hits = SemanticRanker(load_encoder(args), args.store).rank(texts, args.query, args.k)
+    hits = SemanticRanker(load_encoder(args), args.store).rank(args.query, texts, args.k)
     print_hits(args.query, hits, as_json=args.json)
 
 

@@ -22,7 +22,7 @@ def print_hits(query: str | None, hits: Sequence["Hit"], *, as_json: bool) -> No
         print_json({"query": query, "hits": hits})
         return
     for hit in hits:
-        print(f"{hit.score:.4f}\t{hit.index}\t{plain(hit.document)}")
+        print(f"{hit.score:.4f}\t{hit.id}\t{plain(hit.document)}")
 
 
 def plain(text: str) -> str:

@@ -58,7 +58,7 @@ class Index:
         >>> index.add(["read a file"])
         [2]
         >>> index.remove([0])
-        >>> [hit.index for hit in index.search("the cat", k=3)]
+        >>> [hit.id for hit in index.search("the cat", k=3)]
         [1, 2]
     """
 

@@ -111,7 +111,7 @@ class InterestStore:
         """Add a dislike to the nearest disinterest, or start a disinterest; otherwise as `like`."""
         return self._use("disinterest", text, vector)
 
-    def viewed(self, text: str, vector: npt.ArrayLike, seconds: float) -> int | None:
+    def view(self, text: str, vector: npt.ArrayLike, seconds: float) -> int | None:
         """Add viewing time to the nearest interest, or start an interest if the view was more than a glance.
 
         Args:
