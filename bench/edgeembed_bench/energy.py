@@ -1,4 +1,4 @@
-"""What an inference costs in millijoules: windows of inferences, the machine's idle power, and what follows."""
+"""Energy per inference in millijoules, derived from measurement windows and idle power."""
 
 import time
 from collections import Counter
@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from edgeembed_bench.meters import EnergyMeter, NullMeter, Reading
 from edgeembed_bench.stats import Spread, spread
 
+_NO_INFERENCE = "the window held no inference"
+
 
 @dataclass(frozen=True)
 class EnergyWindow:
-    """Some inferences and what the meter said of them.
+    """The inferences of one measurement window and the meter's reading.
 
     Attributes:
-        inferences: How many; 0 if none were made.
-        reading: What the meter said.
+        inferences: Number of inferences; 0 if none were made.
+        reading: The meter's reading.
     """
 
     inferences: int
@@ -24,11 +26,11 @@ class EnergyWindow:
 
 @dataclass(frozen=True)
 class IdlePower:
-    """What the machine uses while it does nothing of ours.
+    """Idle power of the machine, before and after the benchmark.
 
     Attributes:
-        before: A window before the inferences.
-        after: One after them; the two differ where something else ran, or the machine grew warm.
+        before: Reading of an idle window before the inferences.
+        after: Reading of one after them; it differs if something else ran or the machine warmed up.
     """
 
     before: Reading
@@ -36,22 +38,22 @@ class IdlePower:
 
     @property
     def before_w(self) -> float | None:
-        """Watts before, of what counts; None if not measured."""
+        """Idle power before the inferences in watts; None if not measured."""
         return _power_w(self.before)
 
     @property
     def after_w(self) -> float | None:
-        """Watts after, of what counts; None if not measured."""
+        """Idle power after the inferences in watts; None if not measured."""
         return _power_w(self.after)
 
     @property
     def total_w(self) -> float | None:
-        """Watts of what counts: the mean of before and after, or the one of them that was measured; else None."""
+        """Mean of before and after in watts, or the one of them that was measured; None if neither was."""
         return _mean([power_w for power_w in (self.before_w, self.after_w) if power_w is not None])
 
     @property
     def power_w(self) -> dict[str, float] | None:
-        """Watts by domain, as `total_w`; None if nothing was measured."""
+        """Idle power by domain in watts, like `total_w`; None if nothing was measured."""
         measured = [reading for reading in (self.before, self.after) if _power_w(reading) is not None]
         powers_w = [
             {name: value / reading.window_s for name, value in reading.domains_j.items()} for reading in measured
@@ -62,13 +64,13 @@ class IdlePower:
 
 @dataclass(frozen=True)
 class Energy:
-    """Energy of inferences: the raw windows, and the figures derived from them.
+    """Energy of a subject's inferences: the raw windows and the figures derived from them.
 
     Attributes:
-        source: Where the figures come from; None if there is no meter.
-        idle: The machine's idle power; None if there is no meter.
-        windows: The windows, those that failed included.
-        reason: Why nothing was measured, one line; None if something was.
+        source: Description of the meter's counters; None if there is no meter.
+        idle: Idle power of the machine; None if there is no meter.
+        windows: All windows, including those that were not measured.
+        reason: Why nothing was measured, one line; None if at least one window was.
     """
 
     source: str | None
@@ -78,23 +80,18 @@ class Energy:
 
     @property
     def measured(self) -> tuple[EnergyWindow, ...]:
-        """The windows that were measured."""
+        """The windows whose energy was measured."""
         return tuple(window for window in self.windows if window.inferences and _power_w(window.reading) is not None)
 
     @property
     def discarded(self) -> list[str]:
-        """What was left out of the figures and why, one line each; empty if `reason` says that all was.
-
-        A window is left out if its counters cannot be trusted; idle power, if it was not measured before or after.
-        """
+        """One line for each reason why windows or idle power are not in the figures; empty if `reason` covers all."""
         if self.reason is not None:
             return []
         reasons = Counter(
-            window.reading.reason or "the window held no inference"
-            for window in self.windows
-            if window not in self.measured
+            window.reading.reason or _NO_INFERENCE for window in self.windows if window not in self.measured
         )
-        found = [f"{count} of {len(self.windows)} windows discarded: {why}" for why, count in reasons.items()]
+        found = [f"{count} of {len(self.windows)} windows discarded: {reason}" for reason, count in reasons.items()]
         idle = {"before": self.idle.before, "after": self.idle.after} if self.idle else {}
         return found + [
             f"idle power {when} discarded: {reading.reason or 'no energy was read'}"
@@ -104,14 +101,14 @@ class Energy:
 
     @property
     def mj_per_inference(self) -> Spread | None:
-        """Millijoules an inference of all that the counter saw, idle power included; None if not measured."""
+        """Millijoules per inference, idle power included; None if not measured."""
         return _spread([_mj(window, window.reading.energy_j or 0.0) for window in self.measured])
 
     @property
     def mj_above_idle(self) -> Spread | None:
-        """The same less idle power for as long; None if either was not measured.
+        """Millijoules per inference above idle power; None if either was not measured.
 
-        It may be below 0 where an inference costs less than idle power scatters.
+        It can be negative if an inference costs less than the scatter of idle power.
         """
         idle_w = self.idle.total_w if self.idle else None
         if idle_w is None:
@@ -119,13 +116,13 @@ class Energy:
         return _spread([_mj(window, window.reading.energy_j or 0.0, idle_w) for window in self.measured])
 
     def domains_mj(self, *, above_idle: bool = False) -> dict[str, Spread]:
-        """Give millijoules an inference by domain.
+        """Return millijoules per inference by domain.
 
         Args:
             above_idle: Whether to subtract the domain's idle power.
 
         Returns:
-            The spread of every domain that all measured windows know, and idle too where that is subtracted.
+            Median and quartiles of every domain that all measured windows have, and idle power too if subtracted.
         """
         idle_w = (self.idle.power_w if self.idle else None) or {}
         names = _in_all([window.reading.domains_j for window in self.measured])
@@ -141,32 +138,32 @@ class Energy:
 
 
 def energy_from(meter: EnergyMeter, idle: IdlePower | None, windows: Sequence[EnergyWindow]) -> Energy:
-    """Put together what was measured.
+    """Combine windows and idle power into an `Energy`.
 
     Args:
-        meter: What measured it.
+        meter: The meter that measured them.
         idle: Idle power before and after.
         windows: The windows.
 
     Returns:
-        The energy; its reason is the commonest one of the windows if none of them was measured.
+        The energy; if no window was measured, its reason is the most common one of the windows.
     """
     energy = Energy(meter.source, idle, tuple(windows), None)
     if energy.measured:
         return energy
     if isinstance(meter, NullMeter):
         return Energy(None, None, tuple(windows), meter.reason)
-    reasons = Counter(window.reading.reason or "the window held no inference" for window in windows)
+    reasons = Counter(window.reading.reason or _NO_INFERENCE for window in windows)
     reason = reasons.most_common(1)[0][0] if reasons else "no window was measured"
     return Energy(meter.source, idle, tuple(windows), reason)
 
 
 def measure_idle(meter: EnergyMeter, seconds: float | None = None) -> Reading:
-    """Measure what the machine uses while this process sleeps.
+    """Measure idle power while this process sleeps.
 
     Args:
-        meter: The meter; a `NullMeter` is not waited for.
-        seconds: How long; the meter's least window if absent.
+        meter: The meter; with a `NullMeter` the function returns at once.
+        seconds: Length of the window; the meter's minimum by default.
     """
     return measure_window(meter, _sleep, seconds).reading
 
@@ -176,17 +173,17 @@ def measure_window(meter: EnergyMeter, work: Callable[[float], int], seconds: fl
 
     Args:
         meter: The meter; with a `NullMeter` no work is done.
-        work: Given seconds, infers for at least that long and gives the number of inferences.
-        seconds: How long; the meter's least window if absent.
+        work: Function that runs inferences for at least the given seconds and returns their number.
+        seconds: Length of the window; the meter's minimum by default.
 
     Raises:
-        Exception: Whatever the work raises; the window is closed first.
+        Exception: If the work raises one; the window is closed first.
     """
     meter.begin()
     if isinstance(meter, NullMeter):
         return EnergyWindow(0, meter.end())
     try:
-        inferences = work(meter.window_s if seconds is None else seconds)
+        inferences = work(meter.min_window_s if seconds is None else seconds)
     finally:
         reading = meter.end()
     return EnergyWindow(inferences, reading)

@@ -61,7 +61,7 @@ class Work:
         flat = _share(texts, number, plan.batches_a_process * plan.batch_size)
         batches = [flat[start : start + plan.batch_size] for start in range(0, len(flat), plan.batch_size)]
         # A battery needs half a minute a window.
-        measures_energy = meter.window_s <= _SHORT_S or number < _LONG_WINDOWS
+        measures_energy = meter.min_window_s <= _SHORT_S or number < _LONG_WINDOWS
         return cls(
             tuple(singles), tuple(batches), tuple(map(tuple, sweep.values())), plan.seed + number, measures_energy
         )

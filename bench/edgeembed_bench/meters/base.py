@@ -1,4 +1,4 @@
-"""What a meter says of a window, and what every meter can do. Not measured is None, never 0."""
+"""The energy meter protocol and its reading. Energy that was not measured is None with a reason, never 0."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -6,15 +6,16 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Reading:
-    """What a meter says of one window.
+    """Energy of one measurement window.
 
     Attributes:
-        energy_j: Joules that count: all packages and their DRAM, or what the battery gave. None if not measured.
-        window_s: Length of the window in seconds, between the reads of the counters themselves.
-        domains_j: Joules by domain, summed over sockets: "package", "core", "uncore", "dram", "psys", or "battery".
-            Core and uncore are parts of package, and package is part of psys. Empty if not measured; a domain is
-            absent if it was not.
-        reason: Why it was not measured and what to do, one line; None if it was.
+        energy_j: Total energy in joules: all packages and their DRAM for RAPL, the whole discharge for a battery, see
+            `ZeusMeter` for Apple silicon and Jetson. None if not measured.
+        window_s: Length of the window in seconds, between the two reads of the counters.
+        domains_j: Joules by domain, summed over sockets, such as "package", "core", "uncore", "dram", "psys", "battery"
+            or "cpu". Domains overlap: core and uncore are parts of package, package is part of psys. A domain that was
+            not measured is absent.
+        reason: Why the energy was not measured and what to do, one line; None if it was measured.
     """
 
     energy_j: float | None
@@ -24,32 +25,32 @@ class Reading:
 
 
 class EnergyMeter(Protocol):
-    """Something that measures the energy between two moments."""
+    """Measures the energy that the machine uses between `begin` and `end`."""
 
     @property
     def source(self) -> str | None:
-        """Where the figures come from; None for a meter that measures nothing."""
+        """Description of the counters; None for a meter that measures nothing."""
 
     @property
-    def window_s(self) -> float:
-        """Least seconds of a window, so that the counter's resolution errs by well below 1 %."""
+    def min_window_s(self) -> float:
+        """Shortest useful window in seconds: the counters' resolution then causes an error of about 1 % or less."""
 
     def begin(self) -> None:
-        """Open a window."""
+        """Open a window. A window that is still open is dropped."""
 
     def end(self) -> Reading:
-        """Close the window and give its reading; whatever the counters do, this raises nothing."""
+        """Close the window and return its reading. Counter errors become the reading's reason; nothing is raised."""
 
 
 class NullMeter:
-    """The meter of a machine without one: every reading is None with the same reason.
+    """Meter of a machine without a usable energy counter: every reading is None with the same reason.
 
     Args:
         reason: Why nothing is measured and what to do, one line.
     """
 
     source: str | None = None
-    window_s = 0.0
+    min_window_s = 0.0
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -58,5 +59,5 @@ class NullMeter:
         """Open a window."""
 
     def end(self) -> Reading:
-        """Give no energy, and the reason."""
+        """Return a reading without energy."""
         return Reading(None, 0.0, {}, self.reason)

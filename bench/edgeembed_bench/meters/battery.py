@@ -1,4 +1,4 @@
-"""The meter for a laptop without RAPL: what its battery gives while no mains is plugged in."""
+"""Energy meter for a laptop without RAPL: the discharge of its battery while it is unplugged."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ POWER_SUPPLY = Path("/sys/class/power_supply")
 
 @dataclass(frozen=True)
 class _Sample:
-    """The power at one moment; None, and the reason, if it could not be read."""
+    """Discharge power at one moment; None, with the reason, if it could not be read."""
 
     time_s: float
     power_w: float | None
@@ -23,16 +23,16 @@ class _Sample:
 
 
 class BatteryMeter:
-    """Discharge of all batteries, sampled in a thread of its own and integrated.
+    """Discharge of all batteries, sampled in a background thread and integrated over time.
 
-    There is no figure of the processor alone: screen, disk and radios are in it, before and after as within.
+    The energy includes screen, disk and radios; subtract idle power to see what the work adds.
 
     Args:
-        batteries: Their folders; power is summed over those that discharge.
-        interval_s: Seconds between samples; gauges themselves refresh about once a second.
+        batteries: Directories of the batteries; power is summed over those that discharge.
+        interval_s: Seconds between samples; most batteries refresh their values about once a second.
     """
 
-    window_s = 30.0  # gauges refresh every second or more slowly, and round to about 1 %
+    min_window_s = 30.0  # batteries refresh their values once a second or less often, and round to about 1 %
 
     def __init__(self, batteries: Sequence[Path], interval_s: float = 0.2) -> None:
         self._batteries = tuple(batteries)
@@ -43,20 +43,20 @@ class BatteryMeter:
 
     @property
     def source(self) -> str:
-        """Which batteries, and what else is in the figure."""
+        """The batteries, and what the energy includes."""
         names = " + ".join(battery.name for battery in self._batteries)
-        return f"discharge of {names}, sampled every {self._interval_s:g} s, everything else on the machine included"
+        return f"discharge of {names}, sampled every {self._interval_s:g} s, the whole machine included"
 
     def begin(self) -> None:
-        """Open a window and start to sample; a window still open is dropped."""
+        """Open a window and start sampling. A window that is still open is dropped."""
         self._join()
         self._samples = [self._sample()]
         self._stop.clear()
-        self._thread = threading.Thread(target=self._keep_sampling, name="battery meter", daemon=True)
+        self._thread = threading.Thread(target=self._sample_until_stopped, name="battery meter", daemon=True)
         self._thread.start()
 
     def end(self) -> Reading:
-        """Close the window and give the energy that the batteries gave in it."""
+        """Close the window and return the energy that the batteries delivered."""
         self._join()
         self._samples.append(self._sample())
         return _reading(self._samples)
@@ -67,7 +67,7 @@ class BatteryMeter:
             self._thread.join()
             self._thread = None
 
-    def _keep_sampling(self) -> None:
+    def _sample_until_stopped(self) -> None:
         while not self._stop.wait(self._interval_s):
             self._samples.append(self._sample())
 
@@ -77,10 +77,10 @@ class BatteryMeter:
 
 
 def find_batteries(power_supply: Path = POWER_SUPPLY) -> tuple[Path, ...]:
-    """Find the batteries that the machine itself runs on, not those of a mouse.
+    """Return the directories of the batteries that power the machine itself, not a mouse or keyboard.
 
     Args:
-        power_supply: The folder of all supplies.
+        power_supply: Directory of all power supplies.
     """
     supplies = sorted(power_supply.glob("*"))
     return tuple(
@@ -89,13 +89,13 @@ def find_batteries(power_supply: Path = POWER_SUPPLY) -> tuple[Path, ...]:
 
 
 def discharge_w(batteries: Sequence[Path]) -> tuple[float | None, str | None]:
-    """Read what batteries give at this moment.
+    """Return the discharge power of the batteries at this moment.
 
     Args:
-        batteries: Their folders.
+        batteries: Directories of the batteries.
 
     Returns:
-        The sum in watts and None, or None and the reason why it is not known, with what to do.
+        The sum in watts and None; or None and the reason why it is unknown, with what to do.
     """
     status = {battery.name: _line(battery, "status") for battery in batteries}
     names = ", ".join(status)
@@ -104,29 +104,29 @@ def discharge_w(batteries: Sequence[Path]) -> tuple[float | None, str | None]:
     # Of several batteries one discharges while the others wait.
     discharging = [battery for battery in batteries if status[battery.name] == "Discharging"]
     if not discharging or "Charging" in status.values():
-        shown = ", ".join(f"{name}: {what}" for name, what in status.items())
+        shown = ", ".join(f"{name}: {state}" for name, state in status.items())
         return None, f"on mains: unplug, so that the battery discharges ({shown})"
     try:
         power_w = sum(_power_w(battery) for battery in discharging)
     except (OSError, ValueError) as error:
-        return None, f"the battery does not tell its power: {error}; use a machine whose battery does, or has RAPL"
-    return (power_w, None) if power_w > 0 else (None, f"the battery shows no power although it discharges: {names}")
+        return None, f"the battery reports no power: {error}; use a machine with RAPL"
+    return (power_w, None) if power_w > 0 else (None, f"the discharging battery reports a power of 0: {names}")
 
 
 def _reading(samples: Sequence[_Sample]) -> Reading:
     window_s = samples[-1].time_s - samples[0].time_s
     powers_w = [sample.power_w for sample in samples if sample.power_w is not None]
-    reasons = [sample.reason or "the battery did not tell its power" for sample in samples if sample.power_w is None]
+    reasons = [sample.reason or "the battery reported no power" for sample in samples if sample.power_w is None]
     if reasons:
         return Reading(None, window_s, {}, reasons[0])
     power_w = np.asarray(powers_w)
     steps_s = np.diff([sample.time_s for sample in samples])
-    energy_j = float(steps_s @ (power_w[1:] + power_w[:-1]) / 2)  # trapezoids; numpy 1 and 2 name that differently
+    energy_j = float(steps_s @ (power_w[1:] + power_w[:-1]) / 2)  # trapezoidal rule; NumPy 1 and 2 name it differently
     return Reading(energy_j, window_s, {"battery": energy_j})
 
 
 def _power_w(battery: Path) -> float:
-    # Some drivers give what flows out a minus.
+    # Some drivers report discharge as a negative number.
     if (battery / "power_now").exists():
         return abs(_number(battery, "power_now")) / 1e6
     return abs(_number(battery, "current_now")) / 1e6 * _number(battery, "voltage_now") / 1e6

@@ -1,154 +1,278 @@
-"""The meter over a processor's own counters: RAPL, the running average power limit of Intel and AMD."""
+"""Energy meter for RAPL, the running average power limit counters of Intel and AMD processors, read by pyJoules.
+
+Linux shows the counters in its powercap tree:
+
+/sys/class/powercap/
+├── intel-rapl/                         also AMD's, from Linux 5.8 on
+│   ├── intel-rapl:0/                   name: package-0, or package-0-die-1
+│   │   ├── energy_uj, max_energy_range_uj
+│   │   ├── intel-rapl:0:0/             name: core, uncore or dram
+│   │   └── intel-rapl:0:1/
+│   └── intel-rapl:1/                   name: package-1, or psys
+├── intel-rapl-mmio/                    the same package, read through memory-mapped registers
+├── intel-rapl:0 -> .../intel-rapl:0    links to the directories above
+└── ...
+
+The search of pyJoules 0.5.1 stops at the first gap between sockets and knows no dies, no psys and no tree but Intel's,
+and its reads leave files open. This module finds the counters and closes the files; pyJoules reads them.
+"""
 
 import contextlib
 import logging
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from edgeembed_runtime.errors import MissingExtraError
 
 from edgeembed_bench.meters.base import Reading
-from edgeembed_bench.meters.counters import Counter, explain
 
-# No counter of a package or of memory draws as much: the largest server processors are made for 500 W.
+POWERCAP = Path("/sys/class/powercap")
+# No package or memory counter can exceed this: the largest server processors are made for 500 W.
 MAX_POWER_W = 1000.0
-_TIGHT_S = 0.001  # what the counters themselves take between updates
-_TRIES = 5
+_TREES = ("intel-rapl", "amd-rapl", "intel-rapl-mmio")
+_DOMAINS = ("package", "core", "uncore", "dram", "psys")
+_MAX_READ_S = 0.001  # the counters' own update interval
+_MAX_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class RaplCounter:
+    """One energy counter.
+
+    Attributes:
+        file: The file of the counter's value, in microjoules.
+        name: Linux's name of the counter, such as package-0-die-1.
+        range_uj: Value at which the counter wraps around to 0; None if unknown.
+    """
+
+    file: Path
+    name: str
+    range_uj: int | None
+
+    @property
+    def domain(self) -> str:
+        """The name without socket and die, such as package."""
+        return self.name.partition("-")[0]
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether the counter is part of the total. The others are parts of packages, or include them."""
+        return self.domain in {"package", "dram"}
 
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """All counters at one moment; no energies, and the reason, if they could not be read."""
+    """All counter values at one moment; empty, with the reason, if a counter could not be read."""
 
     time_s: float
     energies_uj: tuple[float, ...]
     reason: str | None = None
 
 
+@dataclass(frozen=True)
+class _Difference:
+    """Energy that one counter counted in a window; 0, with the reason, if it cannot be trusted."""
+
+    counter: RaplCounter
+    energy_uj: float
+    reason: str | None = None
+
+
 class RaplMeter:
-    """Whole packages plus DRAM of all sockets, read by pyJoules.
+    """Energy of the packages and DRAM of all sockets.
 
     A counter that is lower at the end of a window than at its beginning has wrapped around only if `MAX_POWER_W` could
-    have taken it to the end of its range and on to the new value in that time. Otherwise it ran backwards, was reset,
-    or wrapped before the end of its range, and the window is not measured. AMD's range of 65 kJ lasts a minute at
-    1,000 W, Intel's usual 262 kJ four times as long; in a longer window a wrap could not be told from two.
+    have taken it to the end of its range and on to the new value in that time. Otherwise it ran backwards, was reset or
+    wrapped before the end of its range, and the window is not measured. AMD's range of 65 kJ lasts a minute at 1,000 W,
+    Intel's usual 262 kJ four times as long. A longer window could hide a second wrap.
 
     Args:
-        counters: The counters, those of one socket or more.
+        counters: The counters of one or more sockets.
 
     Raises:
         MissingExtraError: If pyJoules is not installed.
     """
 
-    window_s = 1.0  # counters advance every millisecond, so begin and end err by 0.2 % at most
+    min_window_s = 1.0  # counters advance every millisecond, so begin and end err by 0.2 % at most
 
-    def __init__(self, counters: Sequence[Counter]) -> None:
+    def __init__(self, counters: Sequence[RaplCounter]) -> None:
         self._counters = tuple(counters)
-        self._device = _device(self._counters)
-        self._begun = _Snapshot(0.0, (), "no window was begun")
+        self._device = _open_device(self._counters)
+        self._begin = _Snapshot(0.0, (), "no window was begun")
 
     @property
     def source(self) -> str:
-        """The domains that count, and of how many sockets."""
+        """The domains in the total and the number of sockets."""
         sockets = len({counter.name.split("-")[1] for counter in self._counters if counter.name.startswith("package-")})
         dram = " + DRAM" if any(counter.domain == "dram" for counter in self._counters) else ""
         return f"RAPL package{dram}, by pyJoules, {max(sockets, 1)} socket{'s' if sockets > 1 else ''}"
 
     def begin(self) -> None:
         """Open a window."""
-        self._begun = self._snapshot()
+        self._begin = self._snapshot()
 
     def end(self) -> Reading:
-        """Close the window and give the energy of all sockets in it."""
-        return self._reading(self._begun, self._snapshot())
+        """Close the window and return the energy of all sockets."""
+        begin, end = self._begin, self._snapshot()
+        window_s = end.time_s - begin.time_s
+        if reason := begin.reason or end.reason:
+            return Reading(None, window_s, {}, reason)
+        differences = [
+            _difference(counter, before, after, window_s)
+            for counter, before, after in zip(self._counters, begin.energies_uj, end.energies_uj, strict=True)
+        ]
+        for each in differences:
+            if each.reason and each.counter.is_summed:
+                return Reading(None, window_s, {}, each.reason)
+        energy_j = sum(each.energy_uj for each in differences if each.counter.is_summed) / 1e6
+        return Reading(energy_j, window_s, _sum_by_domain(differences))
 
     def _snapshot(self) -> _Snapshot:
-        for _ in range(_TRIES):
+        for _ in range(_MAX_ATTEMPTS):
             start_s = time.perf_counter()
             try:
                 energies_uj = tuple(self._device.get_energy())
             except (OSError, ValueError) as error:
-                return _Snapshot(start_s, (), explain(error, self._counters))
+                return _Snapshot(start_s, (), _read_error(error, self._counters))
             stop_s = time.perf_counter()
-            # A read that the scheduler interrupted does not tell when its values were true.
-            if stop_s - start_s < _TIGHT_S:
+            # If the scheduler interrupted the read, the time of the values is unknown.
+            if stop_s - start_s < _MAX_READ_S:
                 break
         return _Snapshot((start_s + stop_s) / 2, energies_uj)
 
-    def _reading(self, begun: _Snapshot, ended: _Snapshot) -> Reading:
-        window_s = ended.time_s - begun.time_s
-        if reason := begun.reason or ended.reason:
-            return Reading(None, window_s, {}, reason)
-        advances = [
-            _advance(counter, before, after, window_s)
-            for counter, before, after in zip(self._counters, begun.energies_uj, ended.energies_uj, strict=True)
-        ]
-        for each in advances:
-            if each.reason and each.counter.counts:
-                return Reading(None, window_s, {}, each.reason)
-        energy_j = sum(each.energy_uj for each in advances if each.counter.counts) / 1e6
-        return Reading(energy_j, window_s, _by_domain_j(advances))
+
+def find_counters(powercap: Path = POWERCAP) -> tuple[RaplCounter, ...]:
+    """Return the counters of all sockets, each once.
+
+    Args:
+        powercap: Directory of the powercap tree.
+
+    Returns:
+        The counters of the first control type that has packages; empty if none has.
+    """
+    trees = (_counters(powercap / name) for name in _TREES)
+    return next((found for found in trees if any(counter.domain == "package" for counter in found)), ())
 
 
-@dataclass(frozen=True)
-class _Advance:
-    """What a counter counted in a window, in microjoules; 0, and the reason, if that is not to be trusted."""
+def unreadable_reason(counters: Sequence[RaplCounter]) -> str | None:
+    """Return why the counters cannot be read and what to do, one line; None if they can be read."""
+    try:
+        for counter in counters:
+            float(counter.file.read_text(encoding="ascii"))
+    except ValueError:
+        return f"a RAPL counter cannot be read: {counter.file} holds no number"
+    except OSError as error:
+        return _read_error(error, counters)
+    return None
 
-    counter: Counter
-    energy_uj: float
-    reason: str | None = None
+
+def _counters(tree: Path) -> tuple[RaplCounter, ...]:
+    zones = f"{tree.name}:*"
+    found = [_counter(zone) for zone in sorted([*tree.glob(zones), *tree.glob(f"{zones}/{zones}")])]
+    return tuple(counter for counter in found if counter is not None and counter.domain in _DOMAINS)
 
 
-def _advance(counter: Counter, before: float, after: float, window_s: float) -> _Advance:
-    most_uj, range_uj = MAX_POWER_W * window_s * 1e6, counter.range_uj or 0
-    is_wrap = after < before
-    energy_uj = after - before + (range_uj if is_wrap else 0)
+def _counter(zone: Path) -> RaplCounter | None:
+    try:
+        name = (zone / "name").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return None
+    try:
+        range_uj = int((zone / "max_energy_range_uj").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        range_uj = None
+    return RaplCounter(zone / "energy_uj", name, range_uj)
+
+
+def _read_error(error: OSError | ValueError, counters: Sequence[RaplCounter]) -> str:
+    """Return one line that explains a read error and what to do; the command covers all counters."""
+    if isinstance(error, PermissionError):
+        chmod = shlex.join(["sudo", "chmod", "a+r", *(str(counter.file) for counter in counters)])
+        zones = counters[0].file.parent.name.partition(":")[0] + ":*"
+        rule = f'ACTION=="add", SUBSYSTEM=="powercap", KERNEL=="{zones}", RUN+="/bin/chmod a+r /sys%p/energy_uj"'
+        return (
+            f"permission denied: {error.filename} belongs to root; run: {chmod}; "
+            f"to keep that after a reboot: echo '{rule}' | sudo tee /etc/udev/rules.d/70-powercap.rules"
+        )
+    if isinstance(error, FileNotFoundError):
+        return (
+            f"a RAPL counter disappeared: {error.filename}; load its driver (sudo modprobe intel_rapl_msr), run again"
+        )
+    return f"a RAPL counter cannot be read: {error}"
+
+
+def _difference(counter: RaplCounter, before: float, after: float, window_s: float) -> _Difference:
+    max_uj, range_uj = MAX_POWER_W * window_s * 1e6, counter.range_uj or 0
+    is_wrapped = after < before
+    energy_uj = after - before + (range_uj if is_wrapped else 0)
     if after == before:
         problem, remedy = "stood still, as in virtual machines", "measure on the machine itself"
-    elif is_wrap and not range_uj:
+    elif is_wrapped and not range_uj:
         problem, remedy = "ran backwards and its range is unknown", "run again"
-    elif is_wrap and most_uj >= range_uj:
+    elif is_wrapped and max_uj >= range_uj:
         problem = f"ran backwards or wrapped around, and its range of {range_uj / 1e6:g} J is too small to tell which"
         remedy = "measure shorter windows"
-    elif is_wrap and (before > range_uj or energy_uj > most_uj):
+    elif is_wrapped and (before > range_uj or energy_uj > max_uj):
         problem, remedy = "ran backwards or wrapped around before the end of its range", "run again"
-    elif energy_uj > most_uj:
+    elif energy_uj > max_uj:
         problem, remedy = f"advanced by more than {MAX_POWER_W:,.0f} W", "run again"
     else:
-        return _Advance(counter, energy_uj)
-    return _Advance(counter, 0.0, f"a RAPL counter {problem}: {counter.file}; {remedy}")
+        return _Difference(counter, energy_uj)
+    return _Difference(counter, 0.0, f"a RAPL counter {problem}: {counter.file}; {remedy}")
 
 
-def _by_domain_j(advances: Sequence[_Advance]) -> dict[str, float]:
-    found: dict[str, list[_Advance]] = {}
-    for each in advances:
-        found.setdefault(each.counter.domain, []).append(each)
-    # Where one socket's counter says nothing, the sum over sockets would be too small.
+def _sum_by_domain(differences: Sequence[_Difference]) -> dict[str, float]:
+    by_domain: dict[str, list[_Difference]] = {}
+    for each in differences:
+        by_domain.setdefault(each.counter.domain, []).append(each)
+    # Without one socket's counter the sum over sockets would be too small.
     return {
         domain: sum(each.energy_uj for each in parts) / 1e6
-        for domain, parts in found.items()
+        for domain, parts in by_domain.items()
         if not any(each.reason for each in parts)
     }
 
 
-def _device(counters: Sequence[Counter]) -> Any:
+def _open_device(counters: Sequence[RaplCounter]) -> Any:
+    """Return a pyJoules device that reads these counters, in this order."""
     try:
         with _without_pyjoules_warnings():
-            from edgeembed_bench.meters.pyjoules import CounterDevice
+            from pyJoules.device.rapl_device import RaplDevice
     except ModuleNotFoundError as error:
         raise MissingExtraError("pyJoules", "energy") from error
-    return CounterDevice(counters)
+
+    class CounterDevice(RaplDevice):  # type: ignore[misc]  # pyJoules has no types
+        def available_domains(self) -> list[RaplCounter]:
+            return list(counters)
+
+        def _get_domain_file_name(self, counter: RaplCounter) -> str:
+            return str(counter.file)
+
+        def _read_energy_value(self, api_file: TextIO) -> float:
+            with api_file:
+                try:
+                    value: float = super()._read_energy_value(api_file)
+                except ValueError:
+                    raise ValueError(f"{api_file.name} holds no number") from None
+                except OSError as error:
+                    raise OSError(error.errno, error.strerror, api_file.name) from error
+            return value
+
+    device = CounterDevice()
+    device.configure()
+    return device
 
 
 @contextlib.contextmanager
 def _without_pyjoules_warnings() -> Iterator[None]:
-    """Drop what pyJoules logs within a `with` block: on import it warns that there is no NVIDIA library.
+    """Drop pyJoules's log records within a `with` block: on import it warns that there is no NVIDIA library.
 
-    It has no logger of its own and calls `logging.warning`, so the filter is on the root logger, for records of its
-    files alone. With a handler there, that call does not configure the root logger either.
+    pyJoules calls `logging.warning`, so the filter is on the root logger, for records of pyJoules's files alone. The
+    null handler keeps that call from configuring the root logger.
     """
 
     def is_other(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""Readings from a file in place of a meter."""
+"""A meter that replays recorded readings."""
 
 import csv
 from collections.abc import Callable
@@ -11,13 +11,13 @@ _TRACES = Path(__file__).parent / "traces"
 
 
 class ReplayMeter:
-    """A meter that gives the readings of a trace, in order.
+    """A meter that returns the readings of a recorded trace, in order.
 
     Columns of a trace: phase (idle or work), inferences, window_s, joules by domain, reason.
     """
 
     source = "replayed"
-    window_s = 1.0
+    min_window_s = 1.0
 
     def __init__(self, trace: str) -> None:
         with (_TRACES / trace).open(newline="") as file:
@@ -32,7 +32,7 @@ class ReplayMeter:
 
 
 def replay(trace: str) -> Energy:
-    """The energy of a trace that begins and ends idle, through the functions that measure one."""
+    """Return the energy of a trace that begins and ends with an idle window."""
     meter = ReplayMeter(trace)
     before = measure_idle(meter, 0)
     work = [int(row["inferences"]) for row in meter.rows if row["phase"] == "work"]

@@ -1,7 +1,7 @@
-"""A simulated machine: counters under /sys/class that advance at a known power, and what edgeembed measures of them.
+"""A simulated machine: counters under /sys/class that advance at a known power, and what edgeembed measures.
 
-Run within a mount namespace of its own (`unshare -m`), where it covers /sys/class, this prints what every case found as
-JSON. Its functions that write trees serve the other tests too.
+Run in a mount namespace (`unshare -m`), where it mounts a tmpfs over /sys/class, this prints the results of all cases
+as JSON. Other tests use its functions that write counter trees.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ _WIDTH = 20
 
 @dataclass(frozen=True)
 class Zone:
-    """A counter, its folder relative to the folder of all control types."""
+    """A counter; its folder is relative to the powercap directory."""
 
     folder: str
     name: str
@@ -47,19 +47,19 @@ class Zone:
 
 
 def write_zone(powercap: Path, zone: Zone) -> Path:
-    """Write what Linux shows of a counter, and give the file that counts."""
+    """Write the files of a counter and return the file of its value."""
     folder = powercap / zone.folder
     folder.mkdir(parents=True)
     (folder / "name").write_text(f"{zone.name}\n")
     (folder / "max_energy_range_uj").write_text(f"{zone.range_uj}\n")
     (folder / "energy_uj").write_bytes(_digits(zone.start_uj))
-    # Linux links every zone beside its control type, inner ones too.
+    # Linux links every zone, nested ones too, in the powercap directory.
     (powercap / folder.name).symlink_to(folder)
     return folder / "energy_uj"
 
 
 def write_supply(power_supply: Path, name: str, **files: object) -> Path:
-    """Write what Linux shows of a battery or a charger."""
+    """Write the files of a battery or charger and return their directory."""
     folder = power_supply / name
     folder.mkdir(parents=True)
     for file, value in files.items():
@@ -68,13 +68,13 @@ def write_supply(power_supply: Path, name: str, **files: object) -> Path:
 
 
 def _digits(value: int) -> bytes:
-    # One width, so that writing in place never leaves a reader with half a number.
+    # Fixed width: a reader never sees half a number while it is overwritten.
     return f"{value:<{_WIDTH}}\n".encode()
 
 
 def advance(zones: Sequence[Zone]) -> None:
-    """Count on, every millisecond and until killed, the energy of the time that went by."""
-    with contextlib.suppress(OSError):  # as hardware counts: whatever else wants the processor
+    """Advance the counters every millisecond until killed."""
+    with contextlib.suppress(OSError):  # hardware counts no matter what else runs
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     files = [os.open(POWERCAP / zone.folder / "energy_uj", os.O_WRONLY) for zone in zones]
     load = os.open(SYS_CLASS / "load", os.O_RDONLY)
@@ -100,7 +100,7 @@ def advance(zones: Sequence[Zone]) -> None:
 
 @contextlib.contextmanager
 def machine(*zones: Zone) -> Iterator[None]:
-    """Cover /sys/class with a machine of these counters, which count while this is open."""
+    """Mount a machine with these counters over /sys/class; they advance while the context is open."""
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", SYS_CLASS], check=True)
     try:
         (SYS_CLASS / "load").write_bytes(b"0")
@@ -133,7 +133,7 @@ def _meter() -> str:
 
 
 def encode(seconds: float) -> int:
-    """Work of a known count."""
+    """Sleep for 4 ms per inference and return the number of inferences."""
     end_s, inferences = time.monotonic() + seconds, 0
     while time.monotonic() < end_s:
         time.sleep(0.004)
@@ -142,7 +142,7 @@ def encode(seconds: float) -> int:
 
 
 def on_time(measure: Callable[[], Result]) -> Result:
-    """Measure again where the host of a virtual machine kept the simulator from counting, which hardware never does."""
+    """Repeat a measurement during which the host of a virtual machine held up the simulator."""
     for _ in range(TRIES):
         before = (SYS_CLASS / "late").read_text()
         found = measure()
@@ -154,7 +154,7 @@ def on_time(measure: Callable[[], Result]) -> Result:
 def measured(
     work: Callable[[float], int] = encode, windows: int = WINDOWS, before_each: Callable[[int], None] = lambda _: None
 ) -> dict[str, Any]:
-    """What edgeembed finds out about the machine, with nothing but its defaults."""
+    """Return what edgeembed measures with its default settings."""
     from edgeembed_bench.energy import EnergyWindow, IdlePower, energy_from, measure_idle, measure_window
     from edgeembed_bench.meters import detect_meter
 
@@ -206,7 +206,7 @@ def two_sockets() -> dict[str, Any]:
 
 
 def jump_to(energy_uj: int) -> None:
-    """Set the first counter to a value, and wait until it is there."""
+    """Set the first counter to a value and wait until it shows."""
     with (SYS_CLASS / "jump").open("r+b") as file:
         file.write(b"%-*d" % (_WIDTH, energy_uj))
     while (SYS_CLASS / "jump").read_bytes().strip():
@@ -214,14 +214,14 @@ def jump_to(energy_uj: int) -> None:
 
 
 def wrap() -> dict[str, Any]:
-    """Every window begins 3 J before the end of the counter's range."""
+    """Begin every window 3 J before the end of the counter's range."""
     zone = Zone("intel-rapl/intel-rapl:0", "package-0", 20, 20, range_uj=AMD_RANGE_UJ)
     with machine(zone):
         return measured(before_each=lambda _: jump_to(AMD_RANGE_UJ - 3_000_000))
 
 
 def _jumping(start_uj: int, jump_uj: int) -> dict[str, Any]:
-    """What is found if the counter jumps in the middle of every window."""
+    """Measure with a counter that jumps in the middle of every window."""
 
     def work(seconds: float) -> int:
         inferences = encode(seconds / 2)
@@ -241,7 +241,7 @@ def early_wrap() -> dict[str, Any]:
 
 
 def backwards_once() -> dict[str, Any]:
-    """One of three windows is of no use."""
+    """Let the counter run backwards in one of three windows."""
     numbers: list[int] = []
 
     def work(seconds: float) -> int:
@@ -264,7 +264,7 @@ def vanishing() -> dict[str, Any]:
 
 
 def denied() -> dict[str, Any]:
-    """What an ordinary user is told, and whether doing that helps."""
+    """Measure as an ordinary user, then again after running the suggested command."""
     zones = (
         Zone("intel-rapl/intel-rapl:0", "package-0", 5, 20),
         Zone("intel-rapl/intel-rapl:0/intel-rapl:0:0", "dram", 1, 2),
@@ -286,7 +286,7 @@ def denied() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _nobody() -> Iterator[None]:
-    # Within this process, for another user may not be allowed to start this Python.
+    # In this process: another user may not be allowed to start this Python.
     (SYS_CLASS / "load").chmod(0o666)
     os.seteuid(NOBODY)
     try:

@@ -18,7 +18,7 @@ from .replaying import ReplayMeter, replay
 
 @pytest.fixture
 def desktop() -> Energy:
-    """Five windows of some 22 W and one that failed, between 7 W and 8 W of idle."""
+    """Five windows of about 22 W and one that failed, with idle power of 7 W before and 8 W after."""
     return replay("desktop.csv")
 
 
@@ -30,7 +30,7 @@ def _energy(energy_j: float | None, idle_j: float, inferences: int = 10) -> Ener
     return Energy("replayed", idle, (EnergyWindow(inferences, reading(energy_j)),), None)
 
 
-def test_millijoules_an_inference_have_quartiles_over_the_windows_that_were_measured(desktop: Energy) -> None:
+def test_energy_per_inference_has_quartiles_over_the_measured_windows(desktop: Energy) -> None:
     assert len(desktop.windows) == 6
     assert len(desktop.measured) == 5
     # 22/500, 22.35/500, 22.09/490, 22.95/510 and 22.275/495 joules
@@ -39,11 +39,11 @@ def test_millijoules_an_inference_have_quartiles_over_the_windows_that_were_meas
     assert desktop.reason is None
 
 
-def test_windows_that_were_discarded_are_told_with_the_reason(desktop: Energy) -> None:
+def test_discarded_windows_are_listed_with_their_reason(desktop: Energy) -> None:
     assert desktop.discarded == ["1 of 6 windows discarded: a RAPL counter disappeared"]
 
 
-def test_a_counter_that_ran_backwards_leaves_a_reason_and_no_part_in_the_figures() -> None:
+def test_window_whose_counter_ran_backwards_is_discarded_with_its_reason() -> None:
     energy = replay("backwards.csv")
     assert energy.mj_per_inference is not None
     assert energy.mj_per_inference.median == pytest.approx(40)
@@ -53,33 +53,33 @@ def test_a_counter_that_ran_backwards_leaves_a_reason_and_no_part_in_the_figures
     ]
 
 
-def test_where_nothing_was_measured_the_reason_is_told_once() -> None:
+def test_reason_is_not_repeated_among_the_discarded_windows() -> None:
     energy = replay("dead.csv")
     assert energy.reason is not None
     assert energy.discarded == []
 
 
-def test_idle_power_is_the_mean_of_before_and_after_which_are_kept(desktop: Energy) -> None:
+def test_idle_power_is_the_mean_of_before_and_after(desktop: Energy) -> None:
     assert desktop.idle is not None
     assert (desktop.idle.before_w, desktop.idle.after_w) == pytest.approx((7.0, 8.0))
     assert desktop.idle.total_w == pytest.approx(7.5)
     assert desktop.idle.power_w == pytest.approx({"package": 6.5, "core": 1.5, "dram": 1.0})
 
 
-def test_above_idle_is_less_by_idle_power_for_as_long_as_the_window(desktop: Energy) -> None:
+def test_energy_above_idle_subtracts_idle_power_times_window_length(desktop: Energy) -> None:
     assert desktop.mj_above_idle is not None
     # (22 - 7.5)/500, (22.35 - 7.5 x 1.01)/500, (22.09 - 7.5)/490, (22.95 - 7.5 x 1.02)/510, (22.275 - 7.5)/495
     assert desktop.mj_above_idle.median == pytest.approx(29.77551, rel=1e-5)
 
 
-def test_domains_are_shown_with_and_without_idle_power(desktop: Energy) -> None:
+def test_energy_by_domain_with_and_without_idle_power(desktop: Energy) -> None:
     whole, above = desktop.domains_mj(), desktop.domains_mj(above_idle=True)
     assert set(whole) == set(above) == {"package", "core", "dram"}
     assert whole["core"].median == pytest.approx(28.43137, rel=1e-5)
     assert above["core"].median == pytest.approx((14.5 - 1.5 * 1.02) / 510 * 1e3)
 
 
-def test_where_every_window_failed_the_commonest_reason_is_given() -> None:
+def test_reason_is_the_most_common_one_if_every_window_failed() -> None:
     energy = replay("dead.csv")
     assert energy.mj_per_inference is None
     assert energy.mj_above_idle is None
@@ -87,14 +87,14 @@ def test_where_every_window_failed_the_commonest_reason_is_given() -> None:
     assert energy.reason == "a RAPL counter stood still"
 
 
-def test_idle_power_that_was_measured_once_stands_for_both() -> None:
+def test_idle_power_uses_the_only_measured_side() -> None:
     idle = replay("dead.csv").idle
     assert idle is not None
     assert idle.after_w is None
     assert idle.before_w == idle.total_w == pytest.approx(7.0)
 
 
-def test_without_idle_power_nothing_is_above_it() -> None:
+def test_energy_above_idle_is_none_without_idle_power() -> None:
     failed = Reading(None, 1.0, {}, "dead")
     windows = (EnergyWindow(10, Reading(5.0, 1.0, {"package": 5.0})),)
     for idle in (None, IdlePower(failed, failed)):
@@ -104,26 +104,26 @@ def test_without_idle_power_nothing_is_above_it() -> None:
         assert energy.domains_mj(above_idle=True) == {}
 
 
-def test_an_inference_that_idle_power_drowns_is_kept_as_measured() -> None:
+def test_energy_above_idle_can_be_negative() -> None:
     above = _energy(5.0, 6.0).mj_above_idle
     assert above is not None
     assert above.median == pytest.approx(-100.0)
 
 
-def test_what_is_as_idle_costs_a_zero_without_a_minus() -> None:
+def test_energy_equal_to_idle_is_positive_zero() -> None:
     above = _energy(5.0, 5.0).mj_above_idle
     assert above is not None
     assert math.copysign(1, above.median) == 1
 
 
-def test_a_window_without_inferences_is_not_measured() -> None:
+def test_window_without_inferences_is_not_measured() -> None:
     meter = ReplayMeter("desktop.csv")
     energy = energy_from(meter, None, [measure_window(meter, lambda _: 0)])
     assert energy.mj_per_inference is None
     assert energy.reason == "the window held no inference"
 
 
-def test_work_is_given_the_least_window_of_the_meter_or_the_seconds_asked_for() -> None:
+def test_work_runs_for_the_minimum_window_or_the_requested_seconds() -> None:
     meter, given = ReplayMeter("desktop.csv"), []
 
     def work(seconds: float) -> int:
@@ -135,7 +135,7 @@ def test_work_is_given_the_least_window_of_the_meter_or_the_seconds_asked_for() 
     assert given == [1.0, 0.25]
 
 
-def test_work_that_fails_closes_the_window() -> None:
+def test_failing_work_closes_the_window() -> None:
     meter = ReplayMeter("desktop.csv")
 
     def work(_: float) -> Never:
@@ -147,7 +147,7 @@ def test_work_that_fails_closes_the_window() -> None:
     assert meter.end().window_s == 1.01  # so the first was taken
 
 
-def test_a_null_meter_neither_waits_nor_works() -> None:
+def test_null_meter_neither_waits_nor_works() -> None:
     def work(_: float) -> Never:
         raise AssertionError("there is nothing to measure")
 

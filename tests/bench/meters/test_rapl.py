@@ -16,7 +16,7 @@ PACKAGE = Zone("intel-rapl/intel-rapl:0", "package-0")
 
 @pytest.fixture
 def powercap(tmp_path: Path) -> Path:
-    """A folder of control types that is yet empty."""
+    """Path of a powercap tree that does not exist yet."""
     return tmp_path / "powercap"
 
 
@@ -25,13 +25,13 @@ _clock_s = [0.0]
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that stands still but for the second in which a counter of a machine advances."""
+    """A clock that advances by one second whenever a test sets a counter."""
     _clock_s[0] = 100.0
     monkeypatch.setattr("time.perf_counter", lambda: _clock_s[0])
 
 
 class _Machine:
-    """Counters that a test sets by hand, and the meter over them."""
+    """Counters that a test sets, and the meter that reads them."""
 
     def __init__(self, powercap: Path, *zones: Zone) -> None:
         pytest.importorskip("pyJoules", reason="needs pyJoules: edgeembed[energy]")
@@ -40,7 +40,7 @@ class _Machine:
         self.meter = detect_meter(powercap=powercap)
 
     def reading(self, **joules: float) -> Reading:
-        """The reading of a window in which zones, named by their numbers, advance by some joules."""
+        """Return the reading of a window in which zones, named by their numbers, advance by some joules."""
         self.meter.begin()
         for number, energy_j in joules.items():
             self.add(number.replace("_", ":").replace("z", "intel-rapl:"), energy_j)
@@ -51,12 +51,12 @@ class _Machine:
         self.set(name, advanced_uj % self.zones[name].range_uj)
 
     def set(self, name: str, energy_uj: int) -> None:
-        """Write a value, a second later."""
+        """Write a value one second later."""
         _clock_s[0] += 1
         self.files[name].write_text(f"{energy_uj}\n")
 
 
-def test_joules_of_all_sockets_and_their_dram_add_up_and_parts_are_shown_apart(powercap: Path) -> None:
+def test_energy_is_the_sum_of_packages_and_dram_of_all_sockets(powercap: Path) -> None:
     machine = _Machine(
         powercap,
         PACKAGE,
@@ -88,7 +88,7 @@ def test_gaps_between_sockets_and_dies_of_one_socket_are_no_hindrance(powercap: 
 
 
 @pytest.mark.parametrize("tree", ["intel-rapl", "amd-rapl"])
-def test_an_amd_processor_has_package_and_core(powercap: Path, tree: str) -> None:
+def test_amd_counters_are_read(powercap: Path, tree: str) -> None:
     machine = _Machine(powercap, Zone(f"{tree}/{tree}:0", "package-0"), Zone(f"{tree}/{tree}:0/{tree}:0:0", "core"))
     machine.meter.begin()
     machine.add(f"{tree}:0", 2.5)
@@ -99,7 +99,7 @@ def test_an_amd_processor_has_package_and_core(powercap: Path, tree: str) -> Non
     assert machine.meter.source == "RAPL package, by pyJoules, 1 socket"
 
 
-def test_the_second_way_to_the_same_package_is_not_counted_again(powercap: Path) -> None:
+def test_memory_mapped_copy_of_a_package_is_not_counted_twice(powercap: Path) -> None:
     machine = _Machine(powercap, PACKAGE, Zone("intel-rapl-mmio/intel-rapl-mmio:0", "package-0"))
     machine.meter.begin()
     machine.add("intel-rapl:0", 2)
@@ -107,14 +107,14 @@ def test_the_second_way_to_the_same_package_is_not_counted_again(powercap: Path)
     assert machine.meter.end().energy_j == pytest.approx(2)
 
 
-def test_the_second_way_is_taken_where_it_is_the_only_one(powercap: Path) -> None:
+def test_memory_mapped_counters_are_used_if_there_are_no_others(powercap: Path) -> None:
     machine = _Machine(powercap, Zone("intel-rapl-mmio/intel-rapl-mmio:0", "package-0"))
     machine.meter.begin()
     machine.add("intel-rapl-mmio:0", 2)
     assert machine.meter.end().energy_j == pytest.approx(2)
 
 
-def test_a_counter_that_starts_again_at_zero_is_followed(powercap: Path) -> None:
+def test_counter_wrap_is_corrected(powercap: Path) -> None:
     zone = replace(PACKAGE, start_uj=65_532_000_000, range_uj=AMD_RANGE_UJ)
     machine = _Machine(powercap, zone)
     assert machine.reading(z0=2.5).energy_j == pytest.approx(2.5)
@@ -127,11 +127,11 @@ def test_a_counter_that_starts_again_at_zero_is_followed(powercap: Path) -> None
     [
         (1_000_000_000, 999_000_000),  # a step back
         (1_000_000_000, 0),  # a reset
-        (2**32 - 10_000_000, 10_000_000),  # around at 32 bits, before the end of the range
-        (AMD_RANGE_UJ - 1_001_000_000, 0),  # 1,001 W to the end of AMD's range, and far from that of Intel's
+        (2**32 - 10_000_000, 10_000_000),  # wrapped at 32 bits, before the end of the range
+        (AMD_RANGE_UJ - 1_001_000_000, 0),  # 1,001 W to the end of AMD's range, far from the end of Intel's
     ],
 )
-def test_a_counter_that_runs_backwards_or_wraps_early_is_not_measured(
+def test_counter_that_runs_backwards_or_wraps_early_is_not_measured(
     powercap: Path, range_uj: int, before_uj: int, after_uj: int
 ) -> None:
     machine = _Machine(powercap, replace(PACKAGE, start_uj=before_uj, range_uj=range_uj))
@@ -141,31 +141,31 @@ def test_a_counter_that_runs_backwards_or_wraps_early_is_not_measured(
     assert machine.reading(z0=2).energy_j == pytest.approx(2)  # the next window is sound
 
 
-def test_a_wrap_that_the_largest_plausible_power_explains_is_followed(powercap: Path) -> None:
+def test_wrap_at_the_maximum_power_is_corrected(powercap: Path) -> None:
     machine = _Machine(powercap, replace(PACKAGE, start_uj=AMD_RANGE_UJ - 900_000_000, range_uj=AMD_RANGE_UJ))
     assert machine.reading(z0=999).energy_j == pytest.approx(999)
 
 
-def test_a_range_that_a_window_may_exceed_does_not_tell_a_wrap_from_a_step_back(powercap: Path) -> None:
+def test_wrap_of_a_range_smaller_than_the_window_energy_is_not_measured(powercap: Path) -> None:
     machine = _Machine(powercap, replace(PACKAGE, start_uj=15_000_000, range_uj=20_000_000))
     machine.meter.begin()
     machine.set("intel-rapl:0", 10_000_000)
     _assert_not_measured(machine.meter.end(), "its range of 20 J is too small to tell which")
 
 
-def test_a_counter_before_whose_start_its_range_ends_is_not_measured(powercap: Path) -> None:
+def test_counter_that_starts_above_its_range_is_not_measured(powercap: Path) -> None:
     machine = _Machine(powercap, replace(PACKAGE, start_uj=AMD_RANGE_UJ + 5_000_000, range_uj=AMD_RANGE_UJ))
     machine.meter.begin()
     machine.set("intel-rapl:0", AMD_RANGE_UJ - 5_000_000)
     _assert_not_measured(machine.meter.end(), "ran backwards")
 
 
-def test_a_counter_that_advances_by_more_than_a_processor_can_draw_is_not_measured(powercap: Path) -> None:
+def test_counter_above_the_maximum_power_is_not_measured(powercap: Path) -> None:
     machine = _Machine(powercap, PACKAGE)
     _assert_not_measured(machine.reading(z0=1001), "advanced by more than 1,000 W")
 
 
-def test_a_part_that_runs_backwards_is_left_out_and_spoils_nothing(powercap: Path) -> None:
+def test_core_counter_that_runs_backwards_is_omitted(powercap: Path) -> None:
     core = Zone("intel-rapl/intel-rapl:0/intel-rapl:0:0", "core", start_uj=9_000_000)
     machine = _Machine(powercap, PACKAGE, core)
     machine.meter.begin()
@@ -176,7 +176,7 @@ def test_a_part_that_runs_backwards_is_left_out_and_spoils_nothing(powercap: Pat
     assert reading.domains_j == pytest.approx({"package": 2})
 
 
-def test_a_counter_that_runs_backwards_with_no_known_range_is_not_measured(powercap: Path) -> None:
+def test_counter_that_runs_backwards_with_unknown_range_is_not_measured(powercap: Path) -> None:
     write_zone(powercap, PACKAGE)
     (powercap / PACKAGE.folder / "max_energy_range_uj").unlink()
     meter = detect_meter(powercap=powercap)
@@ -186,17 +186,17 @@ def test_a_counter_that_runs_backwards_with_no_known_range_is_not_measured(power
 
 
 @pytest.mark.parametrize(("package_j", "dram_j"), [(0, 1), (1, 0), (0, 0)])
-def test_a_counter_that_stands_still_is_not_measured(powercap: Path, package_j: float, dram_j: float) -> None:
+def test_counter_that_stands_still_is_not_measured(powercap: Path, package_j: float, dram_j: float) -> None:
     machine = _Machine(powercap, PACKAGE, Zone("intel-rapl/intel-rapl:0/intel-rapl:0:0", "dram"))
     _assert_not_measured(machine.reading(z0=package_j, z0_0=dram_j), "stood still")
 
 
-def test_a_part_that_stands_still_is_left_out_and_spoils_nothing(powercap: Path) -> None:
+def test_uncore_counter_that_stands_still_is_omitted(powercap: Path) -> None:
     machine = _Machine(powercap, PACKAGE, Zone("intel-rapl/intel-rapl:0/intel-rapl:0:0", "uncore"))
     assert machine.reading(z0=2).domains_j == pytest.approx({"package": 2})
 
 
-def test_a_counter_that_disappears_is_not_measured_until_it_is_back(powercap: Path) -> None:
+def test_counter_that_disappears_is_not_measured_until_it_returns(powercap: Path) -> None:
     machine = _Machine(powercap, PACKAGE)
     file = machine.files["intel-rapl:0"]
     machine.meter.begin()
@@ -208,19 +208,19 @@ def test_a_counter_that_disappears_is_not_measured_until_it_is_back(powercap: Pa
     assert machine.reading(z0=1).energy_j == pytest.approx(1)
 
 
-def test_a_counter_that_holds_no_number_is_named(powercap: Path) -> None:
+def test_reason_names_a_counter_that_holds_no_number(powercap: Path) -> None:
     machine = _Machine(powercap, PACKAGE)
     machine.meter.begin()
     machine.files["intel-rapl:0"].write_text("")
     _assert_not_measured(machine.meter.end(), f"{machine.files['intel-rapl:0']} holds no number")
 
 
-def test_an_end_without_a_beginning_is_not_measured(powercap: Path) -> None:
+def test_end_without_begin_is_not_measured(powercap: Path) -> None:
     machine = _Machine(powercap, PACKAGE)
     _assert_not_measured(machine.meter.end(), "no window was begun")
 
 
-def test_a_read_that_was_interrupted_is_made_again(powercap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_read_is_repeated(powercap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = _Machine(powercap, PACKAGE)
     clock_s = iter([0.0, 0.5, 0.5, 0.5, 2.5, 2.5])
     monkeypatch.setattr("time.perf_counter", lambda: next(clock_s))
@@ -228,13 +228,13 @@ def test_a_read_that_was_interrupted_is_made_again(powercap: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("broken", ["", "energy\n"])
-def test_a_broken_counter_is_named_before_anything_is_measured(powercap: Path, broken: str) -> None:
+def test_detection_names_a_broken_counter(powercap: Path, broken: str) -> None:
     file = write_zone(powercap, PACKAGE)
     file.write_text(broken)
     assert _reason(powercap) == f"a RAPL counter cannot be read: {file} holds no number"
 
 
-def test_denied_permission_names_the_counter_the_command_and_the_rule(
+def test_permission_error_names_the_counter_the_command_and_the_udev_rule(
     powercap: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dram = Zone("intel-rapl/intel-rapl:0/intel-rapl:0:0", "dram")
@@ -256,7 +256,7 @@ def test_denied_permission_names_the_counter_the_command_and_the_rule(
     assert "\n" not in reason
 
 
-def test_only_the_warnings_of_pyjoules_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
+def test_only_pyjoules_warnings_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
     def log(file: str) -> None:
         exec(compile(f"import logging\nlogging.warning('of {file}')", file, "exec"), {})  # noqa: S102
 
@@ -275,7 +275,7 @@ def test_only_the_warnings_of_pyjoules_are_dropped(caplog: pytest.LogCaptureFixt
     assert logging.root.handlers == handlers
 
 
-def test_finding_the_meter_prints_nothing_and_leaves_the_root_logger_alone(powercap: Path) -> None:
+def test_detection_prints_nothing_and_leaves_the_root_logger_unchanged(powercap: Path) -> None:
     pytest.importorskip("pyJoules", reason="needs pyJoules: edgeembed[energy]")
     write_zone(powercap, PACKAGE)
     code = (
@@ -288,9 +288,8 @@ def test_finding_the_meter_prints_nothing_and_leaves_the_root_logger_alone(power
     assert done.stderr == ""
 
 
-def test_absent_pyjoules_names_the_extra(powercap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pyjoules_names_the_extra(powercap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_zone(powercap, PACKAGE)
-    monkeypatch.delitem(sys.modules, "edgeembed_bench.meters.pyjoules", raising=False)
     monkeypatch.setitem(sys.modules, "pyJoules.device.rapl_device", None)
     assert _reason(powercap) == "pyJoules is not installed; install it with: pip install 'edgeembed[energy]'"
 
@@ -307,5 +306,5 @@ def _assert_not_measured(reading: Reading, reason: str) -> None:
     assert reason in (reading.reason or "")
 
 
-def test_the_least_window_is_a_thousand_updates_of_the_counters() -> None:
-    assert RaplMeter.window_s == 1.0
+def test_minimum_window_is_a_thousand_counter_updates() -> None:
+    assert RaplMeter.min_window_s == 1.0

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    """What every case found, measured once for all tests."""
+    """Results of every case, measured once for all tests."""
     pytest.importorskip("pyJoules", reason="needs pyJoules: edgeembed[energy]")
     if shutil.which("unshare") is None:
         pytest.skip("needs mount namespaces: there is no unshare here")
@@ -42,15 +42,15 @@ def _assert_costs(case: dict[str, Any], mj: float, watts: float) -> None:
     assert mj == pytest.approx(watts * case["ms_per_inference"], rel=TOLERANCE)
 
 
-def test_millijoules_an_inference_are_power_by_time(found: dict[str, Any]) -> None:
+def test_energy_per_inference_is_power_times_time(found: dict[str, Any]) -> None:
     _assert_costs(found["one_socket"], found["one_socket"]["mj"], 20)
 
 
-def test_above_idle_they_are_the_power_that_work_adds(found: dict[str, Any]) -> None:
+def test_energy_above_idle_is_the_power_that_work_adds(found: dict[str, Any]) -> None:
     _assert_costs(found["one_socket"], found["one_socket"]["mj_above_idle"], 20 - 5)
 
 
-def test_two_sockets_with_dies_gaps_and_dram_add_up(found: dict[str, Any]) -> None:
+def test_energy_is_summed_over_two_sockets_with_dies_gaps_and_dram(found: dict[str, Any]) -> None:
     case = found["two_sockets"]
     assert case["source"] == "RAPL package + DRAM, by pyJoules, 2 sockets"
     _assert_costs(case, case["mj"], 10 + 3 + 8 + 1)
@@ -58,28 +58,26 @@ def test_two_sockets_with_dies_gaps_and_dram_add_up(found: dict[str, Any]) -> No
         _assert_costs(case, case["domains_mj"][domain], watts)
 
 
-def test_a_counter_that_wraps_within_the_window_is_followed(found: dict[str, Any]) -> None:
+def test_counter_wrap_within_the_window_is_corrected(found: dict[str, Any]) -> None:
     _assert_costs(found["wrap"], found["wrap"]["mj"], 20)
 
 
 @pytest.mark.parametrize("name", ["backwards", "early_wrap"])
-def test_a_counter_that_runs_backwards_or_wraps_early_leaves_a_reason_and_no_figure(
-    found: dict[str, Any], name: str
-) -> None:
+def test_counter_that_runs_backwards_or_wraps_early_is_not_measured(found: dict[str, Any], name: str) -> None:
     case = found[name]
     assert (case["mj"], case["mj_above_idle"], case["domains_mj"]) == (None, None, {})
     assert case["reason"].startswith("a RAPL counter ran backwards or wrapped around before the end of its range:")
     assert case["idle_w"] == pytest.approx(20, rel=TOLERANCE)
 
 
-def test_a_window_in_which_a_counter_runs_backwards_has_no_part_in_the_figure(found: dict[str, Any]) -> None:
+def test_window_whose_counter_runs_backwards_is_discarded(found: dict[str, Any]) -> None:
     case = found["backwards_once"]
     _assert_costs(case, case["mj"], 20)
     (line,) = case["discarded"]
     assert line.startswith("1 of 3 windows discarded: a RAPL counter ran backwards")
 
 
-def test_a_counter_that_disappears_leaves_a_reason_and_no_figure(found: dict[str, Any]) -> None:
+def test_counter_that_disappears_is_not_measured(found: dict[str, Any]) -> None:
     case = found["vanishing"]
     assert (case["mj"], case["mj_above_idle"], case["domains_mj"]) == (None, None, {})
     assert case["reason"].startswith(
@@ -87,7 +85,7 @@ def test_a_counter_that_disappears_leaves_a_reason_and_no_figure(found: dict[str
     )
 
 
-def test_who_is_denied_the_counters_is_given_a_command_that_helps(found: dict[str, Any]) -> None:
+def test_permission_error_names_a_command_that_grants_access(found: dict[str, Any]) -> None:
     case = found["denied"]
     if "skipped" in case:
         pytest.skip(case["skipped"])
@@ -96,13 +94,13 @@ def test_who_is_denied_the_counters_is_given_a_command_that_helps(found: dict[st
     assert case["meter_after"] == "RaplMeter"
 
 
-def test_batteries_are_the_meter_of_a_machine_without_rapl(found: dict[str, Any]) -> None:
+def test_batteries_are_measured_on_a_machine_without_rapl(found: dict[str, Any]) -> None:
     case = found["battery"]
     assert case["source"].startswith("discharge of BAT0 + BAT1")
     _assert_costs(case, case["mj"], 9 + 3)
 
 
-def test_where_there_is_nothing_there_is_a_reason(found: dict[str, Any]) -> None:
+def test_machine_without_meters_has_a_reason(found: dict[str, Any]) -> None:
     case = found["nothing"]
     assert (case["meter"], case["source"], case["mj"], case["idle_w"]) == ("NullMeter", None, None, None)
     assert case["reason"].startswith("no RAPL counter on this machine (/sys/class/powercap is absent)")
