@@ -18,7 +18,7 @@ class _TenWatts:
     """A meter that sees 10 W of package, idle or not."""
 
     source = "ten watts"
-    window_s = 0.02
+    min_window_s = 0.02
 
     def begin(self) -> None:
         """Open a window."""
