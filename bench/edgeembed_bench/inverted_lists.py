@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime.errors import MissingExtraError
-from edgeembed_runtime.similarity import unit
+from edgeembed_runtime.similarity import normalize
 
 from edgeembed_bench.schedule import shuffled
 
@@ -74,11 +74,11 @@ class ListIndex:
 
     def __init__(self, queries: Matrix, documents: Matrix, *, nlist: int, nprobe: int, threads: int = 1) -> None:
         faiss = import_faiss()
-        self._queries = unit(queries)
+        self._queries = normalize(queries)
         self._threads = threads
         dimension = documents.shape[1]
         self._index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, nlist, faiss.METRIC_INNER_PRODUCT)
-        rows = unit(documents)
+        rows = normalize(documents)
         with _threads(threads):
             self._index.train(rows)
             self._index.add(rows)

@@ -38,7 +38,7 @@ def command(bundle: str, as_json: bool) -> None:
     if as_json:
         result = {"files": files, "size_bytes": size_bytes, "verified": not found.differences}
         _print(bundle, result | dataclasses.asdict(found))
-    found.demand(bundle)
+    found.raise_for_differences(bundle)
     if not as_json:
         click.echo(f"{bundle}: {files} files, {size_bytes / 1e6:.2f} MB, as exported; it encodes")
         click.echo(found.golden_line())

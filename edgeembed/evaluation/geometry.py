@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime.errors import CheckError, InputError
-from edgeembed_runtime.similarity import unit
+from edgeembed_runtime.similarity import normalize
 
 from edgeembed.evaluation.encoders import SentenceEncoder, vectors
 from edgeembed.evaluation.scores import Score
@@ -93,7 +93,7 @@ def score_geometry(encoder: SentenceEncoder, task: GeometrySet) -> list[Score]:
 
 
 def _points(encoder: SentenceEncoder, sentences: tuple[str, ...]) -> npt.NDArray[np.float64]:
-    points = unit(vectors(encoder.encode, list(sentences))).astype(np.float64)
+    points = normalize(vectors(encoder.encode, list(sentences))).astype(np.float64)
     nowhere = np.flatnonzero(~points.any(axis=1))
     if nowhere.size:
         text = sentences[nowhere[0]][:80]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.similarity import unit
+from edgeembed_runtime.similarity import normalize
 
 from edgeembed.corpus import gather_corpus
 from edgeembed.evaluation.encoders import SentenceEncoder, vectors
@@ -94,7 +94,7 @@ def score_word_order(encoder: SentenceEncoder, task: WordOrderSet) -> Score:
     test = np.arange(len(train), count)
     outcome = tested(Labelled(features[train], labels[train]), None, Labelled(features[test], labels[test]))
     intact, exchanged, shuffled = (
-        unit(vectors(encoder.encode, list(texts[len(train) :])))
+        normalize(vectors(encoder.encode, list(texts[len(train) :])))
         for texts in (task.intact, task.exchanged, task.shuffled)
     )
     details = {EXCHANGED: _mean_cosine(intact, exchanged), SHUFFLED: _mean_cosine(intact, shuffled)}

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from edgeembed_runtime import Encoder
-from edgeembed_runtime.golden import GOLDEN, Machine
 from edgeembed_runtime.storage.writing import new_file
+from edgeembed_runtime.verification import GOLDEN, Machine
 
 from edgeembed_exporters.manifest import relist
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from edgeembed_runtime._compat import NoModelCard, mteb_model_meta
 from edgeembed_runtime._threads import available_cores
+from edgeembed_runtime._validation import validate_texts
 from edgeembed_runtime._warnings import caller_stacklevel
 from edgeembed_runtime.builtin_models import find_bundle
 from edgeembed_runtime.bundle import Bundle
@@ -19,8 +20,7 @@ from edgeembed_runtime.errors import InputError, TruncationWarning
 from edgeembed_runtime.pipeline import Pipeline
 from edgeembed_runtime.prompts import prompt_for
 from edgeembed_runtime.quantization import PRECISIONS, Precision, quantize
-from edgeembed_runtime.similarity import as_tensor, cosines, pairwise_cosine_similarity, shortened
-from edgeembed_runtime.texts import validate_texts
+from edgeembed_runtime.similarity import as_tensor, cosine_similarity, pairwise_cosine_similarity, truncate
 from edgeembed_runtime.tokenizer import TextInfo
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Encoder:
 
     def __init__(self, bundle: Bundle | str | os.PathLike[str] | None = None, *, threads: int | None = None) -> None:
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise InputError(f"threads is {threads!r}, expected a whole number of at least 1, or None for all cores")
+            raise InputError(f"threads is {threads!r}, expected an integer of at least 1, or None for all cores")
         self._is_shipped = False
         if isinstance(bundle, Bundle):
             self._bundle = bundle
@@ -248,7 +248,7 @@ class Encoder:
             message = f"{truncated:d} of {len(rows)} texts: only the first {self.max_seq_length} tokens were read"
             warnings.warn(message, TruncationWarning, stacklevel=caller_stacklevel())
         if truncate_dim is not None:
-            result = shortened(result, truncate_dim, normalise=normalize_embeddings)
+            result = truncate(result, truncate_dim, renormalize=normalize_embeddings)
         if precision != "float32":
             result = quantize(result, precision)
         if convert_to_tensor:
@@ -280,7 +280,7 @@ class Encoder:
         Raises:
             InputError: If these are no vectors of one dimension, or not finite.
         """
-        return cosines(a, b, precision)
+        return cosine_similarity(a, b, precision)
 
     def similarity_pairwise(self, a: Any, b: Any, *, precision: Precision | None = None) -> Any:
         """Give the cosine of each vector with the one in its place.
@@ -321,4 +321,4 @@ def _refused(precision: str, on_truncate: str, batch_size: object) -> InputError
         return InputError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
     if on_truncate not in _ON_TRUNCATE:
         return InputError(f"on_truncate is {on_truncate!r}, expected one of {', '.join(_ON_TRUNCATE)}")
-    return InputError(f"batch_size is {batch_size!r}, expected a whole number of at least 1")
+    return InputError(f"batch_size is {batch_size!r}, expected an integer of at least 1")

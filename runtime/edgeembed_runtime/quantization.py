@@ -1,4 +1,4 @@
-"""Vectors in fewer bytes, named as sentence-transformers names them."""
+"""Quantize embeddings to 8 bits or 1 bit per component, with the precision names of sentence-transformers."""
 
 from typing import Any, Literal, get_args
 
@@ -10,52 +10,54 @@ from edgeembed_runtime.errors import InputError
 Precision = Literal["float32", "int8", "uint8", "binary", "ubinary"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
-# The components of a unit vector lie within -1 and 1. A range fitted to the texts at hand, as sentence-transformers
-# fits one, would make a text's vector depend on its neighbours.
-_STEPS = 127
-_MIDDLE = 128
+# The components of a unit vector lie in [-1, 1], so that the scale is fixed. A scale calibrated on the texts at hand,
+# as in sentence-transformers, would make a text's embedding depend on the other texts.
+_SCALE = 127
+_UINT8_ZERO_POINT = 128
 
 
 def quantize(vectors: npt.NDArray[np.float32], precision: Precision) -> npt.NDArray[Any]:
-    """Give unit vectors in a precision.
+    """Return unit vectors in a precision.
 
     Args:
-        vectors: (n, dimension) or (dimension,) float32, of at most unit length.
-        precision: "float32" changes nothing. "int8" gives 127 times each number, rounded; "uint8" adds 128 to that,
-            as vector stores without signed bytes want it. "ubinary" gives the signs, eight a byte, the first in the
-            highest bit, a positive number as 1. "binary" subtracts 128 from that.
+        vectors: (n, dimension) or (dimension,) float32, with a norm of at most 1.
+        precision: "float32" returns the vectors as they are. "int8" multiplies each component by 127 and rounds it.
+            "uint8" is int8 plus a zero point of 128, for vector stores without signed bytes. "ubinary" packs the
+            signs into bits, eight per byte, the first in the highest bit, 1 for a positive component. "binary" is
+            ubinary minus 128.
 
     Returns:
-        As many rows: float32, int8 or uint8; for "binary" int8 and for "ubinary" uint8, dimension / 8 columns.
+        float32, int8 or uint8 of the same shape; for "binary" int8 and for "ubinary" uint8 with dimension / 8 columns.
 
     Raises:
-        InputError: If signs are asked for and 8 does not divide the dimension.
+        InputError: If the precision is binary and the dimension is not a multiple of 8.
     """
     if precision == "float32":
         return vectors
     if precision in ("binary", "ubinary"):
         if vectors.shape[-1] % 8:
             raise InputError(
-                f"{vectors.shape[-1]} numbers do not fill whole bytes with signs; pass another truncate_dim"
+                f"the dimension is {vectors.shape[-1]}, expected a multiple of 8 for precision {precision!r}; "
+                "pass another truncate_dim"
             )
         bits = np.packbits(vectors > 0, axis=-1)
-        return bits if precision == "ubinary" else (bits ^ _MIDDLE).view(np.int8)
-    steps = np.clip(np.rint(vectors * _STEPS), -_STEPS, _STEPS).astype(np.int8)
-    return steps if precision == "int8" else steps.view(np.uint8) ^ _MIDDLE
+        return bits if precision == "ubinary" else (bits ^ _UINT8_ZERO_POINT).view(np.int8)
+    codes = np.clip(np.rint(vectors * _SCALE), -_SCALE, _SCALE).astype(np.int8)
+    return codes if precision == "int8" else codes.view(np.uint8) ^ _UINT8_ZERO_POINT
 
 
-def widened(vectors: npt.NDArray[Any], precision: Precision) -> npt.NDArray[np.float32]:
-    """Give vectors whose cosines are those of quantize ones: what `quantize` gave, as numbers again.
+def dequantize(vectors: npt.NDArray[Any], precision: Precision) -> npt.NDArray[np.float32]:
+    """Return quantized vectors as float32, up to a constant factor that a cosine ignores.
 
     Args:
-        vectors: (n, columns), as `quantize` gives them.
-        precision: What they are in.
+        vectors: (n, columns), as `quantize` returns them.
+        precision: Their precision.
 
     Returns:
-        (n, dimension) float32, not of unit length unless they are "float32".
+        (n, dimension) float32; normalized only for "float32".
 
     Raises:
-        InputError: If they are not of the type that the precision has, or there is no such precision.
+        InputError: If the precision is unknown, or the vectors have another type than `quantize` returns for it.
     """
     if precision not in PRECISIONS:
         raise InputError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
@@ -63,7 +65,7 @@ def widened(vectors: npt.NDArray[Any], precision: Precision) -> npt.NDArray[np.f
     if precision != "float32" and vectors.dtype != expected:
         raise InputError(f"the vectors are {vectors.dtype}, expected {expected} for the precision {precision}")
     if precision in ("binary", "ubinary"):
-        bits = vectors.view(np.uint8) ^ np.uint8(_MIDDLE if precision == "binary" else 0)
+        bits = vectors.view(np.uint8) ^ np.uint8(_UINT8_ZERO_POINT if precision == "binary" else 0)
         return np.unpackbits(bits, axis=1).astype(np.float32) * 2 - 1
-    numbers = vectors.astype(np.float32)
-    return numbers - _MIDDLE if precision == "uint8" else numbers
+    codes = vectors.astype(np.float32)
+    return codes - _UINT8_ZERO_POINT if precision == "uint8" else codes

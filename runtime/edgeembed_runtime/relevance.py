@@ -4,12 +4,18 @@ from collections.abc import Iterable
 
 import numpy.typing as npt
 
-from edgeembed_runtime._validation import document_vectors, query_vector, validate_encoder
+from edgeembed_runtime._validation import (
+    document_vectors,
+    query_vector,
+    validate_encoder,
+    validate_texts,
+    validate_top_k,
+)
+from edgeembed_runtime._warnings import warn_of_other_role
 from edgeembed_runtime.encoder import Encoder
-from edgeembed_runtime.hits import Hit, top_k_indices, validate_top_k
+from edgeembed_runtime.hits import Hit
 from edgeembed_runtime.index.stored_vectors import StoredVectors
-from edgeembed_runtime.roles import check_role
-from edgeembed_runtime.texts import validate_texts
+from edgeembed_runtime.similarity import top_k_indices
 
 
 class RelevanceRanker:
@@ -27,7 +33,7 @@ class RelevanceRanker:
 
     def __init__(self, encoder: Encoder) -> None:
         validate_encoder(encoder)
-        check_role(encoder, "relevance")
+        warn_of_other_role(encoder, "relevance")
         self._encoder = encoder
 
     def rank(

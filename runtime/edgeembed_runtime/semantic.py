@@ -9,15 +9,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime._validation import document_vectors, query_vector, validate_encoder
+from edgeembed_runtime._validation import (
+    document_vectors,
+    query_vector,
+    validate_encoder,
+    validate_texts,
+    validate_top_k,
+)
+from edgeembed_runtime._warnings import warn_of_other_role
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.hits import Hit, top_k_indices, validate_top_k
+from edgeembed_runtime.hits import Hit
 from edgeembed_runtime.interests.centers import Center, InterestSettings, interest_scores
 from edgeembed_runtime.interests.store import InterestStore
 from edgeembed_runtime.interests.tables import EncoderIdentity
-from edgeembed_runtime.roles import check_role
-from edgeembed_runtime.texts import validate_texts
+from edgeembed_runtime.similarity import top_k_indices
 
 
 class SemanticRanker:
@@ -95,7 +101,7 @@ class SemanticRanker:
         clock: Callable[[], float] = time.time,
     ) -> None:
         validate_encoder(encoder)
-        check_role(encoder, "semantic")
+        warn_of_other_role(encoder, "semantic")
         self._encoder = encoder
         if settings is not None and not isinstance(settings, InterestSettings):
             raise InputError(f"the settings are {type(settings).__name__}, expected InterestSettings")

@@ -8,7 +8,7 @@ import tokenizers
 
 from edgeembed_runtime.errors import BundleError, InputError
 from edgeembed_runtime.long_texts import Shorten, shortener
-from edgeembed_runtime.tokenizer_checks import check_before_loading, check_loaded
+from edgeembed_runtime.tokenizer_validation import check_before_loading, check_loaded
 
 # Nearly every text that is too long shows it within this many characters a token of the limit.
 _CHARACTERS_PER_TOKEN = 16

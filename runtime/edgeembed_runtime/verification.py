@@ -1,96 +1,251 @@
-"""Whether a bundle is the one that was exported, and gives here what it gave there."""
+"""Verify a bundle: its checksums, and its golden vectors.
 
+Checksums show that the files are the exported ones. Golden vectors, which the exporter computed and stored in
+golden.json, show that this processor and this version of the engine compute the same embeddings from them.
+"""
+
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.encoder import Encoder
-from edgeembed_runtime.errors import VerificationError
-from edgeembed_runtime.golden import GoldenReport, check_golden
+from edgeembed_runtime.errors import BundleError, VerificationError
+from edgeembed_runtime.storage.json_fields import JsonFields
 
+GOLDEN = "golden.json"
 MIN_COSINE = 0.995
-"""The least cosine to the exporter's vectors that passes.
+"""The minimum cosine to the exporter's vectors.
 
-At int8 a last bit that differs tips a rounding, and that the next ones. Against an exporter with AVX-512 and VNNI, the
-worst on sound processors (Nehalem, Haswell and Arm's Neoverse N1, all emulated) was 0.9998 for the encoder in the wheel
-and 0.9993 for all-MiniLM-L6-v2 at int8. A faulty product, 8-bit weights whose sums saturate on a Haswell, gave 0.986.
+At int8, a difference in the last bit can change a rounding, and that the ones after it. Against an exporter with
+AVX-512 and VNNI, the minimum on correct processors (Nehalem, Haswell and Arm's Neoverse N1, all emulated) was 0.9998
+for the encoder in the wheel and 0.9993 for all-MiniLM-L6-v2 at int8. A faulty matmul, 8-bit weights whose sums saturate
+on a Haswell, gave 0.986.
 """
 
-_TEXT = "A text that every encoder can read."
-_ROUNDING = 1e-3
-_SHOWN_CHARACTERS = 40
+# A dozen vectors of 4096 dimensions take a megabyte; a larger file is not read.
+_MAX_BYTES = 4 << 20
+_MAX_TEXTS = 100
+_MAX_CHARACTERS = 200
+# The largest component of a unit vector, with a margin for rounding.
+_MAX_COMPONENT = 1.001
+_TEST_TEXT = "A text that every encoder can read."
+_NORM_TOLERANCE = 1e-3
+_MAX_SHOWN_CHARACTERS = 40
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine that computed a bundle's golden vectors.
+
+    Attributes:
+        processor: The processor's name, as the operating system reports it.
+        architecture: Its architecture, for example "x86_64".
+        engine: The library that ran the model, and its version, for example "onnxruntime 1.31.1".
+    """
+
+    processor: str
+    architecture: str
+    engine: str
+
+    def __str__(self) -> str:
+        """Return the three fields in one line."""
+        return f"{self.processor}, {self.architecture}, {self.engine}"
+
+
+@dataclass(frozen=True)
+class GoldenReport:
+    """The differences between the golden vectors and the same texts' embeddings on this machine.
+
+    Attributes:
+        texts: The number of texts compared.
+        min_cosine: The lowest cosine between an embedding and its golden vector.
+        mean_cosine: The mean cosine.
+        max_difference: The largest absolute difference between two components.
+        min_cosine_text: The text with the lowest cosine.
+        machine: The exporter's machine.
+    """
+
+    texts: int
+    min_cosine: float
+    mean_cosine: float
+    max_difference: float
+    min_cosine_text: str
+    machine: Machine
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What comparing a bundle with what was exported has found.
+    """The result of verifying a bundle.
 
     Attributes:
-        differences: What differs, a line each; none if it is the bundle that was exported and gives the same here.
-        golden: How far vectors computed here are from the exporter's; None if the bundle carries none of those, or a
-            file differs.
+        differences: One line for each difference; empty if the bundle passed.
+        golden: The comparison with the golden vectors; None if the bundle has none, or if a file differs.
     """
 
     differences: tuple[str, ...]
     golden: GoldenReport | None
 
     def golden_line(self) -> str:
-        """Say in a line how far vectors computed here are from the exporter's."""
+        """Return one line that summarizes the comparison with the golden vectors."""
         golden = self.golden
         if golden is None:
-            return "this bundle carries no golden vectors"
+            return "this bundle has no golden vectors"
         return (
-            f"golden vectors: worst cosine {golden.worst_cosine:.6f} to those of the exporter ({golden.machine}), "
-            f"largest difference {golden.largest_difference:.2g}"
+            f"golden vectors: minimum cosine {golden.min_cosine:.6f} to those of the exporter ({golden.machine}), "
+            f"maximum difference {golden.max_difference:.2g}"
         )
 
-    def demand(self, where: object) -> None:
-        """Refuse a bundle that differs.
+    def raise_for_differences(self, where: object) -> None:
+        """Raise VerificationError if there are differences; it lists them.
 
         Args:
-            where: The bundle, for the message.
-
-        Raises:
-            VerificationError: If anything differs; it says what, and what to do.
+            where: The bundle's path, for the message.
         """
         if self.differences:
             raise VerificationError(f"{where}: {'; '.join(self.differences)}; copy the bundle again or export it again")
 
 
 def verify(bundle: Bundle) -> Verification:
-    """Compare every file with its checksum and, if all are right, the exporter's vectors with those computed here.
+    """Compare every file with its checksum and, if all match, compare the golden vectors with this machine's.
 
     Args:
         bundle: The bundle.
 
+    Returns:
+        The differences found.
+
     Raises:
-        BundleError: If its files are right and it cannot be loaded here all the same.
+        BundleError: If all checksums match but the bundle cannot be loaded here.
     """
     if differences := bundle.differences():
         return Verification(differences, None)
     encoder = Encoder(bundle)
-    golden = check_golden(encoder)
-    return Verification(_known([_length_difference(encoder), _golden_difference(golden)]), golden)
+    golden = compare_golden_vectors(encoder)
+    return Verification(_present([_norm_difference(encoder), _golden_difference(golden)]), golden)
 
 
-def _known(differences: Iterable[str | None]) -> tuple[str, ...]:
+def compare_golden_vectors(encoder: Encoder) -> GoldenReport | None:
+    """Encode the texts in a bundle's golden.json and compare the embeddings with the stored ones.
+
+    Args:
+        encoder: The bundle's encoder.
+
+    Returns:
+        The differences; None if the bundle has no golden.json.
+
+    Raises:
+        BundleError: If golden.json has an invalid field, or the model cannot run.
+        VerificationError: If golden.json does not match its checksum.
+    """
+    if not encoder.bundle.holds(GOLDEN):
+        return None
+    golden = _read_golden(encoder.bundle)
+    embeddings = encoder.encode(golden.texts, on_truncate="ignore").astype(np.float64)
+    cosines = _pairwise_cosines(embeddings, golden.vectors)
+    worst = int(cosines.argmin())
+    return GoldenReport(
+        texts=len(golden.texts),
+        min_cosine=float(cosines[worst]),
+        mean_cosine=float(cosines.mean()),
+        max_difference=float(np.abs(embeddings - golden.vectors).max()),
+        min_cosine_text=golden.texts[worst],
+        machine=golden.machine,
+    )
+
+
+def _present(differences: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(difference for difference in differences if difference is not None)
 
 
-def _length_difference(encoder: Encoder) -> str | None:
-    length = float(np.linalg.norm(encoder.encode(_TEXT, on_truncate="ignore")))
-    return None if abs(length - 1) < _ROUNDING else f"it gives a vector of length {length:g}, expected 1"
+def _norm_difference(encoder: Encoder) -> str | None:
+    norm = float(np.linalg.norm(encoder.encode(_TEST_TEXT, on_truncate="ignore")))
+    return None if abs(norm - 1) < _NORM_TOLERANCE else f"an embedding has norm {norm:g}, expected 1"
 
 
 def _golden_difference(golden: GoldenReport | None) -> str | None:
-    if golden is None or golden.worst_cosine >= MIN_COSINE:
+    if golden is None or golden.min_cosine >= MIN_COSINE:
         return None
-    text = golden.worst_text
-    shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+    text = golden.min_cosine_text
+    shown = text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}..."
     return (
-        f"the vector of {shown!r} has cosine {golden.worst_cosine:.6f} to the exporter's ({golden.machine}), expected "
-        f"at least {MIN_COSINE}: edgeembed.json was changed, or the engine is faulty on this processor, where another "
-        "version of it may not be"
+        f"the vector of {shown!r} has cosine {golden.min_cosine:.6f} to the exporter's ({golden.machine}), expected "
+        f"at least {MIN_COSINE}: edgeembed.json was changed, or the engine computes wrong results on this processor, "
+        "which another version of it may not do"
     )
+
+
+@dataclass(frozen=True)
+class _Golden:
+    """The content of golden.json; the vectors are (texts, dimension)."""
+
+    texts: tuple[str, ...]
+    vectors: npt.NDArray[np.float64]
+    machine: Machine
+
+
+class _GoldenFields(JsonFields):
+    def line(self, name: str) -> str:
+        text = self.text(name)
+        if not text.isprintable() or len(text) > _MAX_CHARACTERS:  # it is printed on a terminal
+            raise self.refuse(name, f"at most {_MAX_CHARACTERS} printable characters")
+        return text
+
+    def valid_texts(self, name: str) -> tuple[str, ...]:
+        texts = self.texts(name)
+        if not 1 <= len(texts) <= _MAX_TEXTS:
+            raise self.refuse(name, f"1 to {_MAX_TEXTS} texts")
+        return texts
+
+    def vectors(self, name: str, count: int, dimension: int) -> npt.NDArray[np.float64]:
+        expected = f"{count} lists of {dimension} numbers between -1 and 1"
+        rows = self._take(name, expected, lambda v: _is_list(v, count) and all(_is_vector(row, dimension) for row in v))
+        # By way of float32, in which they were computed: on the exporter's machine the difference is exactly 0.
+        return np.array(rows, dtype=np.float32).astype(np.float64)
+
+
+def _read_golden(bundle: Bundle) -> _Golden:
+    where = str(bundle.path / GOLDEN)
+    size = sum(file.size_bytes for file in bundle.files if file.name == GOLDEN)
+    if size > _MAX_BYTES:
+        raise BundleError(f"{where} has {size} bytes, expected at most {_MAX_BYTES}; export the bundle again")
+    fields = _GoldenFields(_parse_json(bundle.read(GOLDEN), where), where, BundleError)
+    texts = fields.valid_texts("texts")
+    return _Golden(
+        texts=texts,
+        vectors=fields.vectors("vectors", len(texts), bundle.dimension),
+        machine=Machine(fields.line("processor"), fields.line("architecture"), fields.line("engine")),
+    )
+
+
+def _parse_json(content: bytes, where: str) -> object:
+    try:
+        document: object = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"{where} is not valid JSON ({error}); export the bundle again") from error
+    return document
+
+
+def _is_list(value: object, length: int) -> bool:
+    return isinstance(value, list) and len(value) == length
+
+
+def _is_vector(row: Any, dimension: int) -> bool:
+    return _is_list(row, dimension) and all(_is_component(value) for value in row)
+
+
+def _is_component(value: object) -> bool:
+    # The comparison also rejects NaN, and integers too large for a float.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MAX_COMPONENT
+
+
+def _pairwise_cosines(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the cosine of each pair of rows in float64; exactly 1 where both are equal, zero vectors too."""
+    norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    cosines = (a * b).sum(axis=1) / np.where(norms == 0, 1, norms)
+    exact: npt.NDArray[np.float64] = np.where((a == b).all(axis=1), 1.0, cosines)
+    return exact

@@ -28,12 +28,12 @@ def test_verify_says_how_far_the_exporters_vectors_are(bundle: Path, capsys: Cap
     assert run("verify", bundle) == 0
     files, vectors = capsys.readouterr().out.splitlines()
     assert files.endswith("as exported; it encodes")
-    assert vectors.startswith("golden vectors: worst cosine ")
+    assert vectors.startswith("golden vectors: minimum cosine ")
     assert run("verify", bundle, "--json") == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["bundle"], result["verified"], result["differences"]) == (str(bundle), True, [])
     assert result["golden"]["texts"] == 12
-    assert 0.99 < result["golden"]["worst_cosine"] <= 1
+    assert 0.99 < result["golden"]["min_cosine"] <= 1
 
 
 def test_verify_lists_what_differs_as_json_and_exits_with_1(bundle: Path, capsys: Captured) -> None:

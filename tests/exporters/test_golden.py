@@ -12,8 +12,8 @@ import pytest
 from edgeembed_exporters import write_golden
 from edgeembed_exporters.golden import golden_texts
 from edgeembed_runtime import Bundle, Encoder, InputError, VerificationError
-from edgeembed_runtime.golden import GOLDEN, check_golden
 from edgeembed_runtime.manifest import CHECKSUM
+from edgeembed_runtime.verification import GOLDEN, compare_golden_vectors
 
 from .conftest import MAX_SEQ_LENGTH
 
@@ -27,10 +27,10 @@ def content(file: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_the_machine_that_exported_gives_the_golden_vectors(exported: Exported, precision: str) -> None:
-    report = check_golden(Encoder.load(exported(precision), verify=True))
+    report = compare_golden_vectors(Encoder.load(exported(precision), verify=True))
     assert report is not None
     assert report.texts == 12
-    assert (report.worst_cosine, report.largest_difference) == (1.0, 0.0)
+    assert (report.min_cosine, report.max_difference) == (1.0, 0.0)
     assert report.machine.engine == f"onnxruntime {onnxruntime.__version__}"
     assert report.machine.processor
     assert report.machine.architecture

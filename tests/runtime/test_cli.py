@@ -144,7 +144,7 @@ def test_verify_passes_a_whole_bundle(bundle_path: Path, capsys: pytest.CaptureF
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
         f"{bundle_path}: all 3 files are the ones that were exported",
-        "this bundle carries no golden vectors",
+        "this bundle has no golden vectors",
     ]
     assert _json(["verify", str(bundle_path)], capsys) == {
         "path": str(bundle_path),
@@ -161,16 +161,16 @@ def test_verify_says_how_far_the_exporters_vectors_are(
     bundle = golden_bundle(encoder.encode("cat").tolist())
     assert main(["verify", str(bundle)]) == 0
     assert capsys.readouterr().out.endswith(
-        "golden vectors: worst cosine 1.000000 to those of the exporter (Abacus 3, wood, fingers 10), "
-        "largest difference 0\n"
+        "golden vectors: minimum cosine 1.000000 to those of the exporter (Abacus 3, wood, fingers 10), "
+        "maximum difference 0\n"
     )
     golden = _json(["verify", str(bundle)], capsys)["golden"]
     assert golden == {
         "texts": 1,
-        "worst_cosine": 1.0,
+        "min_cosine": 1.0,
         "mean_cosine": 1.0,
-        "largest_difference": 0.0,
-        "worst_text": "cat",
+        "max_difference": 0.0,
+        "min_cosine_text": "cat",
         "machine": {"processor": "Abacus 3", "architecture": "wood", "engine": "fingers 10"},
     }
 
@@ -187,7 +187,7 @@ def test_verify_fails_vectors_far_from_the_exporters_with_exit_code_1(
     assert err == error
     document = json.loads(out)
     assert document["verified"] is False
-    assert document["golden"]["worst_cosine"] == pytest.approx(-1)
+    assert document["golden"]["min_cosine"] == pytest.approx(-1)
 
 
 def test_verify_fails_a_changed_bundle_with_exit_code_1(bundle_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

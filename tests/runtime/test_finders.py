@@ -4,11 +4,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import Engine, InputError, MissingExtraError
-from edgeembed_runtime.hits import top_k_indices
 from edgeembed_runtime.index.engine import IndexPrecision
 from edgeembed_runtime.index.finders import Finder, new_finder
 from edgeembed_runtime.index.finders.signs import _differing, _signs
 from edgeembed_runtime.index.stored_vectors import StoredVectors
+from edgeembed_runtime.similarity import top_k_indices
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from edgeembed_runtime import Bundle, BundleError, Encoder, VerificationError
-from edgeembed_runtime.golden import GoldenReport, Machine, check_golden
-from edgeembed_runtime.verification import verify
+from edgeembed_runtime.verification import GoldenReport, Machine, compare_golden_vectors, verify
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -40,14 +39,14 @@ def write_golden(bundle_copy: Path, rewrite_manifest: Callable[..., None]) -> Ca
 
 
 def _report(bundle: Path) -> GoldenReport:
-    report = check_golden(Encoder.load(bundle))
+    report = compare_golden_vectors(Encoder.load(bundle))
     assert report is not None
     return report
 
 
 def _refusal(bundle: Path) -> str:
     with pytest.raises(BundleError) as caught:
-        check_golden(Encoder.load(bundle))
+        compare_golden_vectors(Encoder.load(bundle))
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -61,7 +60,7 @@ def _turned(vector: list[float], cosine: float) -> list[float]:
 
 
 def test_a_bundle_without_golden_vectors_is_no_error(encoder: Encoder) -> None:
-    assert check_golden(encoder) is None
+    assert compare_golden_vectors(encoder) is None
     assert verify(encoder.bundle).differences == ()
 
 
@@ -71,10 +70,10 @@ def test_the_machine_that_exported_differs_by_nothing(
     report = _report(write_golden(golden))
     assert report == GoldenReport(
         texts=4,
-        worst_cosine=1.0,
+        min_cosine=1.0,
         mean_cosine=1.0,
-        largest_difference=0.0,
-        worst_text="",
+        max_difference=0.0,
+        min_cosine_text="",
         machine=Machine("Abacus 3", "wood", "fingers 10"),
     )
 
@@ -85,10 +84,10 @@ def test_the_report_says_how_far_and_for_which_text(
     given_here = golden["vectors"][1]
     golden["vectors"][1] = _turned(given_here, 0.8)
     report = _report(write_golden(golden))
-    assert report.worst_text == "the cat"
-    assert report.worst_cosine == pytest.approx(0.8, abs=1e-6)
+    assert report.min_cosine_text == "the cat"
+    assert report.min_cosine == pytest.approx(0.8, abs=1e-6)
     assert report.mean_cosine == pytest.approx(0.95, abs=1e-6)
-    assert report.largest_difference == pytest.approx(np.abs(np.subtract(golden["vectors"][1], given_here)).max())
+    assert report.max_difference == pytest.approx(np.abs(np.subtract(golden["vectors"][1], given_here)).max())
 
 
 def test_the_shipped_encoder_gives_here_what_it_gave_where_it_was_exported(shipped: Path) -> None:
@@ -103,7 +102,7 @@ def test_a_vector_of_zeros_is_like_itself(
     golden["vectors"] = np.zeros((4, 8)).tolist()
     bundle = write_golden(golden)
     monkeypatch.setattr(Encoder, "encode", lambda *_, **__: np.zeros((4, 8), dtype=np.float32))
-    assert _report(bundle).worst_cosine == 1.0
+    assert _report(bundle).min_cosine == 1.0
 
 
 @pytest.mark.parametrize(("cosine", "passes"), [(0.996, True), (0.994, False)])
@@ -117,7 +116,7 @@ def test_verification_fails_below_the_least_cosine_and_names_the_text(
     if not passes:
         expected = r"'dog dog .*\.\.\.' has cosine 0\.994000 to the exporter's \(Abacus 3, wood, fingers 10\)"
         with pytest.raises(VerificationError, match=expected):
-            found.demand("bundle")
+            found.raise_for_differences("bundle")
 
 
 def test_verification_notices_a_manifest_that_was_changed_by_hand(
@@ -135,7 +134,7 @@ def test_verification_fails_a_vector_that_is_not_of_unit_length(
     encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Encoder, "encode", lambda *_, **__: np.full(8, 0.5, dtype=np.float32))
-    assert "a vector of length 1.41421, expected 1" in verify(encoder.bundle).differences[0]
+    assert "an embedding has norm 1.41421, expected 1" in verify(encoder.bundle).differences[0]
 
 
 def test_verification_compares_no_vectors_of_damaged_files(
@@ -164,7 +163,7 @@ def test_golden_vectors_of_other_bytes_than_listed_are_refused(
     (bundle / "golden.json").write_bytes(content.replace(b"cat", b"dog"))
     encoder = Encoder.load(bundle)
     with pytest.raises(VerificationError, match=r"golden\.json has SHA-256"):
-        check_golden(encoder)
+        compare_golden_vectors(encoder)
 
 
 def _first_number(value: object) -> Change:
@@ -234,9 +233,9 @@ def test_mutated_golden_vectors_are_compared_or_refused_in_one_line(
     encoder = Encoder.load(_write(bundle_copy, rewrite_manifest, mutated))
     refusal = None
     try:
-        report = check_golden(encoder)
+        report = compare_golden_vectors(encoder)
         assert report is not None
-        assert math.isfinite(report.worst_cosine)
+        assert math.isfinite(report.min_cosine)
     except BundleError as error:
         refusal = str(error)
     assert refusal is None or len(refusal.splitlines()) == 1

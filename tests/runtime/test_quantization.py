@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from edgeembed_runtime import Encoder, InputError
-from edgeembed_runtime.quantization import PRECISIONS, Precision, quantize, widened
+from edgeembed_runtime.quantization import PRECISIONS, Precision, dequantize, quantize
 
 _TEXTS = ["the cat", "a dog", "read the file line", "network socket", ""]
 
@@ -30,11 +30,11 @@ def test_binary_is_the_signs_the_first_in_the_highest_bit() -> None:
     row = np.array([[1, -1, 0, 0.5, -0.25, 1, 1, -1]], dtype=np.float32)
     assert quantize(row, "ubinary").tolist() == [[0b10010110]]
     assert quantize(row, "binary").tolist() == [[0b10010110 - 128]]
-    assert widened(quantize(row, "binary"), "binary").tolist() == [[1, -1, -1, 1, -1, 1, 1, -1]]
+    assert dequantize(quantize(row, "binary"), "binary").tolist() == [[1, -1, -1, 1, -1, 1, 1, -1]]
 
 
 def test_signs_that_do_not_fill_a_byte_are_refused(encoder: Encoder) -> None:
-    with pytest.raises(InputError, match="3 numbers do not fill whole bytes"):
+    with pytest.raises(InputError, match="the dimension is 3, expected a multiple of 8"):
         encoder.encode("the cat", precision="binary", truncate_dim=3)
 
 
@@ -63,19 +63,19 @@ def test_the_cosine_of_signs_falls_with_every_bit_that_differs(encoder: Encoder,
 
 def test_bytes_that_do_not_say_their_precision_are_refused(encoder: Encoder) -> None:
     int8 = encoder.encode(_TEXTS, precision="int8")
-    with pytest.raises(InputError, match="a is int8; say which precision that is"):
+    with pytest.raises(InputError, match="a is int8; state its precision"):
         encoder.similarity(int8, int8)
     with pytest.raises(InputError, match="the vectors are int8, expected uint8 for the precision ubinary"):
         encoder.similarity(int8, int8, precision="ubinary")
 
 
 def test_what_is_not_finite_has_no_cosine(encoder: Encoder) -> None:
-    with pytest.raises(InputError, match="b holds numbers that are not finite"):
+    with pytest.raises(InputError, match="b contains NaN or infinity"):
         encoder.similarity(np.ones(2), np.array([np.nan, 1]))
 
 
 def test_pairs_must_be_as_many(encoder: Encoder) -> None:
-    with pytest.raises(InputError, match="a has 2 vectors and b 3"):
+    with pytest.raises(InputError, match="a has 2 vectors and b has 3"):
         encoder.similarity_pairwise(np.ones((2, 4)), np.ones((3, 4)))
 
 

@@ -45,7 +45,7 @@ def test_no_documents_give_no_hits(ranker: RelevanceRanker) -> None:
 
 @pytest.mark.parametrize("top_k", [0, -1, True, 2.0, "3"])
 def test_a_count_below_one_is_refused(ranker: RelevanceRanker, top_k: int) -> None:
-    with pytest.raises(InputError, match="expected a whole number of at least 1"):
+    with pytest.raises(InputError, match="expected an integer of at least 1"):
         ranker.rank("read", _DOCUMENTS, top_k)
 
 
@@ -106,11 +106,11 @@ def test_scores_are_cosines_of_whatever_vectors(
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [
-        (np.ones((3, 8)), r"the vectors have the shape \(3, 8\), expected \(4, 8\): one vector a document"),
-        (np.ones((4, 9)), r"the vectors have the shape \(4, 9\)"),
-        (np.ones(8), r"the vectors have the shape \(8,\)"),
-        (np.full((4, 8), np.nan), "vector 0 is not finite"),
-        ([[1e300] * 8] * 4, "vector 0 is not finite"),
+        (np.ones((3, 8)), r"the vectors have shape \(3, 8\), expected \(4, 8\): one vector per document"),
+        (np.ones((4, 9)), r"the vectors have shape \(4, 9\)"),
+        (np.ones(8), r"the vectors have shape \(8,\)"),
+        (np.full((4, 8), np.nan), "vector 0 contains NaN or infinity"),
+        ([[1e300] * 8] * 4, "vector 0 contains NaN or infinity"),
         (np.ones((4, 8), dtype=np.uint8), "the vectors are ndarray, expected numbers"),
         ([["a"] * 8] * 4, "the vectors are list, expected numbers"),
         ([[1], [1, 2], [], []], "the vectors are list, expected numbers"),
@@ -126,12 +126,12 @@ def test_vectors_that_do_not_fit_are_refused(ranker: RelevanceRanker, vectors: o
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        (np.ones(9), r"the query has the shape \(9,\), expected a text, or its vector of 8"),
-        (np.ones((1, 8)), r"the query has the shape \(1, 8\)"),
-        (np.full(8, np.inf), "the query holds numbers that are not finite"),
+        (np.ones(9), r"the query has shape \(9,\), expected a text, or its vector of 8"),
+        (np.ones((1, 8)), r"the query has shape \(1, 8\)"),
+        (np.full(8, np.inf), "the query contains NaN or infinity"),
         (b"bytes", "the query is bytes"),
         ([None] * 8, "the query is list"),
-        (7, r"the query has the shape \(\)"),
+        (7, r"the query has shape \(\)"),
     ],
 )
 def test_a_query_that_does_not_fit_is_refused(ranker: RelevanceRanker, query: object, message: str) -> None:
@@ -159,7 +159,7 @@ def test_queries_and_documents_have_their_own_prompts(tmp_path: Path, make_bundl
 
 @pytest.mark.parametrize("query", ["", " \t\n"])
 def test_a_blank_query_is_refused(ranker: RelevanceRanker, query: str) -> None:
-    with pytest.raises(InputError, match="the query is blank, expected a text that says what is looked for"):
+    with pytest.raises(InputError, match="the query is blank, expected a text that says what to look for"):
         ranker.rank(query, _DOCUMENTS)
 
 

@@ -31,14 +31,14 @@ def test_a_ranker_takes_a_bundle_of_its_role_in_silence(bundles: dict[str, Path]
 
 def test_a_ranker_warns_in_one_line_of_a_bundle_of_the_other_role_and_ranks(bundles: dict[str, Path]) -> None:
     expected = (
-        "semantic was exported for the role semantic, and this ranker's is relevance; expected .* --role relevance"
+        "semantic was exported for the role semantic, but this ranker's role is relevance; export .* --role relevance"
     )
     with pytest.warns(RoleWarning, match=expected) as warned:
         ranker = RelevanceRanker(Encoder.load(bundles["semantic"]))
     assert [warning.filename for warning in warned] == [__file__]
     assert "\n" not in str(warned[0].message)
     assert ranker.rank("the cat", ["read", "the cat"])[0].id == 1
-    with pytest.warns(RoleWarning, match="exported for the role relevance, and this ranker's is semantic"):
+    with pytest.warns(RoleWarning, match="exported for the role relevance, but this ranker's role is semantic"):
         SemanticRanker(Encoder.load(bundles["relevance"]), ":memory:")
 
 

@@ -143,9 +143,9 @@ def test_what_is_no_text_is_refused(ranker: SemanticRanker, reaction: str) -> No
         ({"documents": "a text"}, "the documents are str"),
         ({"documents": ["a", None]}, "document 1 is NoneType"),
         ({"documents": ["a"], "query": 7}, "the query "),
-        ({"documents": ["a"], "top_k": 0}, "expected a whole number of at least 1"),
+        ({"documents": ["a"], "top_k": 0}, "expected an integer of at least 1"),
         ({"documents": ["a"], "embeddings": np.zeros((2, 8))}, r"expected .*\(1, 8\)"),
-        ({"documents": ["a"], "embeddings": np.full((1, 8), np.nan)}, "not finite"),
+        ({"documents": ["a"], "embeddings": np.full((1, 8), np.nan)}, "NaN or infinity"),
     ],
 )
 def test_what_cannot_be_ranked_is_refused(

@@ -109,7 +109,7 @@ def test_a_text_that_is_none_is_named_from_any_thread(bundle_path: Path) -> None
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
 def test_a_number_of_threads_that_is_none_is_refused(bundle_path: Path, threads: int) -> None:
-    with pytest.raises(InputError, match="expected a whole number of at least 1, or None"):
+    with pytest.raises(InputError, match="expected an integer of at least 1, or None"):
         Encoder.load(bundle_path, threads=threads)
 
 

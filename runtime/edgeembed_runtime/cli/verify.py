@@ -34,7 +34,7 @@ def _run(args: argparse.Namespace) -> None:
     if args.json:
         files = len(bundle.files)
         print_json({"path": bundle.path, "verified": not found.differences, "files": files, **vars(found)})
-    found.demand(bundle.path)
+    found.raise_for_differences(bundle.path)
     if not args.json:
         print(f"{bundle.path}: all {len(bundle.files)} files are the ones that were exported")
         print(found.golden_line())

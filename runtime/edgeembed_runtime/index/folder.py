@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime._validation import validate_texts
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.index.engine import INDEX_PRECISIONS, Engine, IndexPrecision
@@ -31,7 +32,6 @@ from edgeembed_runtime.storage.checksums import FileRecord
 from edgeembed_runtime.storage.json_fields import JsonFields, with_own_sha256
 from edgeembed_runtime.storage.ownership import FolderKind
 from edgeembed_runtime.storage.reading import is_file, sha256, sha256_of
-from edgeembed_runtime.texts import validate_texts
 
 INDEX_MANIFEST = "index.json"
 INDEX_FOLDER = FolderKind(INDEX_MANIFEST, ("schema_version", "encoder", "count"))

@@ -11,19 +11,25 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime._validation import document_vectors, query_vector, validate_encoder
+from edgeembed_runtime._validation import (
+    document_vectors,
+    query_vector,
+    validate_encoder,
+    validate_texts,
+    validate_top_k,
+)
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.hits import Hit, top_k_indices, validate_top_k
+from edgeembed_runtime.hits import Hit
 from edgeembed_runtime.index.engine import INDEX_PRECISIONS, Engine, EngineName, IndexPrecision
 from edgeembed_runtime.index.finders import Finder, Positions, new_finder
 from edgeembed_runtime.index.folder import INDEX_FOLDER, IndexContent, index_state, read_index, write_index
 from edgeembed_runtime.index.growing import GrowingRows
 from edgeembed_runtime.index.npy import MappedArrays
 from edgeembed_runtime.index.stored_vectors import StoredVectors
+from edgeembed_runtime.similarity import top_k_indices
 from edgeembed_runtime.storage.locking import locked
 from edgeembed_runtime.storage.writing import new_folder, refuse_existing, resolve_link
-from edgeembed_runtime.texts import validate_texts
 
 
 @dataclass(frozen=True)

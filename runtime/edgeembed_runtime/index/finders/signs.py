@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime.hits import top_k_indices
 from edgeembed_runtime.index.finders import Arrays, Positions
 from edgeembed_runtime.index.growing import GrowingRows
 from edgeembed_runtime.index.stored_vectors import StoredVectors
+from edgeembed_runtime.similarity import top_k_indices
 
 _SIGNS = "signs"
 # Scoring as few as these takes no time worth saving.
