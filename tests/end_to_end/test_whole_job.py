@@ -66,7 +66,7 @@ def bundle(folder: Path, student: Path, corpus: Path) -> Path:
 
 def test_the_bundle_tells_where_it_comes_from(bundle: Path, teacher_folder: Path) -> None:
     manifest = json.loads((bundle / "edgeembed.json").read_text())
-    assert manifest["teacher"] == str(teacher_folder)
+    assert manifest["teacher"] == teacher_folder.name
     assert manifest["recipe"]["head"]["dim"] == 8
     assert manifest["precision"] == "int8"
 
