@@ -10,7 +10,7 @@ from edgeembed_exporters import ExportReport, export
 from edgeembed_runtime import Encoder, Hit, Index, InputError, TruncationWarning
 from edgeembed_runtime.index.folder import INDEX_FOLDER
 from edgeembed_runtime.manifest import BUNDLE_FOLDER
-from edgeembed_runtime.storage.writing import refuse_existing, refuse_special
+from edgeembed_runtime.storage.atomic import check_output_file, check_output_path
 
 from edgeembed.corpus import Corpus, docstrings
 from edgeembed.distillation import DistilReport, distil, recipe_corpus, split_corpus
@@ -69,8 +69,8 @@ def check_folder(out: Path) -> None:
         InputError: If something there was not written by an earlier demo.
     """
     for name, kind in (("student", STUDENT_FOLDER), ("bundle", BUNDLE_FOLDER), ("index", INDEX_FOLDER)):
-        refuse_existing(out / name, force=True, kind=kind)
-    refuse_special(out / COSTS_FILE)
+        check_output_path(out / name, force=True, kind=kind)
+    check_output_file(out / COSTS_FILE)
     if (out / COSTS_FILE).exists() and not (out / "student").exists():
         raise InputError(f"{out / COSTS_FILE} exists already and no demo wrote it; choose another --out")
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from edgeembed_exporters import add_head
 from edgeembed_exporters.card import command_line, read_front_matter, without_paths
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.writing import new_folder, refuse_existing
+from edgeembed_runtime.storage.atomic import atomic_folder, check_output_path
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
@@ -160,7 +160,7 @@ def distil(  # noqa: PLR0913  # what the command offers
             text, or several processes were started.
     """
     refuse_several_processes()
-    refuse_existing(out, force=force, kind=STUDENT_FOLDER)
+    check_output_path(out, force=force, kind=STUDENT_FOLDER)
     recipe.check_given(corpus=sentences, parallel=parallel.files if parallel else (), pairs=pairs, scored=scored)
     labelled = LabelledData.read(recipe, pairs, scored, dev)
     if not sentences and parallel is None:
@@ -215,7 +215,7 @@ def save_student(  # what a student's folder tells of it
     Raises:
         InputError: If `out` exists and `force` is not set, or cannot be written.
     """
-    with new_folder(out, force=force, kind=STUDENT_FOLDER) as folder:
+    with atomic_folder(out, force=force, kind=STUDENT_FOLDER) as folder:
         try:
             student.cpu().save(str(folder), create_model_card=False)
         except SafetensorError as error:  # it reports a full disk in its own way

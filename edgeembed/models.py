@@ -14,7 +14,7 @@ from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.manifest import MANIFEST
 from edgeembed_runtime.model_trust import needs_trust
-from edgeembed_runtime.storage.ownership import FolderKind
+from edgeembed_runtime.storage.folder_kind import FolderKind
 
 if TYPE_CHECKING:
     from edgeembed_exporters import Provenance

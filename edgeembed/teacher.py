@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.reading import sha256
-from edgeembed_runtime.storage.writing import new_file
+from edgeembed_runtime.storage.atomic import atomic_file
+from edgeembed_runtime.storage.files import sha256
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
@@ -140,7 +140,7 @@ def with_length(teacher: SentenceTransformer, *, unit: bool) -> SentenceTransfor
 def _open_vectors(file: Path, shape: tuple[int, int]) -> npt.NDArray[np.float16]:
     size_bytes = shape[0] * shape[1] * 2
     if not file.is_file() or file.stat().st_size != size_bytes:
-        with new_file(file, force=True) as beside, beside.open("wb") as handle:
+        with atomic_file(file, force=True) as beside, beside.open("wb") as handle:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(handle.fileno(), 0, size_bytes)  # a full disk shows now, not as a bus error later
             else:

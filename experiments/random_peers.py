@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 from edgeembed_runtime.errors import EdgeEmbedError
-from edgeembed_runtime.storage.writing import new_folder
+from edgeembed_runtime.storage.atomic import atomic_folder
 
 from experiments.random_teacher import RANDOM_MODEL_FOLDER
 
@@ -48,7 +48,7 @@ def write_random_peer(out: Path, name: str, tokenizer: Path, *, force: bool = Fa
     read = ["input_ids", "attention_mask"]  # DistilBERT takes nothing else
     words = library.AutoTokenizer.from_pretrained(str(tokenizer), model_input_names=read)
     config = library.AutoConfig.for_model(architecture, vocab_size=len(words), **sizes)
-    with new_folder(out, force=force, kind=RANDOM_MODEL_FOLDER) as folder, tempfile.TemporaryDirectory() as encoder:
+    with atomic_folder(out, force=force, kind=RANDOM_MODEL_FOLDER) as folder, tempfile.TemporaryDirectory() as encoder:
         library.AutoModel.from_config(config).save_pretrained(encoder)
         words.save_pretrained(encoder)
         modules = [Transformer(encoder), Pooling(int(config.hidden_size), "mean")]

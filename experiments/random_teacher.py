@@ -14,8 +14,8 @@ from typing import IO, Any
 
 import click
 from edgeembed_runtime.errors import EdgeEmbedError
-from edgeembed_runtime.storage.ownership import FolderKind
-from edgeembed_runtime.storage.writing import new_folder, refuse_existing
+from edgeembed_runtime.storage.atomic import atomic_folder, check_output_path
+from edgeembed_runtime.storage.folder_kind import FolderKind
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 # In XLM-R's order, which is that of their ids.
@@ -98,7 +98,7 @@ def write_random_teacher(out: Path, tokenizer: Tokenizer, shape: Shape, *, force
         layer_norm_eps=1e-5,
     )
     fast = library.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=shape.tokens, **_SPECIAL)
-    with new_folder(out, force=force, kind=RANDOM_MODEL_FOLDER) as folder, tempfile.TemporaryDirectory() as encoder:
+    with atomic_folder(out, force=force, kind=RANDOM_MODEL_FOLDER) as folder, tempfile.TemporaryDirectory() as encoder:
         library.XLMRobertaModel(config).save_pretrained(encoder)
         fast.save_pretrained(encoder)
         modules = [Transformer(encoder), Pooling(shape.width, "mean"), Normalize()]
@@ -136,7 +136,7 @@ def command(texts: tuple[Path, ...], tokens: int, trained: Path | None, out: Pat
     if bool(texts) == bool(trained):
         raise click.UsageError("expected --text with what to train the tokenizer on, or a trained --tokenizer")
     try:
-        refuse_existing(out, force=force, kind=RANDOM_MODEL_FOLDER)
+        check_output_path(out, force=force, kind=RANDOM_MODEL_FOLDER)
         tokenizer = Tokenizer.from_file(str(trained)) if trained else train_tokenizer(read_lines(texts), tokens)
         write_random_teacher(out, tokenizer, Shape(), force=force)
     except EdgeEmbedError as error:

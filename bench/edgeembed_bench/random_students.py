@@ -11,7 +11,7 @@ from edgeembed_runtime import Bundle
 from edgeembed_runtime.cmow.model_file import BACKWARD, CBOW, FORMAT, FORMAT_VERSION, FORWARD, HEAD
 from edgeembed_runtime.cmow.safetensors import pack_tensors
 from edgeembed_runtime.manifest import BUNDLE_FOLDER, MANIFEST
-from edgeembed_runtime.storage.writing import new_folder
+from edgeembed_runtime.storage.atomic import atomic_folder
 
 Architecture = Literal["hybrid", "cbow"]
 
@@ -31,7 +31,7 @@ def write_random_student(path: Path, architecture: Architecture, like: Bundle) -
     tokenizer = like.read("tokenizer.json")
     model = pack_tensors(*_tensors(architecture, len(_vocabulary(tokenizer)), like.dimension))
     files = {_MODEL: model, "tokenizer.json": tokenizer}
-    with new_folder(path, force=True, kind=BUNDLE_FOLDER) as folder:
+    with atomic_folder(path, force=True, kind=BUNDLE_FOLDER) as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)
         manifest = _manifest(architecture, like, files)

@@ -10,7 +10,7 @@ import click
 from edgeembed_runtime import Bundle
 from edgeembed_runtime.builtin_models import builtin_bundle
 from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError
-from edgeembed_runtime.storage.writing import new_file
+from edgeembed_runtime.storage.atomic import atomic_file
 
 from edgeembed_bench.random_students import Architecture, write_random_student
 from edgeembed_bench.subjects import Subject
@@ -53,7 +53,7 @@ def command(texts: Path | None, rounds: int, starts: int, quick: bool, built: Pa
         starts=1 if quick else starts,
     )
     if out is not None:
-        with new_file(out, force=True) as file:
+        with atomic_file(out, force=True) as file:
             file.write_text(report.to_json() + "\n", encoding="utf-8")
     Console().print(runtime_tables(report))
 

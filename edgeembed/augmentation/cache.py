@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from edgeembed_runtime.storage.writing import new_file
+from edgeembed_runtime.storage.atomic import atomic_file
 
 from edgeembed.augmentation.synonyms import Variant
 
@@ -62,7 +62,7 @@ def cached_variants(
         made = _read(file, len(chunk))
         if made is None:
             made = method.vary(chunk)
-            with new_file(file, force=True) as beside:
+            with atomic_file(file, force=True) as beside:
                 beside.write_text(json.dumps(made, ensure_ascii=False), encoding="utf-8")
         else:
             reused += len(chunk)

@@ -112,7 +112,7 @@ def files_fingerprint(files: Iterable[Path]) -> str:
     """
     import hashlib
 
-    from edgeembed_runtime.storage.reading import sha256
+    from edgeembed_runtime.storage.files import sha256
 
     lines = (f"{file.name}:{sha256(file)}\n" for file in files)
     return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -42,7 +42,7 @@ def command(out: Path, recipe: str, overrides: tuple[str, ...], seed: int, as_js
 
     settings = load_recipe(recipe, overrides)
 
-    from edgeembed_runtime.storage.writing import new_file
+    from edgeembed_runtime.storage.atomic import atomic_file
     from rich.console import Console
 
     from edgeembed import demo
@@ -72,7 +72,7 @@ def command(out: Path, recipe: str, overrides: tuple[str, ...], seed: int, as_js
     from edgeembed_bench import report_dict
     from edgeembed_bench.render import html_report, terminal_report
 
-    with new_file(out / demo.COSTS_FILE, force=True) as page:
+    with atomic_file(out / demo.COSTS_FILE, force=True) as page:
         page.write_text(html_report(report), encoding="utf-8")
     if as_json:
         result: dict[str, Any] = {

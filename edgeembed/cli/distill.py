@@ -83,7 +83,7 @@ def command(  # noqa: PLR0913  # one parameter an option
 
     From --corpus, --parallel, --pairs or --scored, as the recipe has it.
     """
-    from edgeembed_runtime.storage.writing import refuse_existing
+    from edgeembed_runtime.storage.atomic import check_output_path
 
     from edgeembed.launching import refuse_several_processes
     from edgeembed.models import STUDENT_FOLDER, model_folder
@@ -93,7 +93,7 @@ def command(  # noqa: PLR0913  # one parameter an option
 
     named = [f"teacher={json.dumps(teacher)}"] if teacher else []
     settings = load_recipe(recipe, [*overrides, *named, *augmentation_overrides(wordnet, back_translation)])
-    refuse_existing(out, force=force, kind=STUDENT_FOLDER)
+    check_output_path(out, force=force, kind=STUDENT_FOLDER)
     # Reading a corpus can take minutes; what is wrong before shows now.
     settings.check_given(corpus=sources, parallel=parallel, pairs=pairs, scored=scored)
     model_folder(settings.teacher)

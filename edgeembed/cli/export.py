@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.manifest import BUNDLE_FOLDER
-from edgeembed_runtime.storage.writing import refuse_existing
+from edgeembed_runtime.storage.atomic import check_output_path
 
 if TYPE_CHECKING:
     from edgeembed_exporters import ExportReport, OriginalParity
@@ -163,7 +163,7 @@ def command(  # noqa: PLR0913  # one parameter an option
 
     MODEL is a folder, an installed package that carries a model, or a hub id.
     """
-    refuse_existing(out, force=force, kind=BUNDLE_FOLDER)
+    check_output_path(out, force=force, kind=BUNDLE_FOLDER)
     scores, times = _read_object(quality, "scores"), _read_object(latency, "times")
 
     from edgeembed.cli.progress import TerminalReporter, note

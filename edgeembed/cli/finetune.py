@@ -61,7 +61,7 @@ def command(  # noqa: PLR0913  # one parameter an option
 
     ENCODER is a student's folder, or any model that `evaluate` takes. With --teacher, half the loss is the teacher's.
     """
-    from edgeembed_runtime.storage.writing import refuse_existing
+    from edgeembed_runtime.storage.atomic import check_output_path
 
     from edgeembed.launching import refuse_several_processes
     from edgeembed.recipe import setting
@@ -70,7 +70,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     from edgeembed.tasks.settings import TASK_FOLDER, TaskSettings
 
     refuse_several_processes()
-    refuse_existing(out, force=force, kind=TASK_FOLDER)
+    check_output_path(out, force=force, kind=TASK_FOLDER)
     chosen: dict[str, Any] = dict(map(setting, overrides))
     settings = build(TaskSettings, {"classifier": classifier, "encoding": encoding, "seed": seed, **chosen})
     task = read_task(train, dev)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.writing import new_file, refuse_existing, refuse_special
+from edgeembed_runtime.storage.atomic import atomic_file, check_output_file, check_output_path
 
 
 class Outputs:
@@ -24,8 +24,8 @@ class Outputs:
         self._force = force
         taken = {Path(each).resolve() for each in inputs}
         for file in self._files.values():
-            refuse_existing(file, force=force)
-            refuse_special(file)
+            check_output_path(file, force=force)
+            check_output_file(file)
             if file.resolve() in taken:
                 raise InputError(f"{file} is read or written by this very command already; choose another path")
             taken.add(file.resolve())
@@ -41,5 +41,5 @@ class Outputs:
             InputError: If it cannot be written.
         """
         if name in self._files:
-            with new_file(self._files[name], force=self._force) as file:
+            with atomic_file(self._files[name], force=self._force) as file:
                 file.write_text(content().rstrip("\n") + "\n", encoding="utf-8")

@@ -65,9 +65,9 @@ def command(  # noqa: PLR0913  # one parameter an option
     exponentiated by --smoothing and renormalised, and the report tells of each.
     """
     from edgeembed_runtime.errors import InputError
-    from edgeembed_runtime.storage.writing import new_file, refuse_existing
+    from edgeembed_runtime.storage.atomic import atomic_file, check_output_path
 
-    refuse_existing(out, force=force)
+    check_output_path(out, force=force)
 
     from edgeembed.cli.progress import TerminalReporter, note
     from edgeembed.corpus import label_languages
@@ -93,7 +93,7 @@ def command(  # noqa: PLR0913  # one parameter an option
             if trim is None
             else trim_vocabulary(peers[trim], text.training, size)
         )
-    with new_file(out, force=force) as path:
+    with atomic_file(out, force=force) as path:
         path.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
     coverage: dict[str, Coverage] = {}
     reports: tuple[LanguageReport, ...] = ()

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.writing import new_folder
+from edgeembed_runtime.storage.atomic import atomic_folder
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from torch import nn
@@ -71,7 +71,7 @@ class TaskModel(nn.Module):
         Raises:
             InputError: If `out` exists and `force` is not set, or cannot be written.
         """
-        with new_folder(out, force=force, kind=TASK_FOLDER) as folder:
+        with atomic_folder(out, force=force, kind=TASK_FOLDER) as folder:
             self.encoder.save(str(folder / "encoder"), create_model_card=False)
             save_file(self.classifier.state_dict(), folder / _CLASSIFIER_FILE)
             told = {"settings": asdict(self.settings), "names": list(self.names), "is_pairs": self.is_pairs}

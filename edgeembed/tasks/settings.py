@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from edgeembed_runtime.storage.ownership import FolderKind
+from edgeembed_runtime.storage.folder_kind import FolderKind
 
 from edgeembed.settings import require
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.manifest import BUNDLE_FOLDER, Parity
-from edgeembed_runtime.storage.writing import new_folder, refuse_existing
+from edgeembed_runtime.storage.atomic import atomic_folder, check_output_path
 from sentence_transformers import SentenceTransformer
 
 from edgeembed_exporters.card import model_card
@@ -177,7 +177,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     )
     if near_cosine is not None and not 0 < near_cosine <= 1:
         raise InputError(f"near_cosine is {near_cosine}; expected a cosine above 0 and at most 1, such as 0.4")
-    refuse_existing(out, force=force, kind=BUNDLE_FOLDER)
+    check_output_path(out, force=force, kind=BUNDLE_FOLDER)
     _check_original(model, original, limits)
     texts = _split_sentences(default_sentences() if sentences is None else sentences, precision)
     told = {"quality": quality, "latency": latency, "near_cosine": near_cosine, "tailoring": tailoring}
@@ -308,7 +308,7 @@ def _write_most_faithful(
         try:
             if limits.max_size_mb is not None:
                 check_size(job.least_bytes(each), limits.max_size_mb, at_least=True)
-            with new_folder(out, force=force, kind=BUNDLE_FOLDER) as folder:
+            with atomic_folder(out, force=force, kind=BUNDLE_FOLDER) as folder:
                 measured = _write_bundle(job, each, limits, folder)
         except GateError as error:
             refusals[each] = error

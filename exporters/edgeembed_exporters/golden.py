@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from edgeembed_runtime import Encoder
-from edgeembed_runtime.storage.writing import new_file
+from edgeembed_runtime.storage.atomic import atomic_file
 from edgeembed_runtime.verification import GOLDEN, Machine
 
 from edgeembed_exporters.manifest import relist
@@ -71,7 +71,7 @@ def write_golden(bundle: str | os.PathLike[str]) -> None:
         # The fewest digits that give the same float32 again.
         "vectors": [[float(str(number)) for number in row] for row in vectors],
     }
-    with new_file(folder / GOLDEN, force=True) as file:
+    with atomic_file(folder / GOLDEN, force=True) as file:
         file.write_text(json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
     relist(folder, GOLDEN)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import edgeembed_runtime
 from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, ROLES, SCHEMA_VERSION, Parity, checksum_line
-from edgeembed_runtime.storage.checksums import FileRecord
-from edgeembed_runtime.storage.writing import new_file
+from edgeembed_runtime.storage.atomic import atomic_file
+from edgeembed_runtime.storage.folder_kind import FileRecord
 
 from edgeembed_exporters.card import without_paths
 from edgeembed_exporters.options import Provenance
@@ -85,7 +85,7 @@ def write_manifest(folder: Path, description: dict[str, Any]) -> None:
         folder: The bundle's folder.
         description: What `describe` gave, with or without the parity.
     """
-    records = [FileRecord.of(folder, name).to_json() for name in bundle_files(folder)]
+    records = [FileRecord.from_file(folder, name).to_json() for name in bundle_files(folder)]
     write_json(folder / MANIFEST, {**description, "files": records})
     _write_checksum(folder)
 
@@ -99,9 +99,9 @@ def relist(folder: Path, name: str) -> None:
     """
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     others = [file for file in manifest["files"] if file["name"] != name]
-    manifest["files"] = sorted([*others, FileRecord.of(folder, name).to_json()], key=lambda file: file["name"])
+    manifest["files"] = sorted([*others, FileRecord.from_file(folder, name).to_json()], key=lambda file: file["name"])
     (folder / CHECKSUM).unlink(missing_ok=True)  # whoever is killed here leaves no wrong one
-    with new_file(folder / MANIFEST, force=True) as file:
+    with atomic_file(folder / MANIFEST, force=True) as file:
         write_json(file, manifest)
     _write_checksum(folder)
 
@@ -113,5 +113,5 @@ def bundle_files(folder: Path) -> list[str]:
 
 
 def _write_checksum(folder: Path) -> None:
-    with new_file(folder / CHECKSUM, force=True) as file:
+    with atomic_file(folder / CHECKSUM, force=True) as file:
         file.write_text(checksum_line(folder), encoding="utf-8", newline="\n")

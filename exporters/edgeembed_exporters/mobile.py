@@ -12,7 +12,7 @@ from pathlib import Path
 
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.writing import new_file
+from edgeembed_runtime.storage.atomic import atomic_file
 
 from edgeembed_exporters.manifest import relist
 from edgeembed_exporters.ort_file import in_order
@@ -46,9 +46,9 @@ def write_ort(bundle: str | os.PathLike[str]) -> Path:
         raise InputError(f"the backend of {folder} is {opened.backend}; expected onnx: export the model anew")
     source = folder / opened.model_file
     model, operators = source.with_suffix(".ort"), source.with_name(OPERATORS)
-    with new_file(model, force=True) as file:
+    with atomic_file(model, force=True) as file:
         _convert(source, file)
-    with new_file(operators, force=True) as file:
+    with atomic_file(operators, force=True) as file:
         file.write_text(_required_operators(model), encoding="utf-8")
     for path in (model, operators):
         relist(folder, path.relative_to(folder).as_posix())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from edgeembed_runtime.errors import BundleError, InputError
 from edgeembed_runtime.manifest import MANIFEST
-from edgeembed_runtime.storage.reading import Folder, is_dir
+from edgeembed_runtime.storage.files import Folder, is_dir
 
 DEFAULT = "mini"
 """The one that is taken where none is named."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from edgeembed_runtime.bundle_files import check_inside, open_regular
 from edgeembed_runtime.errors import BundleError, VerificationError
 from edgeembed_runtime.manifest import Manifest, manifest_difference, read_manifest
-from edgeembed_runtime.storage.reading import Folder, is_file, sha256_of
+from edgeembed_runtime.storage.files import Folder, is_file, sha256_of
 
 _AGAIN = "copy the bundle again or export it again"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import IO
 
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.storage.reading import Folder
+from edgeembed_runtime.storage.files import Folder
 
 _BLOBS = "blobs"
 _SNAPSHOTS = "snapshots"

@@ -5,10 +5,9 @@ from typing import Any
 
 from edgeembed_runtime.bundle_files import check_inside
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.storage.checksums import FileRecord
+from edgeembed_runtime.storage.files import Folder, is_dir, is_file, sha256
+from edgeembed_runtime.storage.folder_kind import FileRecord, FolderKind
 from edgeembed_runtime.storage.json_fields import JsonFields
-from edgeembed_runtime.storage.ownership import FolderKind
-from edgeembed_runtime.storage.reading import Folder, is_dir, is_file, sha256
 
 MANIFEST = "edgeembed.json"
 CHECKSUM = "edgeembed.json.sha256"
@@ -143,7 +142,7 @@ def read_manifest(folder: Folder) -> Manifest:
     _check_names(manifest, fields)
     _check_sizes(manifest, fields)
     if manifest.near_cosine is not None and not 0 < manifest.near_cosine <= 1:
-        raise fields.refuse("near_cosine", "null, or a cosine above 0 and at most 1")
+        raise fields.field_error("near_cosine", "null, or a cosine above 0 and at most 1")
     return manifest
 
 
@@ -166,7 +165,7 @@ def manifest_difference(folder: Folder) -> str | None:
 
 
 def _check_version(fields: JsonFields, folder: Folder) -> None:
-    version = fields.whole("schema_version")
+    version = fields.integer("schema_version")
     if version != SCHEMA_VERSION:
         raise BundleError(
             f"{folder} has schema version {version}, expected {SCHEMA_VERSION}; "
@@ -177,26 +176,26 @@ def _check_version(fields: JsonFields, folder: Folder) -> None:
 def _parse(fields: JsonFields) -> Manifest:
     return Manifest(
         schema_version=SCHEMA_VERSION,
-        edgeembed_version=fields.text("edgeembed_version"),
-        name=fields.text("name"),
-        role=fields.text("role", ROLES),
-        roles=fields.later_texts("roles", ROLES) or ROLES,
-        dimension=fields.whole("dimension", at_least=1, at_most=_MOST_DIMENSIONS),
-        max_seq_length=fields.whole("max_seq_length", at_least=1, at_most=_MOST_TOKENS),
-        pooling=fields.text("pooling"),
-        prompts=fields.texts_by_name("prompts"),
-        default_prompt_name=fields.optional_text("default_prompt_name"),
-        backend=fields.text("backend"),
-        precision=fields.text("precision", ("fp32", "fp16", "int8", "int4")),
-        model_file=fields.text("model_file"),
-        parameters=fields.whole("parameters"),
-        teacher=fields.optional_text("teacher"),
-        recipe=fields.optional_object("recipe"),
-        licenses=fields.texts("licenses"),
+        edgeembed_version=fields.string("edgeembed_version"),
+        name=fields.string("name"),
+        role=fields.string("role", ROLES),
+        roles=fields.optional_strings("roles", ROLES) or ROLES,
+        dimension=fields.integer("dimension", minimum=1, maximum=_MOST_DIMENSIONS),
+        max_seq_length=fields.integer("max_seq_length", minimum=1, maximum=_MOST_TOKENS),
+        pooling=fields.string("pooling"),
+        prompts=fields.string_dict("prompts"),
+        default_prompt_name=fields.nullable_string("default_prompt_name"),
+        backend=fields.string("backend"),
+        precision=fields.string("precision", ("fp32", "fp16", "int8", "int4")),
+        model_file=fields.string("model_file"),
+        parameters=fields.integer("parameters"),
+        teacher=fields.nullable_string("teacher"),
+        recipe=fields.nullable_object("recipe"),
+        licenses=fields.strings("licenses"),
         parity=_parse_parity(fields.child("parity")),
-        quality=fields.optional_object("quality"),
-        latency=fields.later_object("latency"),
-        near_cosine=fields.later_number("near_cosine"),
+        quality=fields.nullable_object("quality"),
+        latency=fields.nullable_object("latency"),
+        near_cosine=fields.optional_number("near_cosine"),
         files=tuple(FileRecord.parse(file) for file in fields.children("files")),
     )
 
@@ -204,33 +203,33 @@ def _parse(fields: JsonFields) -> Manifest:
 def _parse_parity(fields: JsonFields) -> Parity:
     worst = fields.children("worst_sentences")
     return Parity(
-        sentences=fields.whole("sentences"),
+        sentences=fields.integer("sentences"),
         worst_cosine=fields.number("worst_cosine"),
         mean_cosine=fields.number("mean_cosine"),
-        worst_sentences=tuple(WorstSentence(item.text("text"), item.number("cosine")) for item in worst),
-        first_percentile_cosine=fields.later_number("first_percentile_cosine"),
-        rank_correlation=fields.later_number("rank_correlation"),
-        top_10_overlap=fields.later_number("top_10_overlap"),
+        worst_sentences=tuple(WorstSentence(item.string("text"), item.number("cosine")) for item in worst),
+        first_percentile_cosine=fields.optional_number("first_percentile_cosine"),
+        rank_correlation=fields.optional_number("rank_correlation"),
+        top_10_overlap=fields.optional_number("top_10_overlap"),
     )
 
 
 def _check_names(manifest: Manifest, fields: JsonFields) -> None:
     names = [file.name for file in manifest.files]
     if len(set(names)) < len(names):
-        raise fields.refuse("files", "each name once")
+        raise fields.field_error("files", "each name once")
     if "tokenizer.json" not in names:
-        raise fields.refuse("files", "tokenizer.json among them")
+        raise fields.field_error("files", "tokenizer.json among them")
     if manifest.model_file not in names:
-        raise fields.refuse("model_file", "one of the names in 'files'")
+        raise fields.field_error("model_file", "one of the names in 'files'")
     if manifest.role not in manifest.roles:
-        raise fields.refuse("role", "one of the names in 'roles'")
+        raise fields.field_error("role", "one of the names in 'roles'")
     if manifest.default_prompt_name not in (None, *manifest.prompts):
-        raise fields.refuse("default_prompt_name", "null or one of the names in 'prompts'")
+        raise fields.field_error("default_prompt_name", "null or one of the names in 'prompts'")
 
 
 def _check_sizes(manifest: Manifest, fields: JsonFields) -> None:
     """Check that what is going to be read is not too large for it, as nothing has been read yet."""
     if sum(file.size_bytes for file in manifest.files) > _MOST_BYTES:
-        raise fields.refuse("files", f"at most {_MOST_BYTES} bytes in all")
+        raise fields.field_error("files", f"at most {_MOST_BYTES} bytes in all")
     if any(file.name == "tokenizer.json" and file.size_bytes > _MOST_TOKENIZER_BYTES for file in manifest.files):
-        raise fields.refuse("files", f"a tokenizer.json of at most {_MOST_TOKENIZER_BYTES} bytes")
+        raise fields.field_error("files", f"a tokenizer.json of at most {_MOST_TOKENIZER_BYTES} bytes")

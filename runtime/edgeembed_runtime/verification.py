@@ -190,15 +190,15 @@ class _Golden:
 
 class _GoldenFields(JsonFields):
     def line(self, name: str) -> str:
-        text = self.text(name)
+        text = self.string(name)
         if not text.isprintable() or len(text) > _MAX_CHARACTERS:  # it is printed on a terminal
-            raise self.refuse(name, f"at most {_MAX_CHARACTERS} printable characters")
+            raise self.field_error(name, f"at most {_MAX_CHARACTERS} printable characters")
         return text
 
     def valid_texts(self, name: str) -> tuple[str, ...]:
-        texts = self.texts(name)
+        texts = self.strings(name)
         if not 1 <= len(texts) <= _MAX_TEXTS:
-            raise self.refuse(name, f"1 to {_MAX_TEXTS} texts")
+            raise self.field_error(name, f"1 to {_MAX_TEXTS} texts")
         return texts
 
     def vectors(self, name: str, count: int, dimension: int) -> npt.NDArray[np.float64]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from edgeembed_runtime import InputError
-from edgeembed_runtime.storage import writing
-from edgeembed_runtime.storage.ownership import FolderKind
-from edgeembed_runtime.storage.writing import new_file, new_folder
+from edgeembed_runtime.storage import atomic
+from edgeembed_runtime.storage.atomic import atomic_file, atomic_folder
+from edgeembed_runtime.storage.folder_kind import FolderKind
 
 _KIND = FolderKind("made.json", ("made_by",))
 _WRITING = ("rename", "replace", "fsync", "mkdir", "rmdir", "unlink", "open", "chmod")
@@ -70,7 +70,7 @@ class _Faults:
 
 
 def _save(path: Path, content: str) -> None:
-    with new_folder(path, kind=_KIND, force=True) as folder:
+    with atomic_folder(path, kind=_KIND, force=True) as folder:
         (folder / "file").write_text(content, encoding="utf-8")
         _KIND.write_manifest(folder, {"made_by": "a test"})
 
@@ -101,7 +101,7 @@ def test_every_pair_of_failing_calls_leaves_the_old_folder_or_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], *, exchanges: bool
 ) -> None:
     if not exchanges:
-        monkeypatch.setattr(writing, "_exchange", lambda *_: False)
+        monkeypatch.setattr(atomic, "_exchange", lambda *_: False)
     faults = _Faults(monkeypatch)
     if error is KeyboardInterrupt:
         faults.error = KeyboardInterrupt
@@ -113,7 +113,7 @@ def test_every_pair_of_failing_calls_leaves_the_old_folder_or_the_new_one(
         raised = faults.run(lambda: _save(target, "new"), failing)
         are_kept.append(not target.exists())
         if are_kept[-1] and error is KeyboardInterrupt:  # the second one stopped the repair
-            writing.refuse_existing(target, force=True, kind=_KIND)
+            atomic.check_output_path(target, force=True, kind=_KIND)
             assert _content(target) == "old"
         _check_folder(tmp_path, raised)
 
@@ -127,7 +127,7 @@ def test_every_pair_of_failing_calls_leaves_the_old_file_or_the_new_one(
     target = tmp_path / "out"
 
     def write(content: str) -> None:
-        with new_file(target, force=True) as file:
+        with atomic_file(target, force=True) as file:
             file.write_text(content, encoding="utf-8")
 
     def check(failing: tuple[int, ...]) -> None:

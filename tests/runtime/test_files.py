@@ -13,20 +13,20 @@ from types import SimpleNamespace
 
 import pytest
 from edgeembed_runtime import InputError
-from edgeembed_runtime.storage import writing
-from edgeembed_runtime.storage.ownership import FolderKind
-from edgeembed_runtime.storage.reading import sha256
-from edgeembed_runtime.storage.writing import new_file, new_folder, refuse_existing
+from edgeembed_runtime.storage import atomic
+from edgeembed_runtime.storage.atomic import atomic_file, atomic_folder, check_output_path
+from edgeembed_runtime.storage.files import sha256
+from edgeembed_runtime.storage.folder_kind import FolderKind
 
 _KIND = FolderKind("made.json", ("made_by",))
 
 
 def new_folder_of_kind(path: Path, *, force: bool = False) -> AbstractContextManager[Path]:
-    return new_folder(path, kind=_KIND, force=force)
+    return atomic_folder(path, kind=_KIND, force=force)
 
 
 def _save(path: Path, *names: str, force: bool = False) -> None:
-    with new_folder(path, kind=_KIND, force=force) as folder:
+    with atomic_folder(path, kind=_KIND, force=force) as folder:
         for name in names:
             (folder / name).write_text(name, encoding="utf-8")
         _KIND.write_manifest(folder, {"made_by": "a test"})
@@ -37,7 +37,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def test_a_folder_appears_when_the_block_ends(tmp_path: Path) -> None:
-    with new_folder(tmp_path / "deep" / "out", kind=_KIND) as folder:
+    with atomic_folder(tmp_path / "deep" / "out", kind=_KIND) as folder:
         (folder / "sub").mkdir()
         (folder / "sub" / "a").write_text("1", encoding="utf-8")
         assert not (tmp_path / "deep" / "out").exists()
@@ -46,7 +46,7 @@ def test_a_folder_appears_when_the_block_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
-@pytest.mark.parametrize("new", [new_file, new_folder_of_kind])
+@pytest.mark.parametrize("new", [atomic_file, new_folder_of_kind])
 def test_a_block_that_fails_leaves_nothing(
     tmp_path: Path, new: Callable[[Path], AbstractContextManager[Path]], error: type[BaseException]
 ) -> None:
@@ -63,10 +63,10 @@ def test_a_block_that_fails_leaves_nothing(
 def test_an_existing_path_is_refused_unless_forced(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("old", encoding="utf-8")
     with pytest.raises(InputError, match="exists already"):
-        refuse_existing(tmp_path / "file", force=False)
-    with pytest.raises(InputError, match="exists already"), new_file(tmp_path / "file"):
+        check_output_path(tmp_path / "file", force=False)
+    with pytest.raises(InputError, match="exists already"), atomic_file(tmp_path / "file"):
         pytest.fail("the block ran")
-    with new_file(tmp_path / "file", force=True) as file:
+    with atomic_file(tmp_path / "file", force=True) as file:
         file.write_text("new", encoding="utf-8")
     assert (tmp_path / "file").read_text(encoding="utf-8") == "new"
 
@@ -76,7 +76,7 @@ def test_a_forced_folder_replaces_the_old_one_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, exchanges: bool
 ) -> None:
     if not exchanges:
-        monkeypatch.setattr(writing, "_exchange", lambda *_: False)
+        monkeypatch.setattr(atomic, "_exchange", lambda *_: False)
     for name in ("old", "new"):
         _save(tmp_path / "out", name, force=True)
     assert _names(tmp_path / "out") == ["made.json", "new"]
@@ -95,7 +95,7 @@ def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(
             raise KeyboardInterrupt
         return rename(source, to)
 
-    monkeypatch.setattr(writing, "_exchange", lambda *_: False)
+    monkeypatch.setattr(atomic, "_exchange", lambda *_: False)
     monkeypatch.setattr(Path, "rename", stop)
     with pytest.raises(KeyboardInterrupt):
         _save(target, "new", force=True)
@@ -106,7 +106,7 @@ def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(
 @pytest.mark.parametrize("below", [["out"], ["a", "b", "out"]])
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, below: list[str]) -> None:
     (tmp_path / "file").touch()
-    for new in (new_folder_of_kind, new_file):
+    for new in (new_folder_of_kind, atomic_file):
         with (
             pytest.raises(InputError, match="cannot write") as caught,
             new((tmp_path / "file").joinpath(*below)),
@@ -116,7 +116,7 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, below: list[
 
 
 def test_an_error_about_another_file_is_passed_on(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), new_folder(tmp_path / "out", kind=_KIND):
+    with pytest.raises(FileNotFoundError), atomic_folder(tmp_path / "out", kind=_KIND):
         Path("/no/such/input").read_text(encoding="utf-8")
 
 
@@ -128,7 +128,7 @@ def test_sha256_is_that_of_the_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("force", [False, True])
 def test_a_file_is_never_replaced_by_a_folder(tmp_path: Path, *, force: bool) -> None:
     (tmp_path / "out").write_text("kept", encoding="utf-8")
-    with pytest.raises(InputError, match="out is no folder, expected a new path; choose another"):
+    with pytest.raises(InputError, match="out is not a folder, expected a new path; choose another"):
         _save(tmp_path / "out", "new", force=force)
     assert (tmp_path / "out").read_text(encoding="utf-8") == "kept"
 
@@ -155,9 +155,9 @@ def test_names_are_exchanged_where_the_file_system_can(
     monkeypatch.setattr(sys, "platform", "linux")
     if number == errno.EIO:
         with pytest.raises(OSError, match="Input/output error"):
-            writing._exchange(tmp_path / "a", tmp_path / "b")
+            atomic._exchange(tmp_path / "a", tmp_path / "b")
     else:
-        assert not writing._exchange(tmp_path / "a", tmp_path / "b")
+        assert not atomic._exchange(tmp_path / "a", tmp_path / "b")
 
 
 def test_a_system_that_is_too_old_or_another_one_exchanges_nothing(
@@ -166,7 +166,7 @@ def test_a_system_that_is_too_old_or_another_one_exchanges_nothing(
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: SimpleNamespace())
     for platform in ("linux", "darwin", "win32"):
         monkeypatch.setattr(sys, "platform", platform)
-        assert not writing._exchange(tmp_path / "a", tmp_path / "b")
+        assert not atomic._exchange(tmp_path / "a", tmp_path / "b")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
@@ -176,7 +176,7 @@ def test_a_system_that_is_too_old_or_another_one_exchanges_nothing(
 def test_the_umask_is_heeded(tmp_path: Path, umask: int, folders: int, files: int) -> None:
     before = os.umask(umask)
     try:
-        with new_folder(tmp_path / "out", kind=_KIND) as folder:
+        with atomic_folder(tmp_path / "out", kind=_KIND) as folder:
             (folder / "new").touch()
             (folder / "private").touch(0o600)
     finally:
@@ -255,16 +255,16 @@ def test_what_appears_while_the_block_runs_is_never_replaced(tmp_path: Path) -> 
     _save(target, "old")
 
     def add_to_target() -> None:
-        with new_folder(target, kind=_KIND, force=True):
+        with atomic_folder(target, kind=_KIND, force=True):
             (target / "notes.txt").touch()
 
     def make_folder() -> None:
-        with new_folder(tmp_path / "other", kind=_KIND):
+        with atomic_folder(tmp_path / "other", kind=_KIND):
             (tmp_path / "other").mkdir()
             (tmp_path / "other" / "mine").touch()
 
     def make_file() -> None:
-        with new_file(tmp_path / "file") as file:
+        with atomic_file(tmp_path / "file") as file:
             file.write_text("new", encoding="utf-8")
             (tmp_path / "file").write_text("mine", encoding="utf-8")
 
@@ -283,10 +283,10 @@ def test_what_appears_while_the_block_runs_is_never_replaced(tmp_path: Path) -> 
 _HANGS = """
 import sys, time
 from pathlib import Path
-from edgeembed_runtime.storage import writing
-from edgeembed_runtime.storage.ownership import FolderKind
+from edgeembed_runtime.storage import atomic
+from edgeembed_runtime.storage.folder_kind import FolderKind
 {before}
-with writing.new_folder(Path(sys.argv[1]), kind=FolderKind("made.json", ("made_by",)), force=True) as folder:
+with atomic.atomic_folder(Path(sys.argv[1]), kind=FolderKind("made.json", ("made_by",)), force=True) as folder:
     (folder / "part").touch()
     {during}
 """
@@ -315,7 +315,7 @@ def test_temporary_folders_are_removed_once_their_process_is_dead(tmp_path: Path
         assert len(_names(tmp_path)) == 5  # with that of the living one
         assert _names(target) == ["made.json", "new"]
         living.kill()
-    with new_file(tmp_path / "out2") as file:
+    with atomic_file(tmp_path / "out2") as file:
         file.touch()
     assert len(_names(tmp_path)) == 6
     _save(target, "newer", force=True)
@@ -326,7 +326,7 @@ def test_a_folder_comes_back_whose_replacement_was_killed_half_way(tmp_path: Pat
     target = tmp_path / "out"
     _save(target, "old")
     hang_before_moving_in = (
-        "writing._exchange = lambda *_: False\n"
+        "atomic._exchange = lambda *_: False\n"
         "rename = Path.rename\n"
         f"Path.rename = lambda source, to: (rename(source, to), {_WAIT})"
     )
@@ -334,7 +334,7 @@ def test_a_folder_comes_back_whose_replacement_was_killed_half_way(tmp_path: Pat
         process.kill()
     assert not target.exists()
     with pytest.raises(InputError, match="exists already"):
-        refuse_existing(target, force=False, kind=_KIND)
+        check_output_path(target, force=False, kind=_KIND)
     assert _names(target) == ["made.json", "old"]
     assert _names(tmp_path) == ["out"]
 
@@ -351,7 +351,7 @@ def test_everything_is_synced_before_the_folder_appears(tmp_path: Path, monkeypa
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", sync)
-    with new_folder(target, kind=_KIND) as folder:
+    with atomic_folder(target, kind=_KIND) as folder:
         (folder / "sub").mkdir()
         (folder / "sub" / "file").touch()
     paths = [target, target / "sub", target / "sub" / "file", target.parent, target.parent.parent, tmp_path]

@@ -185,12 +185,12 @@ def test_a_prompt_of_a_megabyte_is_cut_like_any_text(tmp_path: Path, make_bundle
 
 def test_half_of_a_surrogate_pair_in_a_prompt_is_one_line(tmp_path: Path, make_bundle: Make) -> None:
     path = make_bundle(tmp_path / "b", prompts={"query": "\ud800"}, default_prompt_name="query")
-    assert "expected an object of texts" in _refusal(path)
+    assert "expected an object of strings" in _refusal(path)
 
 
 @pytest.mark.parametrize("field", ["name", "pooling", "teacher"])
 def test_half_of_a_surrogate_pair_is_no_text(tmp_path: Path, make_bundle: Make, field: str) -> None:
-    assert "expected a text" in _refusal(make_bundle(tmp_path / "b", **{field: "a\ud800"}))
+    assert "expected a string" in _refusal(make_bundle(tmp_path / "b", **{field: "a\ud800"}))
 
 
 @pytest.mark.parametrize("kind", [TensorProto.DOUBLE, TensorProto.INT64, TensorProto.UINT8, TensorProto.STRING])

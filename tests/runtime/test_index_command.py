@@ -107,7 +107,7 @@ def test_a_file_in_the_place_of_an_index_does_not_suggest_force(
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     for more in ([], ["--force"]):
         assert _index(str(tmp_path / "notes.txt"), bundle, *more) == 2
-        assert "notes.txt is no folder, expected a new path; choose another" in capsys.readouterr().err
+        assert "notes.txt is not a folder, expected a new path; choose another" in capsys.readouterr().err
     assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 

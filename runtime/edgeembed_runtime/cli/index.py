@@ -48,9 +48,9 @@ def _run(args: argparse.Namespace) -> None:
 
 def _built(args: argparse.Namespace) -> "Index":
     from edgeembed_runtime.index.folder import INDEX_FOLDER
-    from edgeembed_runtime.storage.writing import refuse_existing
+    from edgeembed_runtime.storage.atomic import check_output_path
 
-    refuse_existing(Path(args.out), force=args.force, kind=INDEX_FOLDER)
+    check_output_path(Path(args.out), force=args.force, kind=INDEX_FOLDER)
     documents = read_texts(args)
     from edgeembed_runtime.index.index import Index
 

@@ -70,12 +70,12 @@ class Engine:
             InputError: If a field is missing or wrong.
         """
         return cls(
-            name=fields.text("name", ENGINE_NAMES),  # type: ignore[arg-type]
-            nlist=fields.whole("nlist") or None,
-            nprobe=fields.whole("nprobe"),
-            m=fields.whole("m"),
-            ef_search=fields.whole("ef_search"),
-            rescore=fields.whole("rescore"),
+            name=fields.string("name", ENGINE_NAMES),  # type: ignore[arg-type]
+            nlist=fields.integer("nlist") or None,
+            nprobe=fields.integer("nprobe"),
+            m=fields.integer("m"),
+            ef_search=fields.integer("ef_search"),
+            rescore=fields.integer("rescore"),
         )
 
     def to_json(self) -> dict[str, str | int]:

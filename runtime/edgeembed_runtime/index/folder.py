@@ -28,10 +28,9 @@ from edgeembed_runtime.index.engine import INDEX_PRECISIONS, Engine, IndexPrecis
 from edgeembed_runtime.index.finders import Arrays
 from edgeembed_runtime.index.npy import MappedArrays, write_array
 from edgeembed_runtime.index.stored_vectors import STORED_TYPES
-from edgeembed_runtime.storage.checksums import FileRecord
+from edgeembed_runtime.storage.files import is_file, sha256, sha256_of
+from edgeembed_runtime.storage.folder_kind import FileRecord, FolderKind
 from edgeembed_runtime.storage.json_fields import JsonFields, with_own_sha256
-from edgeembed_runtime.storage.ownership import FolderKind
-from edgeembed_runtime.storage.reading import is_file, sha256, sha256_of
 
 INDEX_MANIFEST = "index.json"
 INDEX_FOLDER = FolderKind(INDEX_MANIFEST, ("schema_version", "encoder", "count"))
@@ -165,8 +164,8 @@ def _is_there(folder: Path, descriptor: int) -> bool:
 def _read_once(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
     fields = _read_manifest(folder)
     _check_encoder(folder, fields.child("encoder"), encoder)
-    precision: IndexPrecision = fields.text("precision", INDEX_PRECISIONS)  # type: ignore[assignment]
-    count = fields.whole("count")
+    precision: IndexPrecision = fields.string("precision", INDEX_PRECISIONS)  # type: ignore[assignment]
+    count = fields.integer("count")
     optional = _optional_arrays(encoder.dimension, count)
     listed = _check_files(folder, fields, _REQUIRED, optional, verify=verify)
     mapped = MappedArrays()
@@ -175,7 +174,7 @@ def _read_once(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
         engine=Engine.parse(fields.child("engine")),
         documents=_read_documents(folder / _DOCUMENTS, count),
         numbers=_read_numbers(folder / _NUMBERS, fields),
-        next_number=fields.whole("next_number"),
+        next_number=fields.integer("next_number"),
         vectors=mapped.map(folder / _VECTORS, STORED_TYPES[precision], (count, encoder.dimension)),
         arrays={Path(name).stem: mapped.map(folder / name, *optional[name]) for name in sorted(listed - _REQUIRED)},
         mapped=mapped,
@@ -184,7 +183,7 @@ def _read_once(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
 
 def _read_manifest(folder: Path) -> JsonFields:
     fields = JsonFields.read(folder / INDEX_MANIFEST)
-    version = fields.whole("schema_version")
+    version = fields.integer("schema_version")
     if version != _SCHEMA_VERSION:
         remedy = "build the index again" if version < _SCHEMA_VERSION else "upgrade edgeembed-runtime"
         raise InputError(f"{folder} has schema version {version}, expected {_SCHEMA_VERSION}; {remedy}")
@@ -202,10 +201,10 @@ def _optional_arrays(dimension: int, count: int) -> dict[str, tuple[str, tuple[i
 
 
 def _check_encoder(folder: Path, built_by: JsonFields, encoder: Encoder) -> None:
-    built, given = built_by.text("fingerprint"), encoder.bundle.fingerprint
+    built, given = built_by.string("fingerprint"), encoder.bundle.fingerprint
     if built != given:
         raise InputError(
-            f"{folder} was built by the encoder {built_by.text('name')!r} ({built[:12]}), expected "
+            f"{folder} was built by the encoder {built_by.string('name')!r} ({built[:12]}), expected "
             f"{encoder.bundle.name!r} ({given[:12]}); give the one that built it, or build the index again"
         )
 
@@ -217,7 +216,7 @@ def _check_files(
     records = [FileRecord.parse(file) for file in fields.children("files")]
     names = {record.name for record in records}
     if len(names) < len(records) or not required <= names <= required.union(optional):
-        raise fields.refuse("files", f"{', '.join(sorted(required))}, each once")
+        raise fields.field_error("files", f"{', '.join(sorted(required))}, each once")
     for record in records:
         if (difference := record.difference(folder) if verify else record.size_difference(folder)) is not None:
             raise InputError(f"{folder} is damaged: {difference}; build the index again")
@@ -225,8 +224,8 @@ def _check_files(
 
 
 def _read_numbers(path: Path, fields: JsonFields) -> npt.NDArray[np.int64]:
-    numbers = np.array(MappedArrays().map(path, "<i8", (fields.whole("count"),)))
-    limits = [-1, *numbers[:1], *numbers[-1:], min(fields.whole("next_number"), _MOST_NUMBERS)]
+    numbers = np.array(MappedArrays().map(path, "<i8", (fields.integer("count"),)))
+    limits = [-1, *numbers[:1], *numbers[-1:], min(fields.integer("next_number"), _MOST_NUMBERS)]
     if (np.diff(numbers) <= 0).any() or limits[0] >= limits[1] or limits[-2] >= limits[-1]:
         raise InputError(f"{path} does not hold ascending numbers below 'next_number'; build the index again")
     return numbers

@@ -28,8 +28,8 @@ from edgeembed_runtime.index.growing import GrowingRows
 from edgeembed_runtime.index.npy import MappedArrays
 from edgeembed_runtime.index.stored_vectors import StoredVectors
 from edgeembed_runtime.similarity import top_k_indices
+from edgeembed_runtime.storage.atomic import atomic_folder, check_output_path, resolve_folder_link
 from edgeembed_runtime.storage.locking import locked
-from edgeembed_runtime.storage.writing import new_folder, refuse_existing, resolve_link
 
 
 @dataclass(frozen=True)
@@ -197,11 +197,11 @@ class Index:
         own = Encoder() if encoder is None else encoder
         validate_encoder(own)
         texts = _as_documents(documents)
-        folder = resolve_link(_as_path(path))
+        folder = resolve_folder_link(_as_path(path))
         if not folder.parent.is_dir():
             return cls.open(folder, own)  # raises: there is none
         with locked(folder):
-            refuse_existing(folder, force=True, kind=INDEX_FOLDER)
+            check_output_path(folder, force=True, kind=INDEX_FOLDER)
             index = cls.open(folder, own)
         units = document_vectors(own, texts, None, show_progress_bar=show_progress_bar)
         with locked(folder):
@@ -307,9 +307,9 @@ class Index:
             InputError: If `path` exists and may not be replaced, was changed since this index was opened from there or
                 saved there, or cannot be written.
         """
-        folder = resolve_link(_as_path(path))
+        folder = resolve_folder_link(_as_path(path))
         with locked(folder):
-            refuse_existing(folder, force=force, kind=INDEX_FOLDER)
+            check_output_path(folder, force=force, kind=INDEX_FOLDER)
             if self._was_changed(folder):
                 raise InputError(
                     f"{folder} was changed since this index was opened or saved, expected what it was; "
@@ -343,7 +343,7 @@ class Index:
             self._mapped.check()
             self._refresh()
             content = self._content()
-        with new_folder(folder, force=force, kind=INDEX_FOLDER) as new:
+        with atomic_folder(folder, force=force, kind=INDEX_FOLDER) as new:
             state = write_index(new, content, self._encoder)
         self._saved = _SavedState(_real(folder), state)
 

@@ -1,1 +1,1 @@
-"""Files: read with care, written whole or not at all."""
+"""Reading, checking and atomically writing files and folders."""

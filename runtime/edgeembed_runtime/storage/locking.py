@@ -1,4 +1,4 @@
-"""Locks that end with the process that holds them: `flock` on POSIX systems, `msvcrt.locking` on Windows."""
+"""Locks that the system releases when their process ends: `flock` on POSIX systems, `msvcrt.locking` on Windows."""
 
 import contextlib
 import errno
@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.syncing import make_folder
+from edgeembed_runtime.storage.files import make_folder
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
 
-# What a file system without locks answers.
+# Errors of file systems without locks.
 _UNSUPPORTED = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL}
-_PAUSE_S = 0.02
+_POLL_INTERVAL_S = 0.02
 
 
 class LockingUnsupportedError(OSError):
@@ -41,8 +41,8 @@ def take_lock(path: Path, *, create: bool) -> int | None:
     """
     descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
     try:
-        # Its last holder may have removed the file after it was opened here; such a lock excludes nobody.
-        if _try_lock(descriptor) and _leads_to(path, descriptor):
+        # The previous holder may have removed the file after it was opened here; locking it then excludes nobody.
+        if _try_lock(descriptor) and _is_same_file(path, descriptor):
             return descriptor
     except BaseException:
         os.close(descriptor)
@@ -52,7 +52,7 @@ def take_lock(path: Path, *, create: bool) -> int | None:
 
 
 def release_lock(descriptor: int) -> None:
-    """Release what `take_lock` returned, also for forked processes that inherited it."""
+    """Release a lock of `take_lock`, also for forked processes that inherited the descriptor."""
     try:
         _unlock(descriptor)
     finally:
@@ -61,14 +61,14 @@ def release_lock(descriptor: int) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait_s: float = 600) -> Iterator[None]:
-    """Hold the lock of a file or folder within the block, and wait for other holders before.
+    """Wait for the lock of a file or folder, and hold it during the block.
 
     The lock is a file `.NAME.lock` beside `path`, removed afterwards. A process that dies releases its lock. On a file
-    system without locks the block runs unprotected.
+    system without locks the block runs without one.
 
     Args:
-        path: What the block reads and writes. Folders above it are created.
-        wait_s: The longest time to wait, in seconds.
+        path: The file or folder to lock. Missing parent folders are created.
+        wait_s: The maximum time to wait, in seconds.
 
     Raises:
         InputError: If the lock file cannot be written, or other processes hold the lock for too long.
@@ -97,7 +97,7 @@ def _wait_for(lock: Path, path: Path, wait_s: float) -> int | None:
             lock.unlink(missing_ok=True)
             return None
         except PermissionError:
-            if sys.platform != "win32":  # where a file that is being removed cannot be opened for a moment
+            if sys.platform != "win32":  # Windows cannot open a file that is being removed
                 raise
             descriptor = None
         if descriptor is not None:
@@ -106,11 +106,11 @@ def _wait_for(lock: Path, path: Path, wait_s: float) -> int | None:
             raise InputError(
                 f"{path} has been locked by other processes for {wait_s:.0f} s, expected them to finish; try again"
             )
-        time.sleep(_PAUSE_S)
+        time.sleep(_POLL_INTERVAL_S)
 
 
 def _remove_and_release(lock: Path, descriptor: int) -> None:
-    if sys.platform != "win32":  # where an open file cannot be removed
+    if sys.platform != "win32":  # Windows cannot remove an open file
         with contextlib.suppress(OSError):
             lock.unlink()
     release_lock(descriptor)
@@ -119,7 +119,7 @@ def _remove_and_release(lock: Path, descriptor: int) -> None:
             lock.unlink()
 
 
-def _leads_to(path: Path, descriptor: int) -> bool:
+def _is_same_file(path: Path, descriptor: int) -> bool:
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))  # noqa: PTH116 - beside fstat
     except FileNotFoundError:
@@ -142,7 +142,7 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _unlock(descriptor: int) -> None:
-    with contextlib.suppress(OSError):  # closing releases it too
+    with contextlib.suppress(OSError):  # closing the file releases the lock too
         if sys.platform == "win32":
             os.lseek(descriptor, 0, os.SEEK_SET)
             msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)

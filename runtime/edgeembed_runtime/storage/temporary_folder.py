@@ -1,7 +1,7 @@
 """Temporary folders beside a target, recognized as stale once their process is dead.
 
     .NAME.1a2b3c4d.tmp/
-        edgeembed.lock    locked as long as the process lives
+        edgeembed.lock    locked while the process lives
         new               what is to become NAME (of a new file: NAME)
         old               what NAME was, where the two cannot be exchanged at once
 
@@ -22,21 +22,21 @@ from edgeembed_runtime.storage.locking import LockingUnsupportedError, release_l
 _LOCK = "edgeembed.lock"
 _NEW = "new"
 _OLD = "old"
-# Another process may take a folder without a lock for a dead one's, and remove it.
-_ATTEMPTS = 100
+# Another process may remove a folder before its lock is taken, as that of a dead process.
+_MAX_ATTEMPTS = 100
 
 
 class TemporaryFolder:
     """A temporary folder beside a target.
 
     Args:
-        target: The file or folder whose next content is made in here.
+        target: The file or folder that is going to be written.
 
     Attributes:
         path: The folder.
-        new: Where the next content belongs if it is a folder.
-        old: Where the target's content may be moved after `keeps_old` was set.
-        keeps_old: Whether the target's content may be in here, which `remove` then restores or keeps.
+        new: The path for the new folder.
+        old: The path to which the target's old folder may be moved after setting `keeps_old`.
+        keeps_old: Whether `old` may hold the only copy of the old folder, which `remove` must then restore or keep.
 
     Raises:
         OSError: If the folder cannot be created.
@@ -50,10 +50,10 @@ class TemporaryFolder:
         self.keeps_old = False
 
     def remove(self) -> None:
-        """Remove the folder; put the target's old content back first if the new one did not take its place.
+        """Remove the folder, after moving the old content back if the new content is not in place.
 
         Raises:
-            InputError: If the old content could not be put back. It stays where it is, and the message says where.
+            InputError: If the old content could not be moved back. It is kept, and the message names its path.
         """
         try:
             if self.keeps_old:
@@ -71,10 +71,9 @@ class TemporaryFolder:
 
 
 def remove_stale(target: Path) -> None:
-    """Remove the temporary folders that dead processes left beside a target.
+    """Remove the temporary folders that dead processes left beside a target, as far as possible.
 
-    If such a process died while it replaced the target, and nothing is there now, the old content is put back.
-    What cannot be removed is left.
+    If such a process died while it replaced the target and the target is missing, restore the old content.
     """
     pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.tmp")
     try:
@@ -86,11 +85,11 @@ def remove_stale(target: Path) -> None:
             _remove_if_stale(target.parent / name, target)
 
 
-def is_there(path: Path) -> bool:
-    """Return whether a path leads to anything, be it a broken link.
+def path_exists(path: Path) -> bool:
+    """Return whether a path exists; True for a broken link.
 
     Raises:
-        OSError: If that cannot be told; `Path.exists` would say no.
+        OSError: If the path cannot be looked up; `Path.exists` would return False.
     """
     try:
         path.lstat()
@@ -100,8 +99,8 @@ def is_there(path: Path) -> bool:
 
 
 def _create(target: Path) -> tuple[Path, int | None]:
-    """Return a new folder and the descriptor of its lock, None on a file system without locks."""
-    for _ in range(_ATTEMPTS):
+    """Return a new folder and the descriptor of its lock (None on a file system without locks)."""
+    for _ in range(_MAX_ATTEMPTS):
         folder = target.with_name(f".{target.name}.{os.urandom(4).hex()}.tmp")
         try:
             folder.mkdir()
@@ -126,7 +125,7 @@ def _remove_if_stale(folder: Path, target: Path) -> None:
         return
     try:
         descriptor = take_lock(folder / _LOCK, create=False)
-    except FileNotFoundError:  # its process died before it had a lock, or after it removed all else
+    except FileNotFoundError:  # its process died before taking the lock or after removing the content
         folder.rmdir()
         return
     if descriptor is None:
@@ -140,20 +139,20 @@ def _remove_if_stale(folder: Path, target: Path) -> None:
 
 
 def _restore(folder: Path, target: Path) -> None:
-    """Move the old content back to the target unless the new one is there.
+    """Move the old content back to the target if the new content is not in place.
 
     Raises:
-        OSError: If that fails, or something else took the target's place.
+        OSError: If that fails, or another process put something else at the target.
     """
     old = folder / _OLD
-    if is_there(old) and is_there(folder / _NEW):
-        if is_there(target):
+    if path_exists(old) and path_exists(folder / _NEW):
+        if path_exists(target):
             raise FileExistsError(errno.EEXIST, "another process put something else there", str(target))
         old.rename(target)
 
 
 def _remove_content(folder: Path) -> None:
-    """Remove all but the lock, as far as possible: what has a lock is found and removed later."""
+    """Remove everything but the lock, as far as possible; a folder with a lock is removed by a later process."""
     with contextlib.suppress(OSError):
         for path in list(folder.iterdir()):
             if path.name == _LOCK:
@@ -165,7 +164,7 @@ def _remove_content(folder: Path) -> None:
 
 
 def _remove_emptied(folder: Path) -> None:
-    """Remove a folder in which nothing but an unlocked lock file is left."""
+    """Remove a folder that holds nothing but its lock file."""
     with contextlib.suppress(OSError):
         if not any(path.name != _LOCK for path in folder.iterdir()):
             (folder / _LOCK).unlink(missing_ok=True)
