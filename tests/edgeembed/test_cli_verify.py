@@ -61,7 +61,7 @@ def test_verify_notices_a_manifest_that_gives_other_vectors(bundle: Path, capsys
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda bundle: (bundle / "edgeembed.json").write_text("{", encoding="utf-8"), "may be cut short"),
+        (lambda bundle: (bundle / "edgeembed.json").write_text("{", encoding="utf-8"), "may be truncated"),
         (lambda bundle: (bundle / "tokenizer.json").unlink(), "tokenizer.json is missing"),
         (shutil.rmtree, "is no folder"),
     ],

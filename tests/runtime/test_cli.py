@@ -208,7 +208,7 @@ def test_verify_of_what_cannot_be_read_as_a_bundle_is_bad_input(
 ) -> None:
     content = (bundle_copy / "edgeembed.json").read_bytes()
     (bundle_copy / "edgeembed.json").write_bytes(content[:100])
-    assert "may be cut short" in _error(["verify", str(bundle_copy), "--json"], capsys)
+    assert "may be truncated" in _error(["verify", str(bundle_copy), "--json"], capsys)
 
 
 @pytest.mark.parametrize("argv", [["info", "nano"], ["info", "--bundle", "nano"]])

@@ -2,10 +2,10 @@
 
     .NAME.1a2b3c4d.tmp/
         edgeembed.lock    locked while the process lives
-        new               what is to become NAME (of a new file: NAME)
-        old               what NAME was, where the two cannot be exchanged at once
+        new               the new folder (a new file has its own name instead)
+        old               the old folder, where two paths cannot be exchanged atomically
 
-`old` is the only copy of the target's content as long as `new` is there and the target is not.
+While `new` exists and the target does not, `old` is the only copy of the target's content.
 """
 
 import contextlib
