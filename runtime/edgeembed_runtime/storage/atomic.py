@@ -11,7 +11,7 @@ from pathlib import Path
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.files import make_folder, sync, sync_tree
 from edgeembed_runtime.storage.folder_kind import FolderKind
-from edgeembed_runtime.storage.temporary_folder_folder import TemporaryFolder, path_exists, remove_stale
+from edgeembed_runtime.storage.temporary_folder import TemporaryFolder, path_exists, remove_stale
 
 # Errors of systems and file systems that cannot exchange two paths atomically.
 _EXCHANGE_UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM}
