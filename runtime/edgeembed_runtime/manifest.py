@@ -194,7 +194,7 @@ def _parse(fields: JsonFields) -> Manifest:
         licenses=fields.strings("licenses"),
         parity=_parse_parity(fields.child("parity")),
         quality=fields.nullable_object("quality"),
-        latency=fields.nullable_object("latency"),
+        latency=fields.optional_object("latency"),
         near_cosine=fields.optional_number("near_cosine"),
         files=tuple(FileRecord.parse(file) for file in fields.children("files")),
     )
