@@ -83,7 +83,7 @@ def bench(
     )
     settings = Settings.of(plan, texts, texts_from, lengths=tuple(sweep), counted_by=counted_by)
     created_utc = datetime.now(UTC).isoformat(timespec="seconds")
-    return BenchReport(created_utc, machine, watch.found(), settings, baseline, results)
+    return BenchReport(created_utc, machine, watch.load(), settings, baseline, results)
 
 
 def _sizes(subjects: Sequence[Subject], advance: Callable[[int], None]) -> dict[str, Size]:

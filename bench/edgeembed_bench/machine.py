@@ -1,33 +1,40 @@
-"""The machine that a measurement was made on, and what else went on there."""
+"""The machine that a benchmark runs on, and its load from other work.
 
-import os
+py-cpuinfo names the processor. On Linux /proc/cpuinfo has the same name within a millisecond, but on macOS, Windows and
+Arm boards the standard library knows no more than "arm" or a family number. py-cpuinfo takes 1.3 s on x86, of which it
+sleeps one second to count clock cycles, so it is asked once per process.
+"""
+
+import functools
 import platform
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
+import cpuinfo
 import psutil
 
 PACKAGES = ("edgeembed", "edgeembed-runtime", "numpy", "scipy")
-_BUSY = 0.5
-_BUSY_SHARE = 0.25  # of the cores; the rest of a large machine leaves the few in use alone
-_STOLEN = 0.02
+_MAX_LOAD_AVERAGE = 0.5
+_MAX_LOAD_PER_CORE = 0.25  # on a large machine other work does not disturb the few cores in use
+_MAX_STOLEN_SHARE = 0.02
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What decides how fast an encoder runs here.
+    """Hardware and software that determine how fast an encoder runs.
 
     Attributes:
-        cpu: The processor's name.
-        flags: Instruction sets and features that it says it has; empty where the system does not tell.
-        governor: What decides its clock, such as "performance"; None where the system does not tell.
+        cpu: Name of the processor.
+        flags: Instruction sets and features of the processor, sorted; empty if unknown.
+        governor: CPU frequency governor, such as "performance"; None if unknown.
         cores: Logical cores of the machine.
         cores_allowed: Logical cores that this process may use.
         ram_bytes: Main memory.
         system: Operating system and its version.
-        python: Version of the interpreter that ran the bench; each subject's own is among its facts.
-        versions: Versions of the bench's own packages; None for one that is absent. Each subject has its own.
+        python: Version of the benchmark's Python; `ModelInfo` has each subject's.
+        versions: Versions of the benchmark's own packages; None if not installed. `ModelInfo` has each subject's.
     """
 
     cpu: str
@@ -43,13 +50,13 @@ class Machine:
 
 @dataclass(frozen=True)
 class Load:
-    """What else went on while the bench ran.
+    """Load of the machine by other work during a benchmark.
 
     Attributes:
-        load_average: Processes that wanted to run in the minute before; None where the system does not tell.
-        stolen_share: Share of the cores' time that a virtual machine's host gave to others meanwhile; None likewise.
-        on_battery: Whether the machine ran on its battery; None if it has none, or the system does not tell.
-        cores: Logical cores of the machine, which share such work.
+        load_average: Load average over the minute before the benchmark; None if unknown.
+        stolen_share: Share of CPU time that the host of a virtual machine gave to others (steal time); None if unknown.
+        on_battery: Whether the machine ran on its battery; None if it has none or if unknown.
+        cores: Logical cores of the machine.
     """
 
     load_average: float | None
@@ -59,27 +66,30 @@ class Load:
 
     @property
     def reasons(self) -> list[str]:
-        """Why the figures may be unsteady, one line each, with what to do."""
-        found = []
-        if self.load_average is not None and self.load_average > max(_BUSY, self.cores * _BUSY_SHARE):
-            found.append(f"the load average was {self.load_average:.1f} before it began: close other programs")
-        if self.stolen_share is not None and self.stolen_share > _STOLEN:
-            found.append(f"this virtual machine's host took {self.stolen_share:.0%} of its time: choose a quieter one")
+        """One line for each reason why the results may be unstable, with what to do."""
+        reasons = []
+        if self.load_average is not None and self.load_average > max(
+            _MAX_LOAD_AVERAGE, self.cores * _MAX_LOAD_PER_CORE
+        ):
+            reasons.append(f"the load average was {self.load_average:.1f} before it began: close other programs")
+        if self.stolen_share is not None and self.stolen_share > _MAX_STOLEN_SHARE:
+            reasons.append(
+                f"this virtual machine's host took {self.stolen_share:.0%} of its time: choose a quieter one"
+            )
         if self.on_battery:
-            found.append("the machine ran on its battery, which slows its clock: plug it in")
-        return found
+            reasons.append("the machine ran on its battery, which slows its clock: plug it in")
+        return reasons
 
 
 def this_machine() -> Machine:
-    """Describe the machine and the packages of this process."""
-    cores = os.cpu_count() or 1
-    cpuinfo = _cpuinfo()
+    """Return a description of this machine and of the packages of this process."""
+    processor = _processor()
     return Machine(
-        cpu=cpuinfo.get("model name") or platform.processor() or platform.machine(),
-        flags=tuple(sorted((cpuinfo.get("flags") or cpuinfo.get("Features") or "").split())),
+        cpu=processor.get("brand_raw") or platform.processor() or platform.machine(),
+        flags=tuple(sorted(processor.get("flags", ()))),
         governor=_governor(),
-        cores=cores,
-        cores_allowed=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores,
+        cores=_cores(),
+        cores_allowed=_cores_allowed(),
         ram_bytes=psutil.virtual_memory().total,
         system=platform.platform(),
         python=platform.python_version(),
@@ -88,23 +98,23 @@ def this_machine() -> Machine:
 
 
 class LoadWatch:
-    """Notes what else goes on from its making to `found`."""
+    """Watches the load of the machine from its creation to the call of `load`."""
 
     def __init__(self) -> None:
         self._average = psutil.getloadavg()[0]
         self._before = psutil.cpu_times()
 
-    def found(self) -> Load:
-        """Return what else went on since this was made."""
+    def load(self) -> Load:
+        """Return the load since this object was created."""
         after = psutil.cpu_times()
         stolen = getattr(after, "steal", None)
-        whole = sum(after) - sum(self._before)
-        share = None if stolen is None or whole <= 0 else (stolen - self._before.steal) / whole
-        return Load(self._average, share, _on_battery(), os.cpu_count() or 1)
+        total = sum(after) - sum(self._before)
+        share = None if stolen is None or total <= 0 else (stolen - self._before.steal) / total
+        return Load(self._average, share, _on_battery(), _cores())
 
 
 def _on_battery() -> bool | None:
-    """Return whether the machine runs on its battery; None if it has none, or the system does not tell."""
+    """Return whether the machine runs on its battery; None if it has none or if unknown."""
     try:
         battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
     except OSError:  # psutil lists /sys/class/power_supply, which containers and many servers lack
@@ -114,12 +124,23 @@ def _on_battery() -> bool | None:
     return not battery.power_plugged
 
 
-def _cpuinfo(file: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
-    if not file.is_file():
+@functools.cache
+def _processor() -> dict[str, Any]:
+    """Return py-cpuinfo's description of the processor; empty if it finds none."""
+    try:
+        found: dict[str, Any] = cpuinfo.get_cpu_info()
+    except Exception:  # noqa: BLE001  # py-cpuinfo raises a bare Exception on an architecture that it does not know
         return {}
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    pairs = (line.partition(":") for line in reversed(lines))
-    return {key.strip(): value.strip() for key, _, value in pairs}
+    return found
+
+
+def _cores() -> int:
+    return psutil.cpu_count() or 1
+
+
+def _cores_allowed() -> int:
+    process = psutil.Process()
+    return len(process.cpu_affinity()) if hasattr(process, "cpu_affinity") else _cores()  # macOS has no affinity
 
 
 def _governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:

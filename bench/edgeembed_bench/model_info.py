@@ -1,26 +1,54 @@
-"""What a subject tells of itself: its vectors, packages, parameters, and what installing it takes."""
+"""Facts about a subject's model: dimension, package versions and sizes, and the number of its parameters."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
-from edgeembed_bench.parameters import count_parameters
+from edgeembed_runtime import Bundle
+from edgeembed_runtime.builtin_models import builtin_bundle
+from edgeembed_runtime.cmow.safetensors import unpack_tensors
+
 from edgeembed_bench.subjects import Subject
 from edgeembed_bench.worker_client import Worker
+
+_UINT8 = 2  # onnx.TensorProto.UINT8; int4 tables pack two values into one
+_LOOKUP_OPERATORS = ("Gather", "GatherBlockQuantized", "Slice")  # Slice takes the first rows of the position table
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Number of parameters of a model.
+
+    Attributes:
+        parameters: All parameters.
+        embedding_parameters: Parameters of the embedding tables of tokens, positions and token types. The projection of
+            a factorized token table is a matmul and not among them.
+    """
+
+    parameters: int
+    embedding_parameters: int
+
+    @property
+    def inner_parameters(self) -> int:
+        """Parameters outside the embedding tables."""
+        return self.parameters - self.embedding_parameters
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What a subject tells of itself.
+    """Facts about a subject.
 
     Attributes:
-        dimension: Numbers a vector.
-        python: Version of its Python.
-        versions: Of its packages.
-        vocabulary: Tokens that its tokenizer knows; None if it does not tell.
-        parameters: Numbers that the model holds; None if nobody counted.
-        embedding_parameters: Those among them in tables of token, position and token type vectors; None likewise.
-        footprint_bytes: What its packages and all that they need take on disk once installed, by distribution; None if
+        dimension: Dimension of an embedding.
+        python: Version of the subject's Python.
+        versions: Versions of the subject's packages.
+        vocabulary: Vocabulary size of the tokenizer; None if unknown.
+        parameters: Number of parameters; None if unknown.
+        embedding_parameters: Number of parameters in the embedding tables; None if unknown.
+        footprint_bytes: Installed size of the subject's packages and their dependencies, by distribution; None if
             unknown, as for a function of no installed distribution.
-        max_tokens: Where it cuts a text; None if it does not tell.
+        max_tokens: Length in tokens at which texts are truncated; None if unknown.
     """
 
     dimension: int
@@ -34,17 +62,54 @@ class ModelInfo:
 
 
 def read_model_info(subject: Subject, worker: Worker) -> ModelInfo:
-    """Ask a subject's process what the subject is made of.
+    """Return the facts about a subject.
 
     Args:
         subject: The subject.
-        worker: A process of it whose start and memory were measured: looking takes both.
+        worker: A process of the subject whose start and memory were measured before: this call uses both.
 
     Raises:
         CheckError: If the process fails.
     """
-    told = worker.facts()
-    counted = count_parameters(subject)
-    if counted is not None:
-        told |= asdict(counted)
-    return ModelInfo(dimension=worker.dimension or 0, **told)
+    info = worker.facts()
+    parameters = count_parameters(subject)
+    if parameters is not None:
+        info |= asdict(parameters)
+    return ModelInfo(dimension=worker.dimension or 0, **info)
+
+
+def count_parameters(subject: Subject) -> Parameters | None:
+    """Return the number of parameters of a bundle; None for other subjects, whose processes count their own."""
+    if subject.adapter != "bundle":
+        return None
+    return count_bundle(Bundle.open(Path(subject.argument) if subject.argument else builtin_bundle()))
+
+
+def count_bundle(bundle: Bundle) -> Parameters:
+    """Return the number of parameters of a bundle.
+
+    Args:
+        bundle: An open bundle. A single token type that the graph adds to every token is not counted as an embedding.
+    """
+    shapes = _cmow_tables(bundle) if bundle.backend == "numpy" else _graph_tables(bundle)
+    return Parameters(bundle.parameters, sum(map(math.prod, shapes)))
+
+
+def _cmow_tables(bundle: Bundle) -> Iterable[tuple[int, ...]]:
+    from tokenizers import Tokenizer
+
+    vocabulary_size = Tokenizer.from_buffer(bundle.read("tokenizer.json")).get_vocab_size()
+    tensors = unpack_tensors(bundle.read(bundle.model_file), bundle.model_file).tensors
+    shapes = [tensor.shape for name, tensor in tensors.items() if not name.endswith(".scale")]
+    return [shape for shape in shapes if len(shape) == 2 and shape[0] == vocabulary_size]
+
+
+def _graph_tables(bundle: Bundle) -> Iterable[tuple[int, ...]]:
+    import onnx
+
+    graph = onnx.load_from_string(bundle.read(bundle.model_file)).graph
+    tables = {node.input[0] for node in graph.node if node.op_type in _LOOKUP_OPERATORS}
+    for tensor in graph.initializer:
+        if tensor.name in tables and len(tensor.dims) == 2 and not tensor.name.endswith(".scales"):
+            rows, width = tensor.dims
+            yield rows, width * 2 if tensor.data_type == _UINT8 and bundle.precision == "int4" else width

@@ -1,4 +1,4 @@
-"""What a subject takes on disk, and what a download of it would."""
+"""Size of a subject on disk and as a compressed download."""
 
 import hashlib
 import json
@@ -14,20 +14,20 @@ from edgeembed_runtime.manifest import MANIFEST
 
 from edgeembed_bench.subjects import Subject
 
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "sentencepiece.bpe.model", "spiece.model")
-_UNKNOWN = "a {} names no files; its size is not known"
+_UNKNOWN_SIZE = "a {} names no files; its size is not known"
 
 
 @dataclass(frozen=True)
 class SizedFile:
-    """One file that a subject runs from.
+    """One file that a subject needs to run.
 
     Attributes:
-        name: Its path within the subject's folder.
-        size_bytes: Bytes on disk.
-        download_bytes: Bytes when compressed by deflate, as in a wheel or over HTTP.
-        sha256: Hash of its content.
+        name: Path relative to the subject's folder.
+        size_bytes: Size on disk.
+        download_bytes: Size compressed with deflate, as in a wheel or over HTTP.
+        sha256: SHA-256 of the content, in hexadecimal.
     """
 
     name: str
@@ -38,11 +38,11 @@ class SizedFile:
 
 @dataclass(frozen=True)
 class Size:
-    """The files that running a subject needs: weights, tokenizer, and what names them.
+    """The files that a subject needs to run: weights, tokenizer and manifest.
 
     Attributes:
-        files: Them.
-        reason: Why there are none; None if there are.
+        files: The files; empty if unknown.
+        reason: Why the files are unknown; None if they are known.
     """
 
     files: tuple[SizedFile, ...]
@@ -50,52 +50,52 @@ class Size:
 
     @property
     def size_bytes(self) -> int | None:
-        """Bytes on disk; None if not known."""
+        """Size on disk in bytes; None if unknown."""
         return sum(file.size_bytes for file in self.files) if self.files else None
 
     @property
     def download_bytes(self) -> int | None:
-        """Bytes of a compressed download; None if not known."""
+        """Size of a compressed download in bytes; None if unknown."""
         return sum(file.download_bytes for file in self.files) if self.files else None
 
 
 def measure_size(subject: Subject) -> Size:
-    """Measure the files that a subject runs from.
+    """Measure the files that a subject needs to run.
 
     Args:
-        subject: What is measured.
+        subject: The subject.
 
     Returns:
-        Its files; none, with the reason, for a function or for a model that fastembed keeps.
+        The files with their sizes; no files and a reason for a function or a model in fastembed's cache.
 
     Raises:
-        InputError: If the subject's folder lacks a file that it needs.
+        InputError: If a required file is missing or unreadable.
     """
     if subject.adapter == "bundle":
-        return _of_bundle(subject.argument)
+        return _bundle_size(subject.argument)
     folder = Path(subject.argument)
     if subject.adapter in {"function", "nothing"} or not folder.is_dir():
-        return Size((), _UNKNOWN.format(subject.adapter))
+        return Size((), _UNKNOWN_SIZE.format(subject.adapter))
     files = {
-        "sentence-transformer": _transformer_files,
+        "sentence-transformer": _sentence_transformer_files,
         "sentence-transformer-onnx": _onnx_files,
         "onnx": _onnx_files,
         "fastembed": _onnx_files,
-        "model2vec": _static_files,
+        "model2vec": _model2vec_files,
     }[subject.adapter](folder)
-    return Size(tuple(_sized(file, folder) for file in files))
+    return Size(tuple(_measure_file(file, folder) for file in files))
 
 
-def _of_bundle(path: str) -> Size:
+def _bundle_size(path: str) -> Size:
     folder = Path(path) if path else Path(str(builtin_bundle()))
     bundle = Bundle.open(folder)
-    # A graph above 2 GB keeps its weights beside it, in files that begin with its name.
-    needed = (bundle.model_file, "tokenizer.json")
-    names = [file.name for file in bundle.files if file.name.startswith(needed)]
-    return Size(tuple(_sized(folder / name, folder) for name in [*names, MANIFEST]))
+    # The weights of a graph above 2 GB are in other files, whose names begin with the graph's.
+    prefixes = (bundle.model_file, "tokenizer.json")
+    names = [file.name for file in bundle.files if file.name.startswith(prefixes)]
+    return Size(tuple(_measure_file(folder / name, folder) for name in [*names, MANIFEST]))
 
 
-def _transformer_files(folder: Path) -> list[Path]:
+def _sentence_transformer_files(folder: Path) -> list[Path]:
     modules = [folder]
     if (folder / "modules.json").is_file():
         paths = {str(module["path"]) for module in _read_json(folder / "modules.json")}
@@ -111,27 +111,27 @@ def _weights(folder: Path) -> list[Path]:
 
 
 def _tokenizer(folder: Path) -> list[Path]:
-    # A fast tokenizer needs tokenizer.json alone; the others are its sources.
+    # The first of these is enough: tokenizer.json was built from the others.
     return [folder / file for file in _TOKENIZER_FILES if (folder / file).is_file()][:1]
 
 
 def _onnx_files(folder: Path) -> list[Path]:
-    for place in (folder, folder / "onnx"):
-        graphs = [place / name for name in ("model.onnx", "model_quantized.onnx") if (place / name).is_file()]
+    for subfolder in (folder, folder / "onnx"):
+        graphs = [subfolder / name for name in ("model.onnx", "model_quantized.onnx") if (subfolder / name).is_file()]
         if graphs:
-            return [*sorted(place.glob(f"{graphs[0].name}*")), *_tokenizer(folder)]
+            return [*sorted(subfolder.glob(f"{graphs[0].name}*")), *_tokenizer(folder)]
     raise InputError(f"{folder} holds no model.onnx; expected one in it or in its folder onnx")
 
 
-def _static_files(folder: Path) -> list[Path]:
+def _model2vec_files(folder: Path) -> list[Path]:
     return [*_weights(folder), *_tokenizer(folder)]
 
 
-def _sized(file: Path, folder: Path) -> SizedFile:
+def _measure_file(file: Path, folder: Path) -> SizedFile:
     digest, deflate, size, compressed = hashlib.sha256(), zlib.compressobj(), 0, 0
     try:
         with file.open("rb") as content:
-            while chunk := content.read(_CHUNK):
+            while chunk := content.read(_CHUNK_BYTES):
                 digest.update(chunk)
                 size += len(chunk)
                 compressed += len(deflate.compress(chunk))

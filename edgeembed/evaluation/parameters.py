@@ -1,6 +1,6 @@
 """How many numbers a model holds, with and without its embedding tables."""
 
-from edgeembed_bench.parameters import Parameters, count_bundle
+from edgeembed_bench.model_info import Parameters, count_bundle
 from edgeembed_runtime import Encoder
 
 from edgeembed.evaluation.encoders import SentenceEncoder

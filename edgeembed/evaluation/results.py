@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from edgeembed_bench.parameters import Parameters
+from edgeembed_bench.model_info import Parameters
 
 from edgeembed.evaluation.scores import Comparison, Score, compare
 from edgeembed.evaluation.semantic_retrieval import Savings, savings

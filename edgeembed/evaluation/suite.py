@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeembed_bench.inverted_lists import ListIndex, RetrievalTask, import_faiss
-from edgeembed_bench.parameters import Parameters
+from edgeembed_bench.model_info import Parameters
 
 from edgeembed.evaluation.bitext import ROWS, BitextSet, read_bitext, score_bitext
 from edgeembed.evaluation.cross_lingual_retrieval import (

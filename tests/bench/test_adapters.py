@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from edgeembed_bench import worker as worker_script
-from edgeembed_bench.model_info import read_model_info
-from edgeembed_bench.parameters import count_parameters
+from edgeembed_bench.model_info import count_parameters, read_model_info
 from edgeembed_bench.random_students import write_random_student
 from edgeembed_bench.subjects import Subject
 from edgeembed_bench.worker_client import Worker, started

@@ -14,33 +14,80 @@ from edgeembed_bench.machine import Load, LoadWatch, this_machine
 from edgeembed_runtime.builtin_models import builtin_bundle
 
 
-def test_the_machine_is_described() -> None:
+def test_machine_is_described() -> None:
     found = this_machine()
     assert found.cpu
     assert 1 <= found.cores_allowed <= found.cores
     assert found.ram_bytes > 1e8
     assert found.versions["numpy"] == np.__version__
-    if Path("/proc/cpuinfo").is_file():
-        assert found.flags
+    assert found.flags
 
 
-def test_a_package_that_is_absent_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_linux_processor_has_the_name_and_flags_of_proc_cpuinfo() -> None:
+    file = Path("/proc/cpuinfo")
+    if not file.is_file():
+        pytest.skip("needs /proc/cpuinfo")
+    fields = {
+        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in file.read_text().splitlines())
+    }
+    if "model name" not in fields:
+        pytest.skip("/proc/cpuinfo names no processor")
+    found = this_machine()
+    assert found.cpu == fields["model name"]
+    assert set(fields["flags"].split()) <= set(found.flags)
+
+
+def test_processor_is_looked_up_once_per_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def get_cpu_info() -> dict[str, object]:
+        calls.append(1)
+        return {"brand_raw": "A 1", "flags": ["b", "a"]}
+
+    monkeypatch.setattr("cpuinfo.get_cpu_info", get_cpu_info)
+    machine._processor.cache_clear()
+    try:
+        found = [this_machine(), this_machine()]
+    finally:
+        machine._processor.cache_clear()
+    assert (found[0].cpu, found[0].flags) == ("A 1", ("a", "b"))
+    assert calls == [1]
+
+
+def test_processor_that_py_cpuinfo_does_not_know_has_the_name_of_the_standard_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail() -> None:
+        raise Exception("py-cpuinfo currently only works on X86")  # noqa: TRY002  # as py-cpuinfo does
+
+    monkeypatch.setattr("cpuinfo.get_cpu_info", fail)
+    monkeypatch.setattr("platform.processor", lambda: "riscv64")
+    machine._processor.cache_clear()
+    try:
+        found = this_machine()
+    finally:
+        machine._processor.cache_clear()
+    assert (found.cpu, found.flags) == ("riscv64", ())
+
+
+def test_all_logical_cores_are_allowed_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(psutil.Process, "cpu_affinity", raising=False)
+    found = this_machine()
+    assert found.cores_allowed == found.cores
+
+
+def test_missing_package_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "PACKAGES", ("no-such-package-here",))
     assert this_machine().versions == {"no-such-package-here": None}
 
 
-def test_governors_of_all_cores_are_told_once(tmp_path: Path) -> None:
+def test_governors_are_listed_once(tmp_path: Path) -> None:
     for core, governor in enumerate(("powersave", "performance", "powersave")):
         folder = tmp_path / f"cpu{core}" / "cpufreq"
         folder.mkdir(parents=True)
         (folder / "scaling_governor").write_text(f"{governor}\n")
     assert machine._governor(tmp_path) == "performance, powersave"
     assert machine._governor(tmp_path / "none") is None
-
-
-def test_an_arm_processor_tells_its_features(tmp_path: Path) -> None:
-    (tmp_path / "cpuinfo").write_text("processor\t: 0\nFeatures\t: fp asimd i8mm\n\nprocessor\t: 1\n")
-    assert machine._cpuinfo(tmp_path / "cpuinfo")["Features"] == "fp asimd i8mm"
 
 
 @pytest.mark.parametrize(
@@ -51,16 +98,16 @@ def test_an_arm_processor_tells_its_features(tmp_path: Path) -> None:
         (Load(0.1, 0.0, True, 2), "the machine ran on its battery, which slows its clock: plug it in"),
     ],
 )
-def test_what_makes_figures_unsteady_is_told_with_what_to_do(load: Load, reason: str) -> None:
+def test_load_has_a_reason_for_unstable_results(load: Load, reason: str) -> None:
     assert load.reasons == [reason]
 
 
 @pytest.mark.parametrize("load", [Load(0.3, 0.0, False, 2), Load(2.0, None, None, 16), Load(None, None, None)])
-def test_a_quiet_machine_gives_no_reason_to_doubt(load: Load) -> None:
+def test_quiet_machine_has_no_reason(load: Load) -> None:
     assert load.reasons == []
 
 
-def test_a_system_without_power_supplies_is_not_on_battery(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_system_without_power_supplies_has_no_battery_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     absent = str(tmp_path / "power_supply")
     if sys.platform == "linux":
         monkeypatch.setattr("psutil._pslinux.POWER_SUPPLY_PATH", absent)  # the real function, on such a system
@@ -68,20 +115,18 @@ def test_a_system_without_power_supplies_is_not_on_battery(monkeypatch: pytest.M
         monkeypatch.setattr(psutil, "sensors_battery", lambda: os.listdir(absent), raising=False)  # noqa: PTH208
     with pytest.raises(FileNotFoundError):
         psutil.sensors_battery()
-    assert LoadWatch().found().on_battery is None
+    assert LoadWatch().load().on_battery is None
 
 
 @pytest.mark.parametrize(("plugged", "on_battery"), [(True, False), (False, True), (None, None)])
-def test_a_battery_tells_whether_it_is_plugged_in(
-    monkeypatch: pytest.MonkeyPatch, plugged: bool | None, on_battery: bool | None
-) -> None:
+def test_battery_state_is_read(monkeypatch: pytest.MonkeyPatch, plugged: bool | None, on_battery: bool | None) -> None:
     battery = SimpleNamespace(percent=50, secsleft=60, power_plugged=plugged)
     monkeypatch.setattr(psutil, "sensors_battery", lambda: battery, raising=False)
-    assert LoadWatch().found().on_battery is on_battery
+    assert LoadWatch().load().on_battery is on_battery
 
 
 @pytest.mark.slow
-def test_the_bench_runs_where_no_power_supply_is(tmp_path: Path) -> None:
+def test_benchmark_runs_without_power_supplies(tmp_path: Path) -> None:
     if shutil.which("unshare") is None:
         pytest.skip("needs mount namespaces: there is no unshare here")
     hide = "mount -t tmpfs tmpfs /sys/class && ! test -e /sys/class/power_supply"
@@ -99,6 +144,6 @@ def test_the_bench_runs_where_no_power_supply_is(tmp_path: Path) -> None:
     assert json.loads(out.read_text())["load"]["on_battery"] is None
 
 
-def test_what_went_on_is_watched() -> None:
-    found = LoadWatch().found()
+def test_stolen_share_is_a_share() -> None:
+    found = LoadWatch().load()
     assert found.stolen_share is None or 0 <= found.stolen_share <= 1

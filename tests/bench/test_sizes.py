@@ -21,7 +21,7 @@ def _names(folder: Path, adapter: Adapter) -> set[str]:
     return {file.name for file in measure_size(Subject("a", adapter, str(folder))).files}
 
 
-def test_a_sentence_transformer_is_the_weights_and_tokenizer_it_needs(tmp_path: Path) -> None:
+def test_sentence_transformer_size_is_weights_and_tokenizer(tmp_path: Path) -> None:
     modules = [{"path": "", "type": "Transformer"}, {"path": "2_Dense", "type": "Dense"}]
     (tmp_path / "modules.json").write_text(json.dumps(modules))
     needed = {"model.safetensors": 1000, "tokenizer.json": 200, "2_Dense/model.safetensors": 30}
@@ -32,7 +32,7 @@ def test_a_sentence_transformer_is_the_weights_and_tokenizer_it_needs(tmp_path: 
     assert size.size_bytes == 1230
 
 
-def test_a_file_has_its_hash_and_the_size_of_its_download(tmp_path: Path) -> None:
+def test_file_has_hash_and_download_size(tmp_path: Path) -> None:
     content = b"all work and no play " * 500
     (tmp_path / "model.safetensors").write_bytes(content)
     (file,) = measure_size(Subject("a", "model2vec", str(tmp_path))).files
@@ -41,7 +41,7 @@ def test_a_file_has_its_hash_and_the_size_of_its_download(tmp_path: Path) -> Non
     assert file.download_bytes == len(zlib.compress(content))
 
 
-def test_a_graph_comes_with_its_weights_beside_it(tmp_path: Path) -> None:
+def test_onnx_size_includes_external_weights(tmp_path: Path) -> None:
     _write(
         tmp_path, {"onnx/model.onnx": 10, "onnx/model.onnx_data": 90, "onnx/model_quantized.onnx": 5, "vocab.txt": 7}
     )
@@ -49,7 +49,7 @@ def test_a_graph_comes_with_its_weights_beside_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("argument", ["", "path"])
-def test_the_bundle_in_the_wheel_is_what_the_runtime_reads(argument: str) -> None:
+def test_bundle_size_is_the_files_that_the_runtime_reads(argument: str) -> None:
     folder = Path(str(builtin_bundle()))
     size = measure_size(Subject("a", "bundle", str(folder) if argument else ""))
     names = {file.name for file in size.files}
@@ -60,7 +60,7 @@ def test_the_bundle_in_the_wheel_is_what_the_runtime_reads(argument: str) -> Non
 
 
 @pytest.mark.parametrize("subject", [Subject("a", "function", "m:f"), Subject("a", "fastembed", "BAAI/bge")])
-def test_a_size_that_is_not_known_is_none_with_the_reason(subject: Subject) -> None:
+def test_unknown_size_is_none_with_a_reason(subject: Subject) -> None:
     size = measure_size(subject)
     assert size.size_bytes is None
     assert size.download_bytes is None
@@ -70,12 +70,12 @@ def test_a_size_that_is_not_known_is_none_with_the_reason(subject: Subject) -> N
 @pytest.mark.parametrize(
     ("adapter", "message"), [("sentence-transformer", "holds no weights"), ("onnx", r"holds no model\.onnx")]
 )
-def test_a_folder_that_lacks_a_file_is_refused(tmp_path: Path, adapter: Adapter, message: str) -> None:
+def test_folder_without_a_required_file_raises_input_error(tmp_path: Path, adapter: Adapter, message: str) -> None:
     with pytest.raises(InputError, match=message):
         measure_size(Subject("a", adapter, str(tmp_path)))
 
 
-def test_a_module_list_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_unreadable_module_list_raises_input_error(tmp_path: Path) -> None:
     (tmp_path / "modules.json").write_text("{")
     with pytest.raises(InputError, match=r"modules\.json cannot be read"):
         measure_size(Subject("a", "sentence-transformer", str(tmp_path)))

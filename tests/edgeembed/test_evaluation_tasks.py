@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edgeembed_bench.parameters import Parameters
+from edgeembed_bench.model_info import Parameters
 from edgeembed_runtime import Encoder
 from edgeembed_runtime.errors import CheckError, InputError
 

@@ -44,7 +44,7 @@ def opened(subjects: Sequence[Subject], text: str, threads: int, form: str, sour
     created_utc = datetime.now(UTC).isoformat(timespec="seconds")
 
     def frame(**content: Any) -> PaperTable:
-        return PaperTable(form, source, machine=machine, load=watch.found(), created_utc=created_utc, **content)
+        return PaperTable(form, source, machine=machine, load=watch.load(), created_utc=created_utc, **content)
 
     with pinned_to_cores(threads), contextlib.ExitStack() as stack:
         workers = {subject.name: stack.enter_context(started(subject, text, threads=threads)) for subject in subjects}
