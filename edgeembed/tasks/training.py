@@ -21,7 +21,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from edgeembed.hardware import attention_in_training, own_precision
+from edgeembed.hardware import attention_in_training, has_bf16, own_precision
 from edgeembed.launching import refuse_several_processes
 from edgeembed.objectives.masked_language import soft_cross_entropy
 from edgeembed.tasks.examples import Examples, Task
@@ -97,6 +97,8 @@ def finetune(
             # Checkpoints less than a second apart; the trainer then orders them by number, which is right as well.
             warnings.filterwarnings("ignore", "mtime may not be reliable", UserWarning)
             trainer.train()
+        # The trainer leaves its autocast around the model, which would round what the classifier says from now on.
+        trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
         history = [entry[f"eval_{measure}"] for entry in trainer.state.log_history if f"eval_{measure}" in entry]
         found = trainer.predict(_Rows(task.dev, None)).predictions.argmax(axis=1)
     given = measures(task, found)
@@ -216,6 +218,7 @@ def _trainer(
         dataloader_pin_memory=device != "cpu",
         disable_tqdm=True,
         report_to=[],
+        bf16=has_bf16(device),
         seed=settings.seed,
         data_seed=settings.seed,
     )

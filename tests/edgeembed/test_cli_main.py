@@ -145,7 +145,19 @@ def test_a_folder_that_holds_something_else_is_not_replaced_even_with_force(
 
 
 @pytest.mark.slow
-def test_ctrl_c_gives_one_line_and_leaves_no_student(corpus: Path, tiny: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("SIGINT", 130, "edgeembed: interrupted; nothing was left half-written"),
+        pytest.param(
+            *("SIGTERM", 143, "edgeembed: terminated; nothing was left half-written"),
+            marks=pytest.mark.skipif(os.name == "nt", reason="Windows ends processes without a signal"),
+        ),
+    ],
+)
+def test_an_interrupted_distillation_leaves_no_student_and_says_how_to_resume(
+    name: str, code: int, message: str, corpus: Path, tiny: list[str], tmp_path: Path
+) -> None:
     # A job in the background ignores Ctrl-C, and its children inherit that.
     script = (
         "import signal, sys\n"
@@ -165,10 +177,13 @@ def test_ctrl_c_gives_one_line_and_leaves_no_student(corpus: Path, tiny: list[st
     for line in process.stderr:
         if line.startswith("initialise"):
             break
-    process.send_signal(signal.SIGINT)
+    process.send_signal(getattr(signal, name))
     _, errors = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert errors.strip().splitlines()[-1] == "edgeembed: interrupted; nothing was left half-written"
+    assert process.returncode == code
+    assert errors.strip().splitlines()[-1] == message
+    (hint,) = [line for line in errors.splitlines() if "--resume" in line]
+    assert hint.startswith(f"{tmp_path / 's.cache'} keeps teacher vectors")
+    assert hint.endswith("the same command with --resume continues from there")
     assert "Traceback" not in errors
     assert not (tmp_path / "s").exists()
     assert not list(tmp_path.glob(".s.*"))
