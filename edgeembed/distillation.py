@@ -19,7 +19,7 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
 from edgeembed.augmentation import AugmentationReport, augment
-from edgeembed.corpus import Corpus, gather_corpus, split_holdout
+from edgeembed.corpus import Corpus, gather_corpus, held_out_count, split_holdout
 from edgeembed.corpus.parallel import LanguageCounts, ParallelText, read_parallel
 from edgeembed.hardware import default_device
 from edgeembed.launching import refuse_several_processes
@@ -34,8 +34,6 @@ from edgeembed.student_card import student_card
 from edgeembed.students.assembling import assemble_student, check_student, student_vocabulary, token_targets
 from edgeembed.teacher import TeacherCache, teacher_fingerprint, teacher_vectors, with_length
 from edgeembed.training import StageResult, StepCallback, last_whole_checkpoint, seed_everything, train_stage
-
-_TRAINED_PER_HELD_OUT = 10  # one sentence in ten is held out at the most, so that a small corpus trains too
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def split_corpus(recipe: Recipe, sentences: Sequence[str], seed: int = 0) -> tup
         sentences: Distinct sentences.
         seed: Decides the sample.
     """
-    return split_holdout(sentences, min(recipe.corpus.heldout, len(sentences) // _TRAINED_PER_HELD_OUT), seed)
+    return split_holdout(sentences, held_out_count(len(sentences), recipe.corpus.heldout), seed)
 
 
 def recipe_parallel(recipe: Recipe, sources: Sequence[str | Path], seed: int = 0) -> ParallelText | None:

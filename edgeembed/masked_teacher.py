@@ -1,11 +1,10 @@
 """A teacher that says which token was masked."""
 
 import logging
-import os
 
 from transformers import AutoModelForMaskedLM, PreTrainedModel
 
-from edgeembed.models import model_folder
+from edgeembed.models import transformers_folder
 
 _logger = logging.getLogger(__name__)
 
@@ -14,14 +13,16 @@ def load_masked_teacher(name: str) -> PreTrainedModel | None:
     """Load a masked language model; None, and a warning in the log, where it has no head for that.
 
     Args:
-        name: As for `model_folder`.
+        name: As for `edgeembed.models.model_folder`.
 
     Raises:
-        InputError: If there is no such model.
+        InputError: If there is no such model, or its folder names code of its own.
     """
-    folder = os.fspath(model_folder(name))
+    folder = transformers_folder(name)
     # A head that is absent would be made up by chance, and a student would learn noise.
-    model, found = AutoModelForMaskedLM.from_pretrained(folder, output_loading_info=True, local_files_only=True)
+    model, found = AutoModelForMaskedLM.from_pretrained(
+        folder, output_loading_info=True, local_files_only=True, trust_remote_code=False
+    )
     if found["missing_keys"]:
         _logger.warning("%s has no head for masked tokens; the student learns from the text alone", name)
         return None

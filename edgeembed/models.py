@@ -140,6 +140,23 @@ def load_model(name: str, device: str = "cpu") -> "SentenceTransformer":
     return model.float().eval()
 
 
+def transformers_folder(name: str) -> str:
+    """Return the folder of a model for transformers' `from_pretrained`, after checking that it names no code.
+
+    Args:
+        name: As for `model_folder`.
+
+    Returns:
+        The folder; load it with `trust_remote_code=False`.
+
+    Raises:
+        InputError: If there is no such model, or its folder names code of its own.
+    """
+    folder = model_folder(name)
+    needs_trust(folder)  # for its check: classes of transformers need no trust
+    return os.fspath(folder)
+
+
 def load_tokenizer(name: str) -> "Tokenizer":
     """Load the fast tokenizer of a model without its weights.
 

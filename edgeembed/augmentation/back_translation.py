@@ -11,7 +11,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from edgeembed.augmentation.synonyms import Variant
 from edgeembed.hardware import default_device, has_bf16
-from edgeembed.models import model_folder
+from edgeembed.models import model_folder, transformers_folder
 from edgeembed.teacher import teacher_fingerprint
 
 _BATCH = 32
@@ -48,7 +48,7 @@ class BackTranslation:
         """Give each sentence's translation back; sentences of like length are cheapest.
 
         Raises:
-            InputError: If a model does not translate text to text.
+            InputError: If a model does not translate text to text, or its folder names code of its own.
         """
         texts = list(sentences)
         for translator in self._translators:
@@ -88,10 +88,10 @@ class _Translator:
 
 
 def _load(name: str, device: str) -> _Translator:
-    folder = model_folder(name)
+    folder = transformers_folder(name)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # what a broken folder or an absent package brings up has no common base
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(

@@ -26,9 +26,10 @@ _PLAIN_WORD = re.compile(r"[a-z]{3,}")
 _JOINED = re.compile(r"[\w@/\\#$%&=+~^|<>{}'\u2019-]|\.\w")
 _SOUNDS_LIKE_VOWEL = re.compile(r"[aeiou]|hour|honou?r|honest|heir")
 _SOUNDS_LIKE_CONSONANT = re.compile(r"eu|one|once|uni(?!n|m)|us[aeu]|ut[ei]|ub|ur[aei]")
-_MOST_SENSES = 14
-_LEAST_USES = 5
-_LEAST_SHARE_OF_USES = 0.02
+# No paper gives these three numbers; they are our choices. In Open English WordNet:
+_MOST_SENSES = 14  # 103 lemmas have more, such as "break" (59) and "make" (49), too many to trust the first one
+_LEAST_USES = 5  # of a synonym in definitions and examples: keeps out "motorcar" (1) and "commence" (3)
+_LEAST_SHARE_OF_USES = 0.02  # of the uses of the word replaced: "car" (450) gives "automobile" (64), not "auto" (5)
 
 
 class Variant(NamedTuple):

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from edgeembed.corpus import CorpusCounts, LanguageSample
     from edgeembed.vocabulary import Coverage, LanguageReport
 
-_MOST_HELD_OUT = 2000
-_LEAST_SHARE_TO_TRAIN_ON = 10  # tenths: one sentence in ten is held out at the most
 _SMOOTHING = 0.7
 
 
@@ -115,10 +113,11 @@ class _Text:
 
 
 def _gather(sources: Sequence[str], limit: int | None, seed: int) -> _Text:
-    from edgeembed.corpus import gather_corpus, split_holdout
+    from edgeembed.corpus import gather_corpus, held_out_count, split_holdout
+    from edgeembed.corpus.languages import MOST_HELD_OUT
 
     corpus = gather_corpus(sources, limit=limit, seed=seed)
-    count = min(_MOST_HELD_OUT, len(corpus.sentences) // _LEAST_SHARE_TO_TRAIN_ON)
+    count = held_out_count(len(corpus.sentences), MOST_HELD_OUT)
     return _Text(*split_holdout(corpus.sentences, count, seed), corpus.counts)
 
 

@@ -2,7 +2,7 @@
 
 from edgeembed.corpus.docstrings import Docstring, docstrings
 from edgeembed.corpus.languages import LanguageCorpus, LanguageSample, label_languages, sample_languages
-from edgeembed.corpus.reading import Corpus, gather_corpus, read_corpus, split_holdout
+from edgeembed.corpus.reading import Corpus, gather_corpus, held_out_count, read_corpus, split_holdout
 from edgeembed.corpus.sentences import split_sentences
 from edgeembed.corpus.sieve import CorpusCounts
 
@@ -14,6 +14,7 @@ __all__ = [
     "LanguageSample",
     "docstrings",
     "gather_corpus",
+    "held_out_count",
     "label_languages",
     "read_corpus",
     "sample_languages",

@@ -8,6 +8,7 @@ from itertools import cycle, islice
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.distinct_sample import DistinctSample
+from edgeembed.corpus.reading import held_out_count
 from edgeembed.corpus.sieve import CorpusCounts, Sieve
 from edgeembed.corpus.sources import STANDARD_INPUT, find_sources, split_columns
 
@@ -15,8 +16,8 @@ SAMPLE_SIZE = 1_000_000
 """Sentences of all languages together: more of them move few tokens, and a machine has the memory for these."""
 
 _LABEL = re.compile(r"[A-Za-z][\w-]*")
-_MOST_HELD_OUT = 2000
-_LEAST_SHARE_TO_TRAIN_ON = 10  # tenths: one sentence in ten is held out at the most
+MOST_HELD_OUT = 2000
+"""Sentences of a language, or of a corpus without languages, that a vocabulary is measured on, at the most."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def sample_languages(
     found = {language: sieve.passed for language, sieve in sieves.items()}
     shares = smoothed_shares(found, smoothing)
     samples = {
-        language: _draw(names, round(size * shares[language]) + 1 + _MOST_HELD_OUT, seed)
+        language: _draw(names, round(size * shares[language]) + 1 + MOST_HELD_OUT, seed)
         for language, names in sources.items()
     }
     drawn = {language: _hold_out(sample.texts()) for language, sample in samples.items()}
@@ -195,7 +196,7 @@ def _sentences(sources: Sequence[str], sieve: Sieve) -> Iterator[str]:
 
 
 def _hold_out(texts: list[str]) -> tuple[list[str], list[str]]:
-    count = min(_MOST_HELD_OUT, len(texts) // _LEAST_SHARE_TO_TRAIN_ON)
+    count = held_out_count(len(texts), MOST_HELD_OUT)
     return texts[count:], texts[:count]
 
 

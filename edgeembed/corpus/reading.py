@@ -14,6 +14,8 @@ from edgeembed.corpus.sources import find_sources
 
 T = TypeVar("T")
 
+_HELD_OUT_SHARE = 0.1
+
 
 @dataclass(frozen=True)
 class Corpus:
@@ -101,6 +103,16 @@ def gather_corpus(
             f"{min_characters} to {max_characters} characters a line: give another corpus"
         )
     return Corpus(sentences, counts, domains)
+
+
+def held_out_count(sentences: int, most: int) -> int:
+    """Return how many sentences of a corpus to hold out: a tenth of them, so that a small corpus trains too.
+
+    Args:
+        sentences: How many distinct sentences the corpus has.
+        most: The most to hold out of a large corpus.
+    """
+    return min(most, int(sentences * _HELD_OUT_SHARE))
 
 
 def split_holdout(sentences: Sequence[str], count: int, seed: int = 0) -> tuple[list[str], list[str]]:

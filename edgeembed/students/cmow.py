@@ -234,6 +234,7 @@ class MatrixEmbedding(TokenizingModule):
         """Read a module that `save` wrote."""
         folder = os.path.join(model_name_or_path, subfolder)  # noqa: PTH118  # sentence-transformers gives strings
         settings = cls.load_config(folder)
-        module = cls(AutoTokenizer.from_pretrained(folder), Shape(**settings["shape"]), settings["max_seq_length"])
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        module = cls(tokenizer, Shape(**settings["shape"]), settings["max_seq_length"])
         cls.load_torch_weights(folder, model=module)
         return module

@@ -101,7 +101,7 @@ class CompactTransformer(TokenizingModule):
         settings = cls.load_config(folder)
         encoder = dict(settings["encoder"])
         config = AutoConfig.for_model(encoder.pop("model_type"), **encoder)
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         module = cls(
             compact_encoder(config, settings["token_dim"]),
             tokenizer,

@@ -1,6 +1,5 @@
 """Teachers of a task: what they say of the examples that a student learns from."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from accelerate.utils import send_to_device
 from edgeembed_runtime.errors import InputError
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from edgeembed.models import model_folder
+from edgeembed.models import transformers_folder
 from edgeembed.tasks.examples import Examples, Task
 from edgeembed.tasks.model import TaskModel
 from edgeembed.tasks.settings import TASK_FILE
@@ -22,7 +21,7 @@ Logits = npt.NDArray[np.float32]
 
 
 def teacher_logits(name: str, task: Task, device: str) -> Logits:
-    """Give a teacher's logits of a task's training part, float32 (examples, classes).
+    """Return a teacher's logits of a task's training part, float32 (examples, classes).
 
     Args:
         name: The folder of a classifier of ours, or any name of a transformers model for sequence classification.
@@ -30,7 +29,7 @@ def teacher_logits(name: str, task: Task, device: str) -> Logits:
         device: A torch device.
 
     Raises:
-        InputError: If there is no such teacher, or it knows other classes.
+        InputError: If there is no such teacher, it knows other classes, or its folder names code of its own.
     """
     if (Path(name) / TASK_FILE).is_file():
         teacher = TaskModel.load(Path(name))
@@ -59,16 +58,16 @@ def _ours(model: TaskModel, examples: Examples) -> Iterator[Logits]:
 
 @torch.no_grad()
 def _theirs(name: str, task: Task, device: str) -> Iterator[Logits]:
-    folder = os.fspath(model_folder(name))
+    folder = transformers_folder(name)
     model, found = AutoModelForSequenceClassification.from_pretrained(
-        folder, output_loading_info=True, local_files_only=True
+        folder, output_loading_info=True, local_files_only=True, trust_remote_code=False
     )
     if found["missing_keys"]:
         raise InputError(f"the teacher {name} is no classifier; expected one that is trained on the task")
     if model.config.num_labels != len(task.names):
         raise InputError(f"the teacher {name} knows {model.config.num_labels} classes; expected {len(task.names)}")
     order = _order(model.config.id2label, task.names)
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     model = model.to(device).float().eval()
     for first in range(0, len(task.train.first), _BATCH):
         rows = slice(first, first + _BATCH)

@@ -15,7 +15,7 @@ import pytest
 import zstandard
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.corpus import gather_corpus, read_corpus, split_holdout
+from edgeembed.corpus import gather_corpus, held_out_count, read_corpus, split_holdout
 
 LINES = [
     "The cat sleeps near the river.",
@@ -304,6 +304,11 @@ def test_holding_out_gives_two_disjoint_parts_in_order() -> None:
     assert train == sorted(train, key=int)
     assert split_holdout(sentences, 10, seed=4) == (train, held)
     assert split_holdout(sentences, 0) == (sentences, [])
+
+
+@pytest.mark.parametrize(("sentences", "count"), [(0, 0), (9, 0), (40, 4), (400, 40), (999, 99), (50_000, 1000)])
+def test_a_tenth_of_a_small_corpus_is_held_out_and_the_most_of_a_large_one(sentences: int, count: int) -> None:
+    assert held_out_count(sentences, 1000) == count
 
 
 @pytest.mark.parametrize("count", [-1, 3, 4])

@@ -12,8 +12,12 @@ from edgeembed_bench import Subject, started
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.model_trust import STUDENT_CLASSES, needs_trust
 
+from edgeembed.augmentation.back_translation import BackTranslation
 from edgeembed.cli.main import main
+from edgeembed.masked_teacher import load_masked_teacher
 from edgeembed.models import load_model
+from edgeembed.tasks.examples import Task, read_task
+from edgeembed.tasks.teachers import teacher_logits
 
 STUDENT = "edgeembed.students.transformer.CompactTransformer"
 NORMALIZE = "sentence_transformers.models.Normalize"
@@ -201,6 +205,27 @@ def test_a_folder_that_reaches_for_other_code_is_refused(folder: Path, tamper: C
         with pytest.raises(InputError, match=expected.replace(".", r"\.")) as refused:
             check(folder)
         assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("tamper", [_auto_map, _nested_auto_map])
+@pytest.mark.parametrize(
+    "load",
+    [
+        lambda folder, _: load_masked_teacher(str(folder)),
+        lambda folder, task: teacher_logits(str(folder), task, "cpu"),
+        lambda folder, _: BackTranslation(str(folder), str(folder)).vary(["A cat."]),
+    ],
+    ids=["masked teacher", "classifier teacher", "translator"],
+)
+def test_models_that_transformers_loads_are_refused_if_they_name_code(
+    folder: Path, tmp_path: Path, tamper: Change, load: Callable[[Path, Task], object]
+) -> None:
+    file = tmp_path / "task.tsv"
+    file.write_text("text\tlabel\na cat\t0\na dog\t1\n")
+    tamper(folder)
+    with pytest.raises(InputError, match="has an auto_map, by which transformers would run code") as refused:
+        load(folder, read_task(file, file))
+    assert "\n" not in str(refused.value)
 
 
 def _start(folder: Path) -> None:
