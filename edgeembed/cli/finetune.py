@@ -59,7 +59,8 @@ def command(  # noqa: PLR0913  # one parameter an option
 ) -> None:
     """Train a classifier of texts, or of pairs of texts, and the encoder below it.
 
-    ENCODER is a student's folder, or any model that `evaluate` takes. With --teacher, half the loss is the teacher's.
+    ENCODER is a student's folder, or any other model with torch weights: a folder, an installed package that carries
+    a model, or a hub id. With --teacher, half the loss is the teacher's.
     """
     from edgeembed_runtime.storage.atomic import check_output_path
 
