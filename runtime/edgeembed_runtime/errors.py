@@ -59,3 +59,20 @@ class MissingExtraError(EdgeEmbedError, ImportError):
     def __init__(self, package: str, extra: str, distribution: str = "edgeembed") -> None:
         super().__init__(f"{package} is not installed; install it with: pip install '{distribution}[{extra}]'")
         self.extra = extra
+
+
+_MAX_REPR_CHARACTERS = 60
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, with unprintable characters escaped, so that it can be part of a message."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in " ".join(text.split()))
+
+
+def short_repr(value: object) -> str:
+    """Return the repr of a value on one line, shortened, so that it can be part of a message."""
+    try:
+        text = one_line(repr(value))
+    except Exception:  # noqa: BLE001 - an int of more than 4,300 digits has no repr, and other objects may fail too
+        return f"of the type {type(value).__name__}"
+    return text if len(text) <= _MAX_REPR_CHARACTERS else f"{text[:_MAX_REPR_CHARACTERS]}..."

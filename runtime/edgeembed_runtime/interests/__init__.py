@@ -1,1 +1,1 @@
-"""What is known of what a user likes."""
+"""Interests of a user, stored on the device: centers of interest, their arithmetic and their SQLite store."""

@@ -1,4 +1,4 @@
-"""Transactions on a small SQLite file that threads and processes share and that survives a killed process."""
+"""The SQLite file of an interest store: transactions, which threads and processes may share, and the schema."""
 
 import contextlib
 import os
@@ -11,67 +11,84 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.interests.messages import one_line
+from edgeembed_runtime.errors import InputError, one_line, short_repr
 
-MEMORY = ":memory:"
 Access = Literal["read", "write"]
+IN_MEMORY = ":memory:"
+SCHEMA_VERSION = 2
+
+_APPLICATION_ID = 0x4545494E  # "EEIN", in the file's header: distinguishes a store from any other SQLite file
+# AUTOINCREMENT never reuses the id of a removed center, so `forget` cannot remove a center that the user never saw.
+_TABLES = {
+    "store": """CREATE TABLE store (
+    encoder_name TEXT NOT NULL, encoder_fingerprint TEXT NOT NULL, dimension INTEGER NOT NULL,
+    reactions INTEGER NOT NULL
+)""",
+    "centers": """CREATE TABLE centers (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, example TEXT NOT NULL,
+    uses INTEGER NOT NULL, views INTEGER NOT NULL, view_seconds REAL NOT NULL,
+    first_used REAL NOT NULL, last_used REAL NOT NULL, vector BLOB NOT NULL
+)""",
+}
+# SQLite stores the text of each CREATE statement, and adds the table sqlite_sequence for AUTOINCREMENT.
+_SCHEMA = {**_TABLES, "sqlite_sequence": "CREATE TABLE sqlite_sequence(name,seq)"}
+
 _TIMEOUT_SECONDS = 5.0
-# Held during every transaction, by one thread of this process at a time, and while it forks: a child of a process in
-# a transaction would forever take the file for locked. Held while a file is created too, for closing any descriptor
-# of a file drops the locks that SQLite holds on it in this process.
-_USING = threading.RLock()
+# Held by one thread of this process during every transaction and during a fork: a child forked in the middle of a
+# transaction would believe for ever that the file is locked. Also held while a file is created, because closing any
+# descriptor of a file releases the locks that SQLite holds on it in this process.
+_LOCK = threading.RLock()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_USING.acquire, after_in_parent=_USING.release, after_in_child=_USING.release)
-START_ANEW = "restore it from a backup, or remove it and start anew"
-# Part of SQLite's message -> our message; Python 3.10 exposes no error codes.
-_EXPLAINED = {
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+_REMEDY = "restore it from a backup, or remove it to start a new one"
+# A part of SQLite's message -> our explanation; Python 3.10 exposes no error codes.
+_EXPLANATIONS = {
     "locked": "was locked by another process for too long; end that process, or try again",
     "not a database": "is not an SQLite file, expected a file made by this package; give another path",
-    "malformed": f"is damaged; {START_ANEW}",
-    "overflow": f"is damaged: its counts are too large; {START_ANEW}",
-    "no such": f"is damaged: a table or a column is missing; {START_ANEW}",
-    "decode": f"is damaged: a text is not UTF-8; {START_ANEW}",
+    "malformed": f"is damaged; {_REMEDY}",
+    "overflow": f"is damaged: its counts are too large; {_REMEDY}",
+    "no such": f"is damaged: a table or a column is missing; {_REMEDY}",
+    "decode": f"is damaged: a text is not UTF-8; {_REMEDY}",
     "readonly": "cannot be written: it is read-only; make it writable, or copy it elsewhere",
-    "unable to open": "cannot be opened, expected a file in a folder that may be written; give another path",
-    "full": "cannot be written: the disk is full; make room",
+    "unable to open": "cannot be opened, expected a file in a writable folder; give another path",
+    "full": "cannot be written: the disk is full; free some space",
 }
 
 
 class Database:
     """An SQLite file that is opened for each transaction.
 
-    Opening takes 0.1 ms. In return a fork inherits no connection, and a replaced or removed file is noticed. The
-    transactions of one process wait for each other. Changes go through a rollback journal rather than a write-ahead
-    log, which leaves a single file, without copies of personal data beside it, that can be read from a read-only
-    folder. With synchronous=EXTRA a change is on the disk when its transaction has ended; secure_delete overwrites
-    what is removed with zeros; with trusted_schema off no function that a file's schema calls can have a side effect.
+    Opening takes 0.1 ms. In return, a fork inherits no connection, and a replaced or removed file is noticed. The
+    transactions of one process wait for each other. Changes go through a rollback journal instead of a write-ahead
+    log: there is one file, without copies of personal data beside it, and it can be read from a read-only folder.
+    With synchronous=EXTRA a change is on the disk when its transaction has ended. secure_delete overwrites removed
+    data with zeros. With trusted_schema off, functions that a file's schema calls can have no side effect.
 
     Args:
-        path: The file; ":memory:" is a database that only this object sees; a fork gets a copy.
+        path: The file. ":memory:" is a database that only this object sees; a fork gets a copy.
         create: Whether to create an absent file, empty and readable by its owner alone.
 
     Raises:
-        InputError: If the file is absent and may not or cannot be created.
+        InputError: If the file is absent and `create` is False, or if it cannot be created.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
         if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-            raise InputError(f"the store is {type(path).__name__}, expected a path, or {MEMORY!r}")
+            raise InputError(f"the store is {type(path).__name__}, expected a path, or {IN_MEMORY!r}")
         self._name = os.fspath(path)
         self._memory: sqlite3.Connection | None = None
-        if self._name == MEMORY:
-            self._memory = _connect(MEMORY)
-            weakref.finalize(self, self._memory.close)  # Python 3.13 warns of a connection that nobody closed
+        if self._name == IN_MEMORY:
+            self._memory = _connect(IN_MEMORY)
+            weakref.finalize(self, self._memory.close)  # Python 3.13 warns of connections that nobody closed
             return
-        self._path = Path(self._name).absolute()  # so that it stays the same file when the process changes folder
+        self._path = Path(self._name).absolute()  # stays the same file when the process changes its folder
         if create:
-            _create(self._path, self._name)
+            _create_file(self._path, self._name)
         elif not self._path.is_file():
             raise InputError(f"{self._name!r} is not a file, expected an existing store; give another path")
 
     def __str__(self) -> str:
-        """Return the path as it was given, on one line, for messages."""
+        """Return the path as the caller wrote it, on one line, for messages."""
         return one_line(self._name)
 
     @contextlib.contextmanager
@@ -82,7 +99,7 @@ class Database:
             InputError: If the file cannot be used; the message says why.
         """
         try:
-            with _USING, self._connected() as connection:
+            with _LOCK, self._connected() as connection:
                 try:
                     _begin(connection, access)
                     yield connection
@@ -91,7 +108,7 @@ class Database:
                     with contextlib.suppress(sqlite3.Error):
                         connection.rollback()
                     raise
-        # Python decodes SQLite's messages, which may hold pieces of a damaged file.
+        # Python decodes SQLite's messages, which may contain pieces of a damaged file.
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._explained(error) from error
 
@@ -104,22 +121,79 @@ class Database:
         yield self._memory
 
     def _explained(self, error: Exception) -> InputError:
-        said = one_line(str(error))
-        explained = next((text for part, text in _EXPLAINED.items() if part in said), "cannot be used; try again")
-        return InputError(f"{self} {explained} ({said})")
+        message = one_line(str(error))
+        explanation = next((text for part, text in _EXPLANATIONS.items() if part in message), None)
+        return InputError(f"{self} {explanation or 'cannot be used; try again'} ({message})")
+
+
+def is_empty(connection: sqlite3.Connection) -> bool:
+    """Return whether the database is new: not marked as a store, and without tables."""
+    is_unmarked = _pragma(connection, "application_id") == _pragma(connection, "user_version") == 0
+    return is_unmarked and connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables in an empty database and mark it as a store."""
+    for statement in _TABLES.values():
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def check_schema(connection: sqlite3.Connection, store: str) -> None:
+    """Check that the schema is exactly what `create_tables` creates.
+
+    Call this before reading a table: a view in place of a table may never end, and a trigger may change what a
+    reaction writes.
+
+    Args:
+        connection: A connection in a transaction.
+        store: The store's name for messages.
+
+    Raises:
+        InputError: If the database is not a store, has another schema version, or has other tables, columns, views or
+            triggers.
+    """
+    if _pragma(connection, "application_id") != _APPLICATION_ID:
+        raise InputError(f"{store} is another SQLite file, expected a store of interests; give another path")
+    version = _pragma(connection, "user_version")
+    if version > SCHEMA_VERSION:
+        raise InputError(f"{store} has schema version {version}, expected {SCHEMA_VERSION}; upgrade edgeembed-runtime")
+    if version < SCHEMA_VERSION:
+        raise InputError(
+            f"{store} has schema version {version}, expected {SCHEMA_VERSION}: an older release wrote it; remove it to "
+            "start a new one, or give another path"
+        )
+    expected = {("table", name, sql) for name, sql in _SCHEMA.items()}
+    found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchmany(len(expected) + 1)
+    if missing := sorted(name for _, name, _ in expected.difference(found)):
+        raise damaged(store, f"the table {missing[0]} is missing or has other columns")
+    if extra := [entry for entry in found if entry not in expected]:
+        kind, name, _ = extra[0]
+        raise damaged(store, f"it contains the {one_line(str(kind))} {short_repr(name)}, which no store has")
+
+
+def damaged(store: str, reason: str) -> InputError:
+    """Return the error for a store whose content this package never writes."""
+    return InputError(f"{store} is damaged: {reason}; {_REMEDY}")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
+    return int(value)
 
 
 def _connect(uri: str) -> sqlite3.Connection:
-    # Without an isolation level, transactions are explicit. Only the one in memory passes between threads.
+    # Without an isolation level, transactions are explicit. Only the in-memory connection is used by several threads.
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA trusted_schema = OFF")  # reads nothing of the file; unknown before SQLite 3.31
+    connection.execute("PRAGMA trusted_schema = OFF")  # does not read the file; ignored before SQLite 3.31
     return connection
 
 
 def _begin(connection: sqlite3.Connection, access: Access) -> None:
-    """Begin a transaction, and wait for it while another process has the file.
+    """Begin a transaction; wait while another process has locked the file.
 
-    SQLite's own waiting looks again every 0.1 s at last, and may never look while a busy writer pauses.
+    SQLite's own busy handler polls as rarely as every 0.1 s, so it may never see the pauses of a busy writer.
     """
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     connection.execute("PRAGMA busy_timeout = 0")
@@ -129,19 +203,19 @@ def _begin(connection: sqlite3.Connection, access: Access) -> None:
                 connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute("PRAGMA secure_delete = ON")
             connection.execute("BEGIN IMMEDIATE" if access == "write" else "BEGIN")
-            connection.execute("PRAGMA schema_version").fetchone()  # the first to lock the file if this is to read
+            connection.execute("PRAGMA schema_version").fetchone()  # takes the lock of a read transaction
             break
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             connection.rollback()
-        time.sleep(random.uniform(0.001, 0.004))  # noqa: S311 - no secret: two who wait must not keep step
-    # What is left to wait for are readers, who are gone in a moment.
+        time.sleep(random.uniform(0.001, 0.004))  # noqa: S311 - no secret; keeps two waiting processes out of step
+    # From here on only readers can be in the way, and they finish soon.
     connection.execute(f"PRAGMA busy_timeout = {_TIMEOUT_SECONDS * 1000:.0f}")
 
 
-def _create(path: Path, name: str) -> None:
-    with _USING:
+def _create_file(path: Path, name: str) -> None:
+    with _LOCK:
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
@@ -149,6 +223,4 @@ def _create(path: Path, name: str) -> None:
                 raise InputError(f"{name!r} is not a file, expected a file or a new path; give another path") from None
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise InputError(
-                f"cannot create {name!r}: {reason}; give a path in a folder that may be written"
-            ) from error
+            raise InputError(f"cannot create {name!r}: {reason}; give a path in a writable folder") from error

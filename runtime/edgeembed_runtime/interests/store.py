@@ -1,63 +1,83 @@
 """The store of a user's centers of interest: one SQLite file."""
 
+import math
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.errors import InputError, one_line, short_repr
 from edgeembed_runtime.interests.centers import (
     Center,
     InterestSettings,
     Kind,
-    as_unit,
-    check_number,
-    moved,
-    nearest,
-    weight,
+    center_weight,
+    nearest_center,
+    normalized_embedding,
+    shifted_vector,
+    validate_number,
 )
-from edgeembed_runtime.interests.messages import one_line, shown
-from edgeembed_runtime.interests.sqlite import Access, Database
-from edgeembed_runtime.interests.tables import (
+from edgeembed_runtime.interests.sqlite import (
     SCHEMA_VERSION,
-    EncoderIdentity,
-    add_center,
-    as_blob,
-    check_store,
-    fill,
+    Access,
+    Database,
+    check_schema,
+    create_tables,
+    damaged,
     is_empty,
-    read_centers,
 )
 
 _EXAMPLE_CHARACTERS = 120
-_LATEST = 253_402_300_799  # 9999-12-31T23:59:59Z, the last second of the dates that Python and SQLite know
+_MAX_TIME = 253_402_300_799  # 9999-12-31T23:59:59Z, the last second of the dates that Python and SQLite support
+_NORM_TOLERANCE = 1e-3
+_COLUMNS = "kind, example, uses, views, view_seconds, first_used, last_used, vector"
+
+
+@dataclass(frozen=True)
+class EncoderIdentity:
+    """The encoder whose embeddings a store contains; embeddings of different encoders cannot be compared.
+
+    Attributes:
+        name: The name of its bundle.
+        fingerprint: The fingerprint of its bundle.
+        dimension: The dimension of its embeddings.
+    """
+
+    name: str
+    fingerprint: str
+    dimension: int
+
+    def __str__(self) -> str:
+        """Return the name and the beginning of the fingerprint, for messages."""
+        return f"{short_repr(self.name)} ({one_line(self.fingerprint[:12])})"
 
 
 class InterestStore:
     """Centers of interest in an SQLite file that threads and processes may share.
 
-    The store takes vectors and loads no model; `SemanticRanker` documents what each reaction does. A reaction is one
-    transaction: it is on the disk when the call returns, and a process that is killed earlier leaves the store
-    without it. The file holds the vectors of the centers, counts, times, and of each center the first 120 characters
-    of the text that started it; only its owner may read it. Each transaction first checks that the file has the
-    tables of a store and nothing else, and that the uses and views of the centers add up to the number of reactions,
-    which is counted apart.
+    The store takes embeddings and loads no model. `SemanticRanker` documents what each reaction does. A reaction is
+    one transaction: it is on the disk when the call returns, and a process that is killed earlier leaves the store
+    unchanged. The file contains the vectors of the centers, counts, times, and the first 120 characters of the text
+    that started each center. Only its owner may read it. Each transaction first checks that the file has the tables of
+    a store and nothing else, and that the uses and views of the centers add up to the number of reactions, which is
+    counted separately.
 
     Args:
         path: The file, or ":memory:".
         encoder: The encoder that the store belongs to; an absent store is created. None opens an existing store of
             any encoder.
         settings: The constants; None takes the defaults.
-        clock: Returns the time in seconds since the epoch, from 0 (1970) to the end of the year 9999. If it goes
-            backwards, no last use is set back.
+        clock: Returns the time in seconds since the epoch, from 0 (1970) to the end of the year 9999. If the clock
+            goes backwards, no last use is set back.
 
     Raises:
-        InputError: If the file is not a store, is damaged, has a newer version, or belongs to another encoder.
+        InputError: If the file is not a store, is damaged, has another schema version, or belongs to another encoder.
     """
 
     def __init__(
@@ -82,7 +102,7 @@ class InterestStore:
             is_new = is_empty(connection)
         if is_new and encoder is not None:
             with self._database.transaction("write") as connection:
-                fill(connection, encoder)
+                _initialize(connection, encoder)
         with self._open("read") as (_, found):
             self._encoder = found
 
@@ -91,53 +111,53 @@ class InterestStore:
         """The encoder that the store belongs to."""
         return self._encoder
 
-    def like(self, text: str, vector: npt.ArrayLike) -> int:
+    def like(self, text: str, embedding: npt.ArrayLike) -> int:
         """Add a like to the nearest interest, or start an interest.
 
         Args:
-            text: The text; shortened, it becomes the example of a center that it starts. "" stores no example.
-            vector: The text's vector, (dimension,).
+            text: The text. Its beginning becomes the example of a center that it starts; "" stores no example.
+            embedding: The text's embedding, (dimension,).
 
         Returns:
-            The number of the center that the text joined or started.
+            The id of the center that the text joined or started.
 
         Raises:
-            InputError: If the vector cannot be the encoder's, the clock returns no valid time, or the store cannot
-                be written.
+            InputError: If the embedding does not fit the encoder, the clock returns no valid time, or the store
+                cannot be written.
         """
-        return self._use("interest", text, vector)
+        return self._use("interest", text, embedding)
 
-    def dislike(self, text: str, vector: npt.ArrayLike) -> int:
-        """Add a dislike to the nearest disinterest, or start a disinterest; otherwise as `like`."""
-        return self._use("disinterest", text, vector)
+    def dislike(self, text: str, embedding: npt.ArrayLike) -> int:
+        """Add a dislike to the nearest disinterest, or start a disinterest; otherwise like `like`."""
+        return self._use("disinterest", text, embedding)
 
-    def view(self, text: str, vector: npt.ArrayLike, seconds: float) -> int | None:
+    def view(self, text: str, embedding: npt.ArrayLike, seconds: float) -> int | None:
         """Add viewing time to the nearest interest, or start an interest if the view was more than a glance.
 
         Args:
             text: As in `like`.
-            vector: As in `like`.
+            embedding: As in `like`.
             seconds: How long the text was viewed.
 
         Returns:
-            The number of the center, or None for a glance at something new, which changes nothing.
+            The id of the center, or None for a glance at something new, which changes nothing.
 
         Raises:
-            InputError: As `like`, or if `seconds` is not a finite number of at least 0.
+            InputError: As in `like`, or if `seconds` is not a finite number of at least 0.
         """
-        check_number("seconds", seconds)
-        counted = min(float(seconds), self._settings.longest_view_seconds)
-        is_read = seconds >= self._settings.reading_seconds
-        example, unit, now = _example(text), as_unit(vector, self._encoder.dimension), self._now()
+        validate_number("seconds", seconds)
+        counted = min(float(seconds), self._settings.max_view_seconds)
+        is_read = seconds >= self._settings.min_read_seconds
+        example, normalized, now = _example(text), normalized_embedding(embedding, self._encoder.dimension), self._now()
         with self._open("write") as (connection, encoder):
-            center = nearest(self._centers(connection, encoder, now), "interest", unit, self._settings)
+            center = nearest_center(self._centers(connection, encoder, now), "interest", normalized, self._settings)
             if center is None and not is_read:
                 return None
             _count_reaction(connection)
             if center is None:
-                return add_center(connection, "interest", example, unit, now, viewed_seconds=counted)
+                return _insert_center(connection, "interest", example, normalized, now, view_seconds=counted)
             connection.execute(
-                "UPDATE centers SET views = views + 1, viewed_seconds = viewed_seconds + ?, last_used = ? WHERE id = ?",
+                "UPDATE centers SET views = views + 1, view_seconds = view_seconds + ?, last_used = ? WHERE id = ?",
                 (counted, max(center.last_used, now) if is_read else center.last_used, center.id),
             )
             return center.id
@@ -153,7 +173,7 @@ class InterestStore:
             return self._centers(connection, encoder, now)
 
     def export(self) -> dict[str, Any]:
-        """Return all that the store holds, as values that JSON can represent.
+        """Return the whole content of the store as values that JSON can represent.
 
         Raises:
             InputError: If the store cannot be read.
@@ -169,30 +189,27 @@ class InterestStore:
             "centers": [{**asdict(center), "vector": center.vector.tolist()} for center in centers],
         }
 
-    def forget(self, *centers: int) -> None:
-        """Remove centers, all of them or on an error none, and overwrite their bytes in the file.
+    def forget(self, *ids: int) -> None:
+        """Remove centers and overwrite their bytes in the file. On an error, remove none.
 
         Args:
-            centers: Their numbers.
+            ids: The ids of the centers.
 
         Raises:
-            InputError: If there is no such center, or the store cannot be written.
+            InputError: If an id is unknown, or the store cannot be written.
         """
         with self._open("write") as (connection, _):
             reactions = dict(connection.execute("SELECT id, uses + views FROM centers"))
-            if unknown := [center for center in centers if center not in list(reactions)]:
+            if unknown := [each for each in ids if each not in list(reactions)]:
                 raise InputError(
-                    f"{self._database} has no center {shown(unknown[0])}, expected the number of one that it has"
+                    f"{self._database} has no center {short_repr(unknown[0])}, expected the id of an existing center"
                 )
-            for number in reactions.keys() & set(centers):
-                connection.execute("DELETE FROM centers WHERE id = ?", (number,))
-                connection.execute("UPDATE store SET reactions = reactions - ?", (reactions[number],))
+            for each in reactions.keys() & set(ids):
+                connection.execute("DELETE FROM centers WHERE id = ?", (each,))
+                connection.execute("UPDATE store SET reactions = reactions - ?", (reactions[each],))
 
     def forget_all(self) -> int:
-        """Remove all centers, and overwrite their bytes in the file.
-
-        Returns:
-            The number of centers removed.
+        """Remove all centers, overwrite their bytes in the file, and return how many there were.
 
         Raises:
             InputError: If the store cannot be written.
@@ -202,49 +219,117 @@ class InterestStore:
             connection.execute("UPDATE store SET reactions = 0")
         return count
 
-    def _use(self, kind: Kind, text: str, vector: npt.ArrayLike) -> int:
-        example, unit, now = _example(text), as_unit(vector, self._encoder.dimension), self._now()
+    def _use(self, kind: Kind, text: str, embedding: npt.ArrayLike) -> int:
+        example, normalized, now = _example(text), normalized_embedding(embedding, self._encoder.dimension), self._now()
         with self._open("write") as (connection, encoder):
             _count_reaction(connection)
-            center = nearest(self._centers(connection, encoder, now), kind, unit, self._settings)
+            center = nearest_center(self._centers(connection, encoder, now), kind, normalized, self._settings)
             if center is None:
-                return add_center(connection, kind, example, unit, now)
+                return _insert_center(connection, kind, example, normalized, now)
             connection.execute(
                 "UPDATE centers SET uses = uses + 1, last_used = ?, vector = ? WHERE id = ?",
-                (max(center.last_used, now), as_blob(moved(center, unit, self._settings)), center.id),
+                (max(center.last_used, now), _to_blob(shifted_vector(center, normalized, self._settings)), center.id),
             )
             return center.id
 
     @contextmanager
     def _open(self, access: Access) -> Iterator[tuple[sqlite3.Connection, EncoderIdentity]]:
-        """Return a transaction on the file, which is checked each time: another may have taken its place."""
+        """Return a transaction on the file. It is checked each time, because another file may have replaced it."""
         with self._database.transaction(access) as connection:
-            encoder = check_store(connection, str(self._database))
+            encoder = _read_encoder(connection, str(self._database))
             if self._expected is not None and encoder != self._expected:
                 raise InputError(
-                    f"{self._database} belongs to the encoder {_named(encoder)}, expected {_named(self._expected)}; "
-                    "give that encoder, or another path for a new store"
+                    f"{self._database} belongs to the encoder {encoder}, expected {self._expected}; use that encoder, "
+                    "or another path for a new store"
                 )
             yield connection, encoder
 
     def _centers(self, connection: sqlite3.Connection, encoder: EncoderIdentity, now: float) -> list[Center]:
-        def weigh(uses: int, viewed_seconds: float, last_used: float) -> float:
-            return weight(uses, viewed_seconds, now - last_used, self._settings)
+        """Return all centers, the oldest first; raise InputError if a row has a value that this class never writes."""
+        store = str(self._database)
+        rows = connection.execute(f"SELECT id, {_COLUMNS} FROM centers ORDER BY id").fetchall()  # noqa: S608 - constant
+        for identifier, *values in rows:
+            if not _is_valid_row(values, encoder.dimension):
+                raise damaged(store, f"center {identifier} has an impossible value")
+        vectors = np.frombuffer(b"".join(row[-1] for row in rows), dtype="<f4").astype(np.float32)
+        vectors = vectors.reshape(len(rows), encoder.dimension)
+        norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
+        if not (np.abs(norms - 1) < _NORM_TOLERANCE).all():
+            raise damaged(store, "a vector is not L2-normalized")
+        return [self._center(row, vector, now) for row, vector in zip(rows, vectors, strict=True)]
 
-        return read_centers(connection, str(self._database), encoder.dimension, weigh)
+    def _center(self, row: tuple[Any, ...], vector: npt.NDArray[np.float32], now: float) -> Center:
+        identifier, kind, example, uses, views, view_seconds, first_used, last_used, _ = row
+        weight = center_weight(uses, view_seconds, now - last_used, self._settings)
+        return Center(identifier, kind, example, uses, views, view_seconds, first_used, last_used, weight, vector)
 
     def _now(self) -> float:
         now = self._clock()
         is_number = isinstance(now, int | float) and not isinstance(now, bool)
-        if not is_number or not 0 <= now <= _LATEST:  # which refuses NaN, and compares whole numbers of any size
+        if not is_number or not 0 <= now <= _MAX_TIME:  # refuses NaN too, and compares integers of any size
             raise InputError(
-                f"the clock returned {shown(now)}, expected seconds since the epoch, from 0 (1970) to {_LATEST} (9999)"
+                f"the clock returned {short_repr(now)}, expected seconds since the epoch, from 0 (1970) to {_MAX_TIME} "
+                "(9999)"
             )
         return float(now)
 
 
+def _initialize(connection: sqlite3.Connection, encoder: EncoderIdentity) -> None:
+    """Create the tables, unless another process has just done so."""
+    if is_empty(connection):
+        create_tables(connection)
+        identity = (encoder.name, encoder.fingerprint, encoder.dimension)
+        connection.execute("INSERT INTO store VALUES (?, ?, ?, 0)", identity)
+
+
+def _read_encoder(connection: sqlite3.Connection, store: str) -> EncoderIdentity:
+    """Check that a database is a valid store, and return the encoder that it belongs to."""
+    check_schema(connection, store)
+    rows = connection.execute("SELECT encoder_name, encoder_fingerprint, dimension, reactions FROM store").fetchmany(2)
+    if len(rows) != 1 or [type(value) for value in rows[0]] != [str, str, int, int] or rows[0][2] < 1:
+        raise damaged(store, "it does not say which encoder it belongs to")
+    *encoder, reactions = rows[0]
+    (counted,) = connection.execute("SELECT COALESCE(SUM(uses + views), 0) FROM centers").fetchone()
+    if counted != reactions:
+        raise damaged(store, f"it counts {reactions} reactions, but its centers add up to {one_line(str(counted))}")
+    return EncoderIdentity(*encoder)
+
+
 def _count_reaction(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE store SET reactions = reactions + 1")
+
+
+def _insert_center(
+    connection: sqlite3.Connection,
+    kind: Kind,
+    example: str,
+    vector: npt.NDArray[np.float32],
+    now: float,
+    view_seconds: float | None = None,
+) -> int:
+    """Insert a center with one use, or with one view if `view_seconds` is set, and return its id."""
+    counts = (1, 0, 0.0) if view_seconds is None else (0, 1, view_seconds)
+    inserted = connection.execute(
+        f"INSERT INTO centers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant
+        (kind, example, *counts, now, now, _to_blob(vector)),
+    )
+    assert inserted.lastrowid is not None  # noqa: S101 - every INSERT sets it
+    return inserted.lastrowid
+
+
+def _to_blob(vector: npt.NDArray[np.float32]) -> bytes:
+    """Return a vector as it is stored: little-endian float32."""
+    return vector.astype("<f4").tobytes()
+
+
+def _is_valid_row(values: list[Any], dimension: int) -> bool:
+    if [type(value) for value in values] != [str, str, int, int, float, float, float, bytes]:
+        return False
+    kind, _, uses, views, view_seconds, first_used, last_used, blob = values
+    if kind not in ("interest", "disinterest") or len(blob) != 4 * dimension:
+        return False
+    is_finite = all(math.isfinite(number) for number in (view_seconds, first_used, last_used))
+    return is_finite and min(uses, views, view_seconds) >= 0
 
 
 def _example(text: object) -> str:
@@ -253,9 +338,5 @@ def _example(text: object) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError("the text holds half of a surrogate pair, expected valid Unicode; remove it") from None
+        raise InputError("the text contains half of a surrogate pair, expected valid Unicode; remove it") from None
     return " ".join(text.split())[:_EXAMPLE_CHARACTERS]
-
-
-def _named(encoder: EncoderIdentity) -> str:
-    return f"{shown(encoder.name)} ({one_line(encoder.fingerprint[:12])})"
