@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from edgeembed_runtime.index.engine import Engine
     from edgeembed_runtime.index.index import Index
     from edgeembed_runtime.interests.centers import Center, InterestSettings
-    from edgeembed_runtime.relevance import RelevanceRanker
-    from edgeembed_runtime.semantic import SemanticRanker
+    from edgeembed_runtime.rankers import RelevanceRanker, SemanticRanker
     from edgeembed_runtime.tokenizer import TextInfo
 
 __version__ = "0.1.0"
@@ -66,8 +65,8 @@ _MODULES = {
     "Hit": "hits",
     "Index": "index.index",
     "InterestSettings": "interests.centers",
-    "RelevanceRanker": "relevance",
-    "SemanticRanker": "semantic",
+    "RelevanceRanker": "rankers",
+    "SemanticRanker": "rankers",
     "TextInfo": "tokenizer",
 }
 

@@ -1,12 +1,13 @@
 """Validation of arguments: texts, encoders, vectors of queries and documents, and counts."""
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.similarity import normalize
 
 if TYPE_CHECKING:
@@ -47,6 +48,13 @@ def validate_top_k(top_k: int | None) -> None:
     """Raise InputError unless `top_k` is None or an integer of at least 1."""
     if top_k is not None and not is_positive_int(top_k):
         raise InputError(f"top_k is {top_k!r}, expected an integer of at least 1, or None for all")
+
+
+def validate_number(name: str, value: float) -> None:
+    """Raise InputError unless the value is a finite number of at least 0."""
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= sys.float_info.max:
+        raise InputError(f"{name} is {short_repr(value)}, expected a finite number of at least 0")
 
 
 def validate_encoder(encoder: object) -> None:

@@ -1,4 +1,4 @@
-"""The command that shows and edits interests."""
+"""The command `interests`."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def store(encoder: Encoder, path: str) -> str:
-    """Two interests and a disinterest, of which the second interest weighs more."""
+    """A store with two interests and a disinterest; the second interest has the greatest weight."""
     ranker = SemanticRanker(encoder, path)
     ranker.like("the dog")
     ranker.dislike("open a socket")
@@ -52,9 +52,11 @@ def _error(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return err
 
 
-def test_show_lists_the_centres_interests_and_heavy_ones_first(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_lists_interests_first_in_descending_order_of_weight(
+    store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = _run(["show", store], capsys).splitlines()
-    assert lines[0] == f"{store}: 3 centers, of the encoder tiny"
+    assert lines[0] == f"{store}: 3 centers, encoder tiny"
     assert [line.split()[:6] for line in lines[2:]] == [
         ["3", "interest", "2.50", "1", "90", "s"],
         ["1", "interest", "1.00", "1", "0", "s"],
@@ -68,7 +70,7 @@ def test_show_lists_the_centres_interests_and_heavy_ones_first(store: str, capsy
     assert "vector" not in document["centers"][0]
 
 
-def test_a_reaction_prints_the_centre_of_each_text(
+def test_reaction_prints_the_center_of_each_text(
     path: str, bundle: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "texts.txt").write_text("the dog\nthe  dog\n", encoding="utf-8")
@@ -83,7 +85,9 @@ def test_a_reaction_prints_the_centre_of_each_text(
     assert _run(["show", path], capsys).splitlines()[2].split()[:5] == ["1", "interest", "2.50", "2", "30"]
 
 
-def test_rank_prints_the_interesting_first(store: str, bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_rank_prints_hits_in_descending_order_of_score(
+    store: str, bundle: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     texts = ["--text", "open a socket", "--text", "the dog"]
     out = _run(["rank", store, *texts, *bundle], capsys)
     assert [line.split("\t")[1:] for line in out.splitlines()] == [["1", "the dog"], ["0", "open a socket"]]
@@ -93,28 +97,28 @@ def test_rank_prints_the_interesting_first(store: str, bundle: list[str], capsys
     assert (document["query"], document["hits"][0]["document"]) == ("open a socket", "open a socket")
 
 
-def test_export_prints_everything_as_json(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export_prints_the_whole_store_as_json(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(_run(["export", store], capsys))
     assert document == _json(["export", store], capsys) | {"centers": document["centers"]}
     assert document["reactions"] == 4
     assert [len(center["vector"]) for center in document["centers"]] == [8, 8, 8]
 
 
-def test_centres_are_forgotten(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_forget_removes_centers(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "has no center 9" in _error(["forget", store, "1", "9"], capsys)
     assert _run(["forget", store, "1", "3"], capsys) == f"{store}: 2 centers forgotten\n"
     assert [center["id"] for center in _json(["show", store], capsys)["centers"]] == [2]
     assert _json(["forget", store, "2"], capsys) == {"path": store, "forgotten": 1}
-    assert _run(["show", store], capsys) == f"{store}: 0 centers, of the encoder tiny\n"
+    assert _run(["show", store], capsys) == f"{store}: 0 centers, encoder tiny\n"
 
 
-def test_all_is_forgotten_only_if_it_is_meant(store: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "has 3 centers, and forgetting cannot be undone; give --yes" in _error(["forget-all", store], capsys)
+def test_forget_all_requires_yes(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "has 3 centers, and forgetting cannot be undone; pass --yes" in _error(["forget-all", store], capsys)
     assert _json(["forget-all", store, "--yes"], capsys) == {"path": store, "forgotten": 3}
     assert _json(["show", store], capsys)["centers"] == []
 
 
-def test_a_text_that_cannot_be_encoded_leaves_the_store_as_it_was(
+def test_text_that_cannot_be_encoded_leaves_the_store_unchanged(
     path: str, bundle: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "surrogate" in _error(["like", path, "--text", "the dog", "--text", "a\udcff", *bundle], capsys)
@@ -130,7 +134,7 @@ def test_a_text_that_cannot_be_encoded_leaves_the_store_as_it_was(
         (["show", "/absent/interests.db"], "is not a file"),
         (["export", "/absent/interests.db"], "is not a file"),
         (["forget", "/absent/interests.db", "1"], "is not a file"),
-        (["forget", "/absent/interests.db"], "CENTER"),
+        (["forget", "/absent/interests.db"], "ID"),
         (["forget", "/absent/interests.db", "one"], "invalid int value"),
         (["forget-all", "/absent/interests.db", "--yes"], "is not a file"),
         (["rank", "/absent/interests.db", "--text", "a"], "is not a file, expected an existing store"),
@@ -139,13 +143,13 @@ def test_a_text_that_cannot_be_encoded_leaves_the_store_as_it_was(
         (["show", "/absent/interests.db", "more"], "unrecognized arguments: more"),
     ],
 )
-def test_bad_arguments_are_one_line_and_exit_code_2(
+def test_invalid_arguments_print_one_line_and_exit_with_2(
     argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert message in _error(argv, capsys)
 
 
-def test_bad_values_are_one_line_and_exit_code_2(
+def test_invalid_values_print_one_line_and_exit_with_2(
     path: str, store: str, bundle: list[str], tmp_path: Path, make_bundle: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "seconds is nan" in _error(["view", path, "--seconds", "nan", "--text", "a", *bundle], capsys)
@@ -158,7 +162,7 @@ def test_bad_values_are_one_line_and_exit_code_2(
 
 
 @pytest.mark.parametrize("reaction", [["like"], ["dislike"], ["view", "--seconds", "30"]])
-def test_a_rejected_reaction_makes_no_store_and_changes_none(
+def test_rejected_reaction_neither_creates_nor_changes_a_store(
     path: str, bundle: list[str], reaction: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "texts.txt").write_bytes(b"the dog\n  \nread\n")
@@ -180,14 +184,14 @@ def test_a_rejected_reaction_makes_no_store_and_changes_none(
 
 
 @pytest.mark.parametrize("seconds", ["-3", "nan", "inf", "-1e-9"])
-def test_a_view_of_no_duration_makes_no_store(
+def test_view_with_invalid_seconds_creates_no_store(
     path: str, bundle: list[str], seconds: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "--seconds is " in _error(["view", path, f"--seconds={seconds}", "--text", "the dog", *bundle], capsys)
     assert not Path(path).exists()
 
 
-def test_newlines_at_the_end_of_a_file_are_no_texts(
+def test_trailing_empty_lines_are_not_texts(
     path: str, bundle: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "texts.txt").write_bytes(b"the dog\r\n\r\n\n")
@@ -196,7 +200,7 @@ def test_newlines_at_the_end_of_a_file_are_no_texts(
     assert "no text in there" in _error(["like", path, str(tmp_path / "texts.txt"), *bundle], capsys)
 
 
-def test_a_blank_query_is_refused(store: str, bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_blank_query_is_rejected(store: str, bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "the query is blank" in _error(["rank", store, "--query", " ", "--text", "the dog", *bundle], capsys)
     index = str(Path(store).with_name("index"))
     assert main(["index", "--text", "the dog", "--out", index, *bundle]) == 0
@@ -205,17 +209,17 @@ def test_a_blank_query_is_refused(store: str, bundle: list[str], capsys: pytest.
         assert "error: the query is blank" in capsys.readouterr().err
 
 
-def test_one_center_is_not_centers(
+def test_count_of_one_center_is_singular(
     path: str, bundle: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _run(["like", path, "--text", "the dog", *bundle], capsys)
-    assert _run(["show", path], capsys).startswith(f"{path}: 1 center, of the encoder tiny\n")
+    assert _run(["show", path], capsys).startswith(f"{path}: 1 center, encoder tiny\n")
     assert "has 1 center, and forgetting cannot be undone" in _error(["forget-all", path], capsys)
     assert _run(["forget", path, "1"], capsys) == f"{path}: 1 center forgotten\n"
 
 
 @pytest.mark.parametrize("action", ["show", "like", "dislike", "view", "rank", "export", "forget", "forget-all"])
-def test_every_action_explains_itself(action: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_action_has_help(action: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["interests", action, "--help"])
     assert stop.value.code == 0
@@ -224,7 +228,7 @@ def test_every_action_explains_itself(action: str, capsys: pytest.CaptureFixture
     assert "STORE" in shown
 
 
-def test_showing_exporting_and_forgetting_load_no_model(store: str) -> None:
+def test_show_export_and_forget_load_no_model(store: str) -> None:
     code = (
         "import sys\nfrom edgeembed_runtime.cli import main\n"
         f"for argv in (['show'], ['export'], ['forget', '1'], ['forget-all', '--yes']):\n"

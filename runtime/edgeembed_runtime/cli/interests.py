@@ -1,4 +1,4 @@
-"""`edgeembed-runtime interests`: show, edit and use a store of interests."""
+"""The command `edgeembed-runtime interests`: show, edit and use a store of interests."""
 
 import argparse
 import time
@@ -16,8 +16,7 @@ from edgeembed_runtime.cli.arguments import (
     read_texts,
 )
 from edgeembed_runtime.cli.output import plain, print_hits, print_json
-from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.interests.messages import shown
+from edgeembed_runtime.errors import InputError, short_repr
 
 if TYPE_CHECKING:
     from edgeembed_runtime.interests.centers import Center
@@ -26,7 +25,7 @@ _SECONDS_PER_DAY = 86_400
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
+    """Add the command and its actions."""
     parser = commands.add_parser("interests", help="show and edit the interests that a SemanticRanker learned")
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     _add_action(actions, "show", "list the centers of interest", _show)
@@ -36,11 +35,11 @@ def add(commands: Commands) -> None:
     ):
         _add_reaction(actions, name, text)
     view = _add_reaction(actions, "view", "record that the user viewed texts")
-    view.add_argument("--seconds", type=float, required=True, metavar="N", help="for how long, each of them")
+    view.add_argument("--seconds", type=float, required=True, metavar="N", help="how long each text was viewed")
     _add_rank(actions)
     _add_action(actions, "export", "print everything in the store, as JSON", _export)
     forget = _add_action(actions, "forget", "remove centers", _forget)
-    forget.add_argument("centers", nargs="+", type=int, metavar="CENTER", help="a number that `show` lists")
+    forget.add_argument("ids", nargs="+", type=int, metavar="ID", help="the id of a center, as `show` lists it")
     forget_all = _add_action(actions, "forget-all", "remove all centers", _forget_all)
     forget_all.add_argument("--yes", action="store_true", help="confirm; it cannot be undone")
 
@@ -49,7 +48,7 @@ def _add_action(
     actions: Commands, name: str, text: str, run: Callable[[argparse.Namespace], None]
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(name, help=text)
-    parser.add_argument("store", metavar="STORE", help="the file, interests.db for example")
+    parser.add_argument("store", metavar="STORE", help="the file, for example interests.db")
     add_json(parser)
     parser.set_defaults(run=run)
     return parser
@@ -64,9 +63,9 @@ def _add_reaction(actions: Commands, name: str, text: str) -> argparse.ArgumentP
 
 
 def _add_rank(actions: Commands) -> None:
-    parser = _add_action(actions, "rank", "rank texts by interest", _rank)
+    parser = _add_action(actions, "rank", "rank texts by interest, and by a query if there is one", _rank)
     add_texts(parser)
-    parser.add_argument("--query", metavar="QUERY", help="rank by this too")
+    parser.add_argument("--query", metavar="QUERY", help="the query")
     add_count(parser, None, "all")
     add_bundle(parser)
 
@@ -75,13 +74,13 @@ def _show(args: argparse.Namespace) -> None:
     from edgeembed_runtime.interests.store import InterestStore
 
     store = InterestStore(args.store)
-    # The sort keeps the older of two equals first.
+    # The sort is stable: of equal weights the older center comes first.
     centers = sorted(store.centers(), key=lambda center: (center.kind == "disinterest", -center.weight))
     if args.json:
-        shown = [{name: value for name, value in vars(center).items() if name != "vector"} for center in centers]
-        print_json({"path": args.store, "encoder": store.encoder, "centers": shown})
+        entries = [{name: value for name, value in vars(center).items() if name != "vector"} for center in centers]
+        print_json({"path": args.store, "encoder": store.encoder, "centers": entries})
         return
-    print(f"{plain(args.store)}: {_counted(len(centers))}, of the encoder {plain(store.encoder.name)}")
+    print(f"{plain(args.store)}: {_counted(len(centers))}, encoder {plain(store.encoder.name)}")
     if centers:
         print(f"{'center':>6} {'kind':11} {'weight':>7} {'uses':>5} {'viewed':>8} {'days ago':>8}  example")
     now = time.time()
@@ -92,32 +91,36 @@ def _show(args: argparse.Namespace) -> None:
 def _line(center: "Center", now: float) -> str:
     days = max(0, now - center.last_used) / _SECONDS_PER_DAY
     return (
-        f"{center.id:6} {center.kind:11} {center.weight:7.2f} {center.uses:5} {center.viewed_seconds:6.0f} s "
+        f"{center.id:6} {center.kind:11} {center.weight:7.2f} {center.uses:5} {center.view_seconds:6.0f} s "
         f"{days:8.1f}  {plain(center.example)}"
     )
 
 
 def _react(args: argparse.Namespace) -> None:
     texts = read_texts(args, allow_blank=False)
-    from edgeembed_runtime.interests.centers import as_unit, check_number
-    from edgeembed_runtime.semantic import SemanticRanker
+    from edgeembed_runtime._validation import validate_number
+    from edgeembed_runtime.interests.centers import normalized_embedding
+    from edgeembed_runtime.rankers import SemanticRanker
 
-    # Everything is checked before the ranker creates the store, and before the first of several texts changes it.
+    # Validate everything before the ranker creates the store and before the first text changes it.
     if args.reaction == "view":
-        check_number("--seconds", args.seconds)
+        validate_number("--seconds", args.seconds)
     encoder = load_encoder(args)
-    vectors = encoder.encode_document(texts, show_progress_bar=True)
-    for text, row in zip(texts, vectors, strict=True):
+    embeddings = encoder.encode_document(texts, show_progress_bar=True)
+    for text, embedding in zip(texts, embeddings, strict=True):
         try:
-            as_unit(row, encoder.dimension)
+            normalized_embedding(embedding, encoder.dimension)
         except InputError as error:
-            raise InputError(f"{shown(text)}: {error}") from error
+            raise InputError(f"{short_repr(text)}: {error}") from error
     ranker = SemanticRanker(encoder, args.store)
     if args.reaction == "view":
-        centers = [ranker.view(text, args.seconds, embedding=row) for text, row in zip(texts, vectors, strict=True)]
+        centers = [
+            ranker.view(text, args.seconds, embedding=embedding)
+            for text, embedding in zip(texts, embeddings, strict=True)
+        ]
     else:
         react = ranker.like if args.reaction == "like" else ranker.dislike
-        centers = [react(text, embedding=row) for text, row in zip(texts, vectors, strict=True)]
+        centers = [react(text, embedding=embedding) for text, embedding in zip(texts, embeddings, strict=True)]
     if args.json:
         print_json({"path": args.store, "reaction": args.reaction, "centers": centers})
         return
@@ -127,9 +130,9 @@ def _react(args: argparse.Namespace) -> None:
 
 def _rank(args: argparse.Namespace) -> None:
     texts = read_texts(args)
-    if not Path(args.store).is_file():  # which a ranker would create
+    if not Path(args.store).is_file():  # SemanticRanker would create it
         raise InputError(f"{args.store} is not a file, expected an existing store; like a text first")
-    from edgeembed_runtime.semantic import SemanticRanker
+    from edgeembed_runtime.rankers import SemanticRanker
 
     hits = SemanticRanker(load_encoder(args), args.store).rank(args.query, texts, args.k)
     print_hits(args.query, hits, as_json=args.json)
@@ -144,8 +147,8 @@ def _export(args: argparse.Namespace) -> None:
 def _forget(args: argparse.Namespace) -> None:
     from edgeembed_runtime.interests.store import InterestStore
 
-    InterestStore(args.store).forget(*args.centers)
-    _print_forgotten(args, len(set(args.centers)))
+    InterestStore(args.store).forget(*args.ids)
+    _print_forgotten(args, len(set(args.ids)))
 
 
 def _forget_all(args: argparse.Namespace) -> None:
@@ -155,7 +158,7 @@ def _forget_all(args: argparse.Namespace) -> None:
     if not args.yes:
         raise InputError(
             f"{args.store} has {_counted(len(store.centers()))}, and forgetting cannot be undone; "
-            "give --yes to do it, or save them with `interests export` first"
+            "pass --yes to confirm, or save them with `interests export` first"
         )
     _print_forgotten(args, store.forget_all())
 

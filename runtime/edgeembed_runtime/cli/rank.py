@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
 
 def _run(args: argparse.Namespace) -> None:
     documents = read_texts(args)
-    from edgeembed_runtime.relevance import RelevanceRanker
+    from edgeembed_runtime.rankers import RelevanceRanker
 
     hits = RelevanceRanker(load_encoder(args)).rank(args.query, documents, args.k)
     print_hits(args.query, hits, as_json=args.json)

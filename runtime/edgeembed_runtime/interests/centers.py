@@ -1,6 +1,5 @@
 """Centers of interest: settings, weights, updates and scores. This module is arithmetic only; `store` keeps them."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal
@@ -8,8 +7,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime._validation import validate_number
 from edgeembed_runtime.errors import InputError, one_line, short_repr
-from edgeembed_runtime.similarity import unit
+from edgeembed_runtime.similarity import normalize
 
 Kind = Literal["interest", "disinterest"]
 
@@ -178,14 +178,7 @@ def normalized_embedding(values: npt.ArrayLike, dimension: int) -> npt.NDArray[n
         raise InputError(f"the embedding contains NaN or infinity, expected {expected}")
     if not embedding.any():
         raise InputError("the embedding is all zeros: the text has no known word; expected a text with a known word")
-    return unit(embedding)
-
-
-def validate_number(name: str, value: float) -> None:
-    """Raise InputError unless the value is a finite number of at least 0."""
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= sys.float_info.max:
-        raise InputError(f"{name} is {short_repr(value)}, expected a finite number of at least 0")
+    return normalize(embedding)
 
 
 def _pull(centers: Sequence[Center], kind: Kind, embeddings: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

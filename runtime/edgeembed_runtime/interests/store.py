@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime._validation import validate_number
 from edgeembed_runtime.errors import InputError, one_line, short_repr
 from edgeembed_runtime.interests.centers import (
     Center,
@@ -21,7 +22,6 @@ from edgeembed_runtime.interests.centers import (
     nearest_center,
     normalized_embedding,
     shifted_vector,
-    validate_number,
 )
 from edgeembed_runtime.interests.sqlite import (
     SCHEMA_VERSION,

@@ -1,4 +1,4 @@
-"""Documents in the order of the user's interests."""
+"""SemanticRanker: reactions, scores, stores and validation."""
 
 import time
 from pathlib import Path
@@ -23,14 +23,14 @@ def _order(ranker: SemanticRanker, *args: Any, **options: Any) -> list[int]:
     return [hit.id for hit in ranker.rank(*args, **options)]
 
 
-def test_without_interests_documents_keep_their_order(ranker: SemanticRanker) -> None:
+def test_documents_keep_their_order_without_interests(ranker: SemanticRanker) -> None:
     hits = ranker.rank(None, _DOCUMENTS)
     assert [(hit.id, hit.score, hit.document) for hit in hits] == [(i, 0, d) for i, d in enumerate(_DOCUMENTS)]
     assert ranker.rank(None, iter(_DOCUMENTS), top_k=2) == hits[:2]
     assert ranker.rank(None, []) == []
 
 
-def test_without_interests_a_query_ranks_by_relevance(ranker: SemanticRanker, encoder: Encoder) -> None:
+def test_query_ranks_by_relevance_without_interests(ranker: SemanticRanker, encoder: Encoder) -> None:
     ours, expected = (
         ranker.rank("read the file", _DOCUMENTS),
         RelevanceRanker(encoder).rank("read the file", _DOCUMENTS),
@@ -39,7 +39,7 @@ def test_without_interests_a_query_ranks_by_relevance(ranker: SemanticRanker, en
     assert [hit.score for hit in ours] == pytest.approx([hit.score for hit in expected], abs=1e-6)
 
 
-def test_what_was_liked_comes_first_and_what_was_disliked_last(ranker: SemanticRanker) -> None:
+def test_liked_documents_come_first_and_disliked_last(ranker: SemanticRanker) -> None:
     ranker.like("the dog")
     assert ranker.rank(None, _DOCUMENTS)[0].document == "the dog"
     assert ranker.rank(None, _DOCUMENTS)[0].score == pytest.approx(0.5, abs=1e-6)
@@ -47,14 +47,14 @@ def test_what_was_liked_comes_first_and_what_was_disliked_last(ranker: SemanticR
     assert ranker.rank(None, _DOCUMENTS)[-1].document == "open a socket"
 
 
-def test_a_text_that_was_read_long_enough_is_an_interest(ranker: SemanticRanker) -> None:
+def test_long_view_starts_an_interest(ranker: SemanticRanker) -> None:
     assert ranker.view("the dog", 5) is None
     assert _order(ranker, None, _DOCUMENTS) == [0, 1, 2, 3]
     assert ranker.view("the dog", 50) == 1
     assert ranker.rank(None, _DOCUMENTS)[0].document == "the dog"
 
 
-def test_interests_fade(encoder: Encoder) -> None:
+def test_interests_decay_to_zero_in_30_days(encoder: Encoder) -> None:
     now = [0.0]
     ranker = SemanticRanker(encoder, ":memory:", clock=lambda: now[0])
     ranker.like("the dog")
@@ -69,16 +69,16 @@ def test_interests_fade(encoder: Encoder) -> None:
     assert [hit.score for hit in ranker.rank("read", _DOCUMENTS)] == pytest.approx([hit.score for hit in relevance])
 
 
-def test_a_query_and_the_interests_are_blended_by_the_share(encoder: Encoder) -> None:
+def test_score_blends_query_and_interests_by_query_weight(encoder: Encoder) -> None:
     for share in (0.0, 0.25, 1.0):
-        ranker = SemanticRanker(encoder, ":memory:", settings=InterestSettings(relevance_share=share))
+        ranker = SemanticRanker(encoder, ":memory:", settings=InterestSettings(query_weight=share))
         ranker.like("", embedding=_AXES[0])
         hits = ranker.rank(_AXES[1], ["a", "b", "c"], embeddings=_AXES[:3])
         scores = {hit.id: hit.score for hit in hits}
         assert [scores[i] for i in range(3)] == pytest.approx([(1 - share) * 0.5, share, 0], abs=1e-6)
 
 
-def test_by_default_a_query_counts_four_times_as_much(ranker: SemanticRanker) -> None:
+def test_default_query_weight_is_0_8(ranker: SemanticRanker) -> None:
     ranker.like("", embedding=_AXES[0])
     assert [hit.score for hit in ranker.rank(_AXES[1], ["a", "b"], embeddings=_AXES[:2])] == pytest.approx([0.8, 0.1])
 
@@ -86,7 +86,7 @@ def test_by_default_a_query_counts_four_times_as_much(ranker: SemanticRanker) ->
 @settings(max_examples=50, deadline=None)
 @given(documents=st.lists(st.sampled_from([*_DOCUMENTS, "cat", ""]), max_size=25), top_k=st.integers(1, 30))
 @pytest.mark.parametrize("query", [None, "read a line"])
-def test_of_equal_documents_the_earlier_comes_first(
+def test_ties_keep_the_order_of_the_documents(
     encoder: Encoder, documents: list[str], top_k: int, query: str | None
 ) -> None:
     ranker = SemanticRanker(encoder, ":memory:")
@@ -98,7 +98,7 @@ def test_of_equal_documents_the_earlier_comes_first(
     assert hits[:top_k] == ranker.rank(query, documents, top_k)
 
 
-def test_vectors_that_are_known_are_not_computed_again(ranker: SemanticRanker, monkeypatch: Any) -> None:
+def test_given_embeddings_are_used_instead_of_encoding(ranker: SemanticRanker, monkeypatch: Any) -> None:
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("a text was encoded")
 
@@ -110,7 +110,7 @@ def test_vectors_that_are_known_are_not_computed_again(ranker: SemanticRanker, m
     assert ranker.rank(None, ["x"], embeddings=np.zeros((1, 8)))[0].score == 0
 
 
-def test_a_reaction_says_which_centre_took_it(ranker: SemanticRanker) -> None:
+def test_reaction_returns_the_id_of_its_center(ranker: SemanticRanker) -> None:
     assert [ranker.like("the dog"), ranker.like("the dog"), ranker.dislike("the dog")] == [1, 1, 2]
     assert [(center.kind, center.example, center.uses) for center in ranker.centers()] == [
         ("interest", "the dog", 2),
@@ -119,7 +119,7 @@ def test_a_reaction_says_which_centre_took_it(ranker: SemanticRanker) -> None:
     assert [center["id"] for center in ranker.export()["centers"]] == [1, 2]
 
 
-def test_what_is_forgotten_counts_no_more(ranker: SemanticRanker) -> None:
+def test_forgotten_centers_do_not_affect_scores(ranker: SemanticRanker) -> None:
     ranker.forget(ranker.like("the dog"))
     assert _order(ranker, None, _DOCUMENTS) == [0, 1, 2, 3]
     ranker.dislike("open a socket")
@@ -128,7 +128,7 @@ def test_what_is_forgotten_counts_no_more(ranker: SemanticRanker) -> None:
 
 
 @pytest.mark.parametrize("reaction", ["like", "dislike"])
-def test_what_is_no_text_is_refused(ranker: SemanticRanker, reaction: str) -> None:
+def test_non_text_is_rejected(ranker: SemanticRanker, reaction: str) -> None:
     for text in (None, ["the dog"], b"the dog", "dog \ud800"):
         with pytest.raises(InputError):
             getattr(ranker, reaction)(text)
@@ -148,33 +148,33 @@ def test_what_is_no_text_is_refused(ranker: SemanticRanker, reaction: str) -> No
         ({"documents": ["a"], "embeddings": np.full((1, 8), np.nan)}, "NaN or infinity"),
     ],
 )
-def test_what_cannot_be_ranked_is_refused(
+def test_invalid_rank_arguments_are_rejected(
     ranker: SemanticRanker, given_arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
         ranker.rank(**{"query": None, **given_arguments})
 
 
-def test_interests_outlive_the_ranker(encoder: Encoder, tmp_path: Path) -> None:
+def test_interests_persist_in_the_file(encoder: Encoder, tmp_path: Path) -> None:
     SemanticRanker(encoder, tmp_path / "interests.db").like("the dog")
     again = SemanticRanker(encoder, str(tmp_path / "interests.db"))
     assert again.rank(None, _DOCUMENTS)[0].document == "the dog"
     assert abs(again.centers()[0].last_used - time.time()) < 600
 
 
-def test_another_encoders_interests_are_refused(encoder: Encoder, tmp_path: Path, make_bundle: Any) -> None:
+def test_store_of_another_encoder_is_rejected(encoder: Encoder, tmp_path: Path, make_bundle: Any) -> None:
     SemanticRanker(encoder, tmp_path / "interests.db")
     other = Encoder.load(make_bundle(tmp_path / "other", seed=1, name="other"))
     with pytest.raises(InputError, match=r"belongs to the encoder 'tiny' \(\w{12}\), expected 'other' \(\w{12}\)"):
         SemanticRanker(other, tmp_path / "interests.db")
 
 
-def test_what_is_no_encoder_is_refused() -> None:
+def test_non_encoder_is_rejected() -> None:
     with pytest.raises(InputError, match="the encoder is str, expected an Encoder"):
         SemanticRanker("encoder", ":memory:")  # type: ignore[arg-type]
 
 
-def test_documents_and_queries_have_their_own_prompts(tmp_path: Path, make_bundle: Any) -> None:
+def test_query_and_document_prompts_are_applied(tmp_path: Path, make_bundle: Any) -> None:
     prompted = Encoder.load(make_bundle(tmp_path / "b", prompts={"query": "read ", "document": "dog "}))
     ranker = SemanticRanker(prompted, ":memory:")
     ranker.like("cat")
@@ -183,7 +183,7 @@ def test_documents_and_queries_have_their_own_prompts(tmp_path: Path, make_bundl
     assert ranker.rank("cat", ["cat"])[0].score == pytest.approx(0.2 * 0.5 + 0.8 * relevance, abs=1e-6)
 
 
-def test_the_shipped_encoder_tells_topics_apart(shipped: Path) -> None:
+def test_built_in_encoder_separates_topics(shipped: Path) -> None:
     ranker = SemanticRanker(Encoder.load(shipped), ":memory:")
     baking = ranker.like("A simple recipe for sourdough bread")
     football = ranker.like("The goalkeeper saved a penalty in the cup final")
@@ -201,7 +201,7 @@ def test_the_shipped_encoder_tells_topics_apart(shipped: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\u3000\t"])
-def test_a_blank_text_is_refused_unless_its_vector_is_given(ranker: SemanticRanker, text: str) -> None:
+def test_blank_text_is_rejected_unless_its_embedding_is_given(ranker: SemanticRanker, text: str) -> None:
     for react in (ranker.like, ranker.dislike, lambda text: ranker.view(text, 60)):
         with pytest.raises(InputError, match="the text is blank"):
             react(text)
@@ -211,14 +211,14 @@ def test_a_blank_text_is_refused_unless_its_vector_is_given(ranker: SemanticRank
 
 
 @pytest.mark.parametrize("query", ["", " \n"])
-def test_a_blank_query_is_refused_and_a_blank_document_is_ranked(ranker: SemanticRanker, query: str) -> None:
+def test_blank_query_is_rejected_and_blank_document_is_ranked(ranker: SemanticRanker, query: str) -> None:
     ranker.like("the dog")
     with pytest.raises(InputError, match="the query is blank, expected a text"):
         ranker.rank(query, ["the dog"])
     assert [hit.score for hit in ranker.rank("the dog", ["", "the dog"])][1] == 0
 
 
-def test_the_bundle_decides_what_is_near_unless_the_settings_do(tmp_path: Path, make_bundle: Any) -> None:
+def test_near_cosine_comes_from_the_bundle_unless_the_settings_state_it(tmp_path: Path, make_bundle: Any) -> None:
     def centers(bundle: Path, cosine: float, near_cosine: float | None = None) -> int:
         settings = InterestSettings(near_cosine=near_cosine, horizon_days=1)
         ranker = SemanticRanker(Encoder.load(bundle), ":memory:", settings=settings)
@@ -235,7 +235,7 @@ def test_the_bundle_decides_what_is_near_unless_the_settings_do(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("name", ["mini", "nano"])
-def test_each_shipped_encoder_joins_a_topic_and_parts_others_by_its_own_threshold(shipped: Path, name: str) -> None:
+def test_near_cosine_of_each_built_in_encoder_separates_topics(shipped: Path, name: str) -> None:
     encoder = Encoder(name)
     assert encoder.bundle.near_cosine is not None
     ranker = SemanticRanker(encoder, ":memory:")
@@ -250,6 +250,12 @@ def test_each_shipped_encoder_joins_a_topic_and_parts_others_by_its_own_threshol
     assert [ranker.like(second) for _, second in topics] == started
 
 
-def test_settings_of_another_kind_are_refused(encoder: Encoder) -> None:
+def test_settings_of_another_type_are_rejected(encoder: Encoder) -> None:
     with pytest.raises(InputError, match="the settings are float, expected InterestSettings"):
         SemanticRanker(encoder, ":memory:", settings=0.4)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("documents", ["read the file", None])
+def test_swapped_query_and_documents_are_rejected(ranker: SemanticRanker, documents: str | None) -> None:
+    with pytest.raises(InputError, match=r"the query is list .* expected rank\(query, documents\): swap them"):
+        ranker.rank(_DOCUMENTS, documents)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The order of documents."""
+"""RelevanceRanker: order, scores and validation."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def ranker(encoder: Encoder) -> RelevanceRanker:
     return RelevanceRanker(encoder)
 
 
-def test_documents_come_best_first_with_their_cosines(ranker: RelevanceRanker, encoder: Encoder) -> None:
+def test_rank_returns_hits_in_descending_order_of_cosine(ranker: RelevanceRanker, encoder: Encoder) -> None:
     hits = ranker.rank("read the file", _DOCUMENTS)
     assert hits[0].id == 1
     assert hits[0].score == pytest.approx(1)
@@ -31,25 +31,23 @@ def test_documents_come_best_first_with_their_cosines(ranker: RelevanceRanker, e
     documents=st.lists(st.sampled_from([*_DOCUMENTS, "cat", ""]), max_size=25),
     top_k=st.one_of(st.none(), st.integers(1, 30)),
 )
-def test_of_equal_documents_the_earlier_comes_first(
-    ranker: RelevanceRanker, documents: list[str], top_k: int | None
-) -> None:
+def test_ties_keep_the_order_of_the_documents(ranker: RelevanceRanker, documents: list[str], top_k: int | None) -> None:
     hits = ranker.rank("read the file", documents, top_k)
     assert [(-hit.score, hit.id) for hit in hits] == sorted((-hit.score, hit.id) for hit in hits)
     assert hits == ranker.rank("read the file", documents)[:top_k]
 
 
-def test_no_documents_give_no_hits(ranker: RelevanceRanker) -> None:
+def test_no_documents_return_no_hits(ranker: RelevanceRanker) -> None:
     assert ranker.rank("read", []) == []
 
 
 @pytest.mark.parametrize("top_k", [0, -1, True, 2.0, "3"])
-def test_a_count_below_one_is_refused(ranker: RelevanceRanker, top_k: int) -> None:
+def test_top_k_below_one_is_rejected(ranker: RelevanceRanker, top_k: int) -> None:
     with pytest.raises(InputError, match="expected an integer of at least 1"):
         ranker.rank("read", _DOCUMENTS, top_k)
 
 
-def test_what_is_no_text_is_named(ranker: RelevanceRanker) -> None:
+def test_non_text_is_rejected_with_its_position_and_type(ranker: RelevanceRanker) -> None:
     with pytest.raises(InputError, match="document 1 is NoneType"):
         ranker.rank("read", ["a", None])  # type: ignore[list-item]
     with pytest.raises(InputError, match="the query is NoneType, expected a text, or its vector of 8 finite numbers"):
@@ -59,12 +57,12 @@ def test_what_is_no_text_is_named(ranker: RelevanceRanker) -> None:
 
 
 @pytest.mark.parametrize("encoder", ["x", None, Path()])
-def test_what_is_no_encoder_is_refused(encoder: Encoder) -> None:
+def test_non_encoder_is_rejected(encoder: Encoder) -> None:
     with pytest.raises(InputError, match=f"the encoder is {type(encoder).__name__}, expected an Encoder"):
         RelevanceRanker(encoder)
 
 
-def test_known_vectors_are_not_computed_again(ranker: RelevanceRanker, encoder: Encoder) -> None:
+def test_given_embeddings_are_used_instead_of_encoding(ranker: RelevanceRanker, encoder: Encoder) -> None:
     vectors = encoder.encode_document(_DOCUMENTS)
     query = encoder.encode_query("read the file")
     expected = ranker.rank("read the file", _DOCUMENTS)
@@ -73,7 +71,7 @@ def test_known_vectors_are_not_computed_again(ranker: RelevanceRanker, encoder: 
 
 
 @pytest.mark.parametrize("scale", [1e-30, 3, 1e30])
-def test_vectors_need_not_have_unit_length(ranker: RelevanceRanker, encoder: Encoder, scale: float) -> None:
+def test_embeddings_need_not_be_normalized(ranker: RelevanceRanker, encoder: Encoder, scale: float) -> None:
     vectors = encoder.encode_document(_DOCUMENTS)
     hits = ranker.rank(encoder.encode_query("cat") * scale, _DOCUMENTS, embeddings=vectors * scale)
     expected = ranker.rank("cat", _DOCUMENTS)
@@ -81,7 +79,7 @@ def test_vectors_need_not_have_unit_length(ranker: RelevanceRanker, encoder: Enc
     assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in expected], abs=1e-6)
 
 
-def test_vectors_of_zeros_score_zero(ranker: RelevanceRanker) -> None:
+def test_zero_embeddings_score_zero(ranker: RelevanceRanker) -> None:
     assert ranker.rank(np.zeros(8), ["a"], embeddings=np.ones((1, 8))) == [Hit(0, 0.0, "a")]
     hits = ranker.rank(np.ones(8), ["a", "b", "c"], embeddings=[[0] * 8, [-1] * 8, [1] * 8])
     assert [hit.id for hit in hits] == [2, 0, 1]
@@ -93,7 +91,7 @@ def test_vectors_of_zeros_score_zero(ranker: RelevanceRanker) -> None:
     rows=st.lists(st.lists(st.floats(-(2.0**99), 2.0**99, width=32), min_size=8, max_size=8), max_size=6),
     query=st.lists(st.floats(-(2.0**99), 2.0**99, width=32), min_size=8, max_size=8),
 )
-def test_scores_are_cosines_of_whatever_vectors(
+def test_scores_are_cosines_of_any_finite_embeddings(
     ranker: RelevanceRanker, rows: list[list[float]], query: list[float]
 ) -> None:
     hits = ranker.rank(query, ["text"] * len(rows), embeddings=rows)
@@ -117,7 +115,7 @@ def test_scores_are_cosines_of_whatever_vectors(
         ("text", "the vectors are str, expected numbers"),
     ],
 )
-def test_vectors_that_do_not_fit_are_refused(ranker: RelevanceRanker, vectors: object, message: str) -> None:
+def test_invalid_embeddings_are_rejected(ranker: RelevanceRanker, vectors: object, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         ranker.rank("read", _DOCUMENTS, embeddings=vectors)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
@@ -134,23 +132,23 @@ def test_vectors_that_do_not_fit_are_refused(ranker: RelevanceRanker, vectors: o
         (7, r"the query has shape \(\)"),
     ],
 )
-def test_a_query_that_does_not_fit_is_refused(ranker: RelevanceRanker, query: object, message: str) -> None:
+def test_invalid_query_is_rejected(ranker: RelevanceRanker, query: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         ranker.rank(query, _DOCUMENTS)  # type: ignore[arg-type]
 
 
-def test_no_documents_have_no_vectors(ranker: RelevanceRanker) -> None:
+def test_no_documents_take_empty_embeddings(ranker: RelevanceRanker) -> None:
     assert ranker.rank("read", [], embeddings=[]) == []
 
 
-def test_a_hit_is_a_value(ranker: RelevanceRanker) -> None:
+def test_hit_is_immutable_and_hashable(ranker: RelevanceRanker) -> None:
     assert Hit(1, 0.5, "a") == Hit(1, 0.5, "a")
     assert len({Hit(1, 0.5, "a"), Hit(1, 0.5, "a")}) == 1
     with pytest.raises(AttributeError):
         Hit(1, 0.5, "a").score = 1.0  # type: ignore[misc]
 
 
-def test_queries_and_documents_have_their_own_prompts(tmp_path: Path, make_bundle: object) -> None:
+def test_query_and_document_prompts_are_applied(tmp_path: Path, make_bundle: object) -> None:
     assert callable(make_bundle)
     prompted = Encoder.load(make_bundle(tmp_path / "b", prompts={"query": "read ", "document": "dog "}))
     hit = RelevanceRanker(prompted).rank("cat", ["cat"])[0]
@@ -158,14 +156,20 @@ def test_queries_and_documents_have_their_own_prompts(tmp_path: Path, make_bundl
 
 
 @pytest.mark.parametrize("query", ["", " \t\n"])
-def test_a_blank_query_is_refused(ranker: RelevanceRanker, query: str) -> None:
+def test_blank_query_is_rejected(ranker: RelevanceRanker, query: str) -> None:
     with pytest.raises(InputError, match="the query is blank, expected a text that says what to look for"):
         ranker.rank(query, _DOCUMENTS)
 
 
-def test_a_blank_document_is_near_nothing(shipped: Path) -> None:
+def test_blank_document_scores_zero(shipped: Path) -> None:
     documents = ["", "Hiking in the Alps", " \t", "Rye bread"]
     hits = RelevanceRanker(Encoder()).rank("hiking", documents)
     assert [hit.id for hit in hits[:1]] == [1]
     assert {hit.id: hit.score for hit in hits}[0] == 0
     assert {hit.id: hit.score for hit in hits}[2] == 0
+
+
+@pytest.mark.parametrize("documents", ["read the file", None])
+def test_swapped_query_and_documents_are_rejected(ranker: RelevanceRanker, documents: str | None) -> None:
+    with pytest.raises(InputError, match=r"the query is list .* expected rank\(query, documents\): swap them"):
+        ranker.rank(_DOCUMENTS, documents)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The store of interests: what it keeps, whatever happens to the process, the file or the clock."""
+"""The interest store: reactions, durability, damaged files, concurrency and clocks."""
 
 import contextlib
 import json
@@ -21,8 +21,7 @@ import numpy.typing as npt
 import pytest
 from edgeembed_runtime import InputError, InterestSettings
 from edgeembed_runtime.interests.sqlite import Database
-from edgeembed_runtime.interests.store import InterestStore
-from edgeembed_runtime.interests.tables import EncoderIdentity
+from edgeembed_runtime.interests.store import EncoderIdentity, InterestStore
 
 _DIMENSION = 8
 _ENCODER = EncoderIdentity("tiny", "0123456789abcdef", _DIMENSION)
@@ -31,13 +30,12 @@ _AXES = np.eye(_DIMENSION, dtype=np.float32)
 
 _needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
-# Forks a reacting process for every line, "path reactions", and says its number; it says "end" when all have ended.
-# Each process likes, dislikes and views along random axes, and acknowledges what has returned.
-_REACTING = """
+# For every line "path reactions processes" on stdin, fork processes that like, dislike and view random axes and print
+# each reaction once its call has returned. Print the process ids first, and "end" with the exit codes last.
+_WORKER_CODE = """
 import os, random, sys
 import numpy as np
-from edgeembed_runtime.interests.store import InterestStore
-from edgeembed_runtime.interests.tables import EncoderIdentity
+from edgeembed_runtime.interests.store import EncoderIdentity, InterestStore
 
 def react(path, count):
     store = InterestStore(path, EncoderIdentity("tiny", "0123456789abcdef", 8))
@@ -67,7 +65,7 @@ for line in sys.stdin:
 
 
 class Clock:
-    """A clock that stands still until a test moves it."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.now = 1_000_000_000.0
@@ -92,8 +90,8 @@ def store(path: Path, clock: Clock) -> InterestStore:
 
 
 @pytest.fixture
-def reacting() -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-c", _REACTING]
+def worker() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", _WORKER_CODE]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
         yield process
         _pipe(process.stdin).close()
@@ -104,9 +102,9 @@ def _pipe(pipe: IO[str] | None) -> IO[str]:
     return pipe
 
 
-def _mixed(first: int, second: int, cosine: float) -> npt.NDArray[np.float32]:
-    mixed: npt.NDArray[np.float32] = cosine * _AXES[first] + np.sqrt(1 - cosine**2) * _AXES[second]
-    return mixed
+def _with_cosine(first: int, second: int, cosine: float) -> npt.NDArray[np.float32]:
+    vector: npt.NDArray[np.float32] = cosine * _AXES[first] + np.sqrt(1 - cosine**2) * _AXES[second]
+    return vector
 
 
 def _sql(path: Path, *statements: str) -> None:
@@ -115,99 +113,107 @@ def _sql(path: Path, *statements: str) -> None:
             connection.execute(statement)
 
 
-def _assert_whole(path: Path) -> None:
-    """Check that the reactions, counted apart in the same transactions, are all in the centers."""
+def _assert_consistent(path: Path) -> None:
+    """Assert that the separately counted reactions equal the sum over the centers, and that the file is intact."""
     export = InterestStore(path).export()
     assert export["reactions"] == sum(center["uses"] + center["views"] for center in export["centers"])
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-def test_a_like_starts_a_centre_and_the_next_near_one_moves_it(store: InterestStore, clock: Clock) -> None:
+def test_like_starts_a_center_and_the_next_near_like_moves_it(store: InterestStore, clock: Clock) -> None:
     assert store.like("  Bread,\n baked at home ", _AXES[0]) == 1
     clock.now += 60
-    assert store.like("Rye bread", _mixed(0, 1, 0.5)) == 1
+    assert store.like("Rye bread", _with_cosine(0, 1, 0.5)) == 1
     (center,) = store.centers()
     assert (center.kind, center.example, center.uses, center.views) == ("interest", "Bread, baked at home", 2, 0)
     assert (center.first_used, center.last_used) == (clock.now - 60, clock.now)
     assert center.weight == 2
-    expected = 0.9 * _AXES[0] + 0.1 * _mixed(0, 1, 0.5)
+    expected = 0.9 * _AXES[0] + 0.1 * _with_cosine(0, 1, 0.5)
     assert center.vector == pytest.approx(expected / np.linalg.norm(expected), abs=1e-6)
 
 
-def test_a_like_of_something_else_starts_another_centre(store: InterestStore) -> None:
-    assert [store.like("a", _AXES[0]), store.like("b", _AXES[1]), store.like("c", _mixed(0, 2, 0.39))] == [1, 2, 3]
+def test_like_below_the_threshold_starts_another_center(store: InterestStore) -> None:
+    assert [store.like("a", _AXES[0]), store.like("b", _AXES[1]), store.like("c", _with_cosine(0, 2, 0.39))] == [
+        1,
+        2,
+        3,
+    ]
 
 
-def test_dislikes_have_centres_of_their_own(store: InterestStore) -> None:
+def test_dislikes_have_separate_centers(store: InterestStore) -> None:
     assert [store.like("a", _AXES[0]), store.dislike("a", _AXES[0]), store.dislike("b", _AXES[0])] == [1, 2, 2]
     assert [(center.kind, center.uses) for center in store.centers()] == [("interest", 1), ("disinterest", 2)]
 
 
-def test_a_view_adds_time_to_a_near_interest_without_moving_it(store: InterestStore, clock: Clock) -> None:
+def test_view_adds_seconds_to_a_near_interest_without_moving_it(store: InterestStore, clock: Clock) -> None:
     store.like("a", _AXES[0])
     clock.now += _DAY
-    assert store.view("b", _mixed(0, 1, 0.5), 45) == 1
+    assert store.view("b", _with_cosine(0, 1, 0.5), 45) == 1
     (center,) = store.centers()
-    assert (center.uses, center.views, center.viewed_seconds, center.last_used) == (1, 1, 45, clock.now)
+    assert (center.uses, center.views, center.view_seconds, center.last_used) == (1, 1, 45, clock.now)
     assert center.weight == 1.75
     assert center.vector.tolist() == _AXES[0].tolist()
 
 
-def test_a_glance_adds_its_seconds_but_does_not_refresh(store: InterestStore, clock: Clock) -> None:
+def test_short_view_adds_seconds_but_does_not_set_last_used(store: InterestStore, clock: Clock) -> None:
     store.like("a", _AXES[0])
     clock.now += 15 * _DAY
     assert store.view("b", _AXES[0], 19.9) == 1
     (center,) = store.centers()
-    assert (center.views, center.viewed_seconds, center.last_used) == (1, 19.9, clock.now - 15 * _DAY)
+    assert (center.views, center.view_seconds, center.last_used) == (1, 19.9, clock.now - 15 * _DAY)
 
 
-def test_a_glance_at_something_new_changes_nothing(store: InterestStore) -> None:
+def test_short_view_of_something_new_changes_nothing(store: InterestStore) -> None:
     assert store.view("a", _AXES[0], 1) is None
     store.dislike("b", _AXES[0])
     assert store.view("b", _AXES[0], 1) is None
     assert (len(store.centers()), store.export()["reactions"]) == (1, 1)
 
 
-def test_reading_something_new_starts_an_interest_without_uses(store: InterestStore) -> None:
+def test_long_view_of_something_new_starts_an_interest_with_zero_uses(store: InterestStore) -> None:
     assert store.view("a", _AXES[0], 30) == 1
     (center,) = store.centers()
     assert (center.kind, center.uses, center.views, center.weight) == ("interest", 0, 1, 0.5)
 
 
-def test_a_text_left_open_counts_as_a_long_view(store: InterestStore) -> None:
+def test_view_adds_at_most_max_view_seconds(store: InterestStore) -> None:
     store.view("a", _AXES[0], 8 * 3600)
-    assert store.centers()[0].viewed_seconds == 300
+    assert store.centers()[0].view_seconds == 300
 
 
 @pytest.mark.parametrize(
     "seconds", [-1, float("nan"), float("inf"), "9", None, True, pytest.param(10**5000, id="no-repr")]
 )
-def test_seconds_that_are_no_duration_are_refused(store: InterestStore, seconds: Any) -> None:
+def test_invalid_seconds_are_rejected(store: InterestStore, seconds: Any) -> None:
     with pytest.raises(InputError, match=r"seconds is .*, expected a finite number of at least 0"):
         store.view("a", _AXES[0], seconds)
 
 
-def test_settings_decide(path: Path, clock: Clock) -> None:
-    settings = InterestSettings(near_cosine=0.9, horizon_days=2, seconds_per_use=10, reading_seconds=5)
+def test_settings_override_the_defaults(path: Path, clock: Clock) -> None:
+    settings = InterestSettings(near_cosine=0.9, horizon_days=2, seconds_per_use=10, min_read_seconds=5)
     store = InterestStore(path, _ENCODER, settings=settings, clock=clock)
-    assert [store.like("a", _AXES[0]), store.like("b", _mixed(0, 1, 0.8)), store.view("c", _AXES[2], 5)] == [1, 2, 3]
+    assert [store.like("a", _AXES[0]), store.like("b", _with_cosine(0, 1, 0.8)), store.view("c", _AXES[2], 5)] == [
+        1,
+        2,
+        3,
+    ]
     clock.now += _DAY
     assert [center.weight for center in store.centers()] == [0.5, 0.5, 0.25]
 
 
-def test_a_clock_that_was_set_back_makes_no_age_negative(store: InterestStore, clock: Clock) -> None:
+def test_weight_does_not_grow_when_the_clock_goes_back(store: InterestStore, clock: Clock) -> None:
     store.like("a", _AXES[0])
     clock.now -= 100 * _DAY
     assert store.centers()[0].weight == 1
 
 
 @pytest.mark.parametrize("reaction", ["like", "dislike", "view"])
-def test_a_clock_that_was_set_back_sets_no_last_use_back(store: InterestStore, clock: Clock, reaction: str) -> None:
+def test_last_used_does_not_go_back_when_the_clock_does(store: InterestStore, clock: Clock, reaction: str) -> None:
     more = (60,) if reaction == "view" else ()
     right = clock.now
     getattr(store, reaction)("a", _AXES[0], *more)
-    clock.now = 0  # a device that has lost its clock
+    clock.now = 0  # the device lost its clock
     getattr(store, reaction)("a", _AXES[0], *more)
     clock.now = right
     (center,) = store.centers()
@@ -226,7 +232,7 @@ def test_a_clock_that_was_set_back_sets_no_last_use_back(store: InterestStore, c
         np.zeros((30, 30)),
     ],
 )
-def test_a_clock_that_gives_no_time_is_refused_in_one_line(store: InterestStore, clock: Clock, now: Any) -> None:
+def test_invalid_clock_value_is_rejected_in_one_line(store: InterestStore, clock: Clock, now: Any) -> None:
     clock.now = now
     uses = (
         lambda: store.like("a", _AXES[0]),
@@ -250,11 +256,11 @@ def test_a_clock_that_gives_no_time_is_refused_in_one_line(store: InterestStore,
         (None, _AXES[0], "the text is NoneType"),
         ("a\udcff", _AXES[0], "surrogate"),
         ("a", [1.0, 2.0], "expected 8 finite numbers"),
-        ("a", np.full(8, np.nan), "not finite"),
+        ("a", np.full(8, np.nan), "contains NaN or infinity"),
         ("a", np.zeros(8), "all zeros"),
     ],
 )
-def test_what_is_no_text_or_vector_is_refused_and_changes_nothing(
+def test_invalid_text_or_embedding_is_rejected_and_changes_nothing(
     store: InterestStore, text: Any, vector: Any, message: str
 ) -> None:
     for react in (store.like, store.dislike, lambda text, vector: store.view(text, vector, 60)):
@@ -263,25 +269,23 @@ def test_what_is_no_text_or_vector_is_refused_and_changes_nothing(
     assert store.export()["reactions"] == 0
 
 
-def test_what_was_learned_is_there_when_the_store_is_opened_again(
-    store: InterestStore, path: Path, clock: Clock
-) -> None:
+def test_reopened_store_has_the_same_content(store: InterestStore, path: Path, clock: Clock) -> None:
     store.like("a", _AXES[0])
     store.view("b", _AXES[1], 60)
     assert InterestStore(path, _ENCODER, clock=clock).export() == store.export()
     assert InterestStore(str(path), clock=clock).encoder == _ENCODER
 
 
-def test_the_example_is_the_beginning_of_the_text(store: InterestStore) -> None:
+def test_example_is_the_beginning_of_the_text(store: InterestStore) -> None:
     store.like("word " * 1000, _AXES[0])
     store.like("", _AXES[1])
     assert [center.example for center in store.centers()] == [("word " * 24), ""]
 
 
-def test_the_export_is_json_and_holds_everything(store: InterestStore, clock: Clock) -> None:
+def test_export_is_json_with_the_whole_content(store: InterestStore, clock: Clock) -> None:
     store.dislike("a", _AXES[3])
     assert json.loads(json.dumps(store.export())) == {
-        "schema_version": 1,
+        "schema_version": 2,
         "encoder": {"name": "tiny", "fingerprint": "0123456789abcdef", "dimension": 8},
         "reactions": 1,
         "centers": [
@@ -291,7 +295,7 @@ def test_the_export_is_json_and_holds_everything(store: InterestStore, clock: Cl
                 "example": "a",
                 "uses": 1,
                 "views": 0,
-                "viewed_seconds": 0.0,
+                "view_seconds": 0.0,
                 "first_used": clock.now,
                 "last_used": clock.now,
                 "weight": 1.0,
@@ -301,16 +305,16 @@ def test_the_export_is_json_and_holds_everything(store: InterestStore, clock: Cl
     }
 
 
-def test_a_forgotten_centre_is_gone_and_its_number_is_not_given_again(store: InterestStore, path: Path) -> None:
+def test_id_of_a_forgotten_center_is_not_reused(store: InterestStore, path: Path) -> None:
     for axis in range(3):
         store.like(f"axis {axis}", _AXES[axis])
     store.forget(3, 1, 1)
     assert [center.id for center in store.centers()] == [2]
     assert store.like("new", _AXES[0]) == 4
-    _assert_whole(path)
+    _assert_consistent(path)
 
 
-def test_an_unknown_centre_is_named_and_nothing_is_forgotten(store: InterestStore) -> None:
+def test_forget_with_an_unknown_id_names_it_and_removes_nothing(store: InterestStore) -> None:
     store.like("a", _AXES[0])
     for unknown in (2, -1, 10**30, "1"):
         with pytest.raises(InputError, match=f"has no center {unknown!r}"):
@@ -318,7 +322,7 @@ def test_an_unknown_centre_is_named_and_nothing_is_forgotten(store: InterestStor
     assert len(store.centers()) == 1
 
 
-def test_what_is_forgotten_is_in_no_file(path: Path) -> None:
+def test_forgotten_data_is_overwritten_in_the_file(path: Path) -> None:
     store = InterestStore(path, _ENCODER, settings=InterestSettings(near_cosine=1))
     store.like("keep this one", _AXES[0])
     vectors = np.random.default_rng(0).standard_normal((30, _DIMENSION))
@@ -338,7 +342,7 @@ def test_what_is_forgotten_is_in_no_file(path: Path) -> None:
     assert (store.centers(), store.export()["reactions"]) == ([], 0)
 
 
-def test_where_a_centre_was_before_it_moved_is_in_no_file(store: InterestStore, path: Path) -> None:
+def test_old_vector_of_a_moved_center_is_overwritten_in_the_file(store: InterestStore, path: Path) -> None:
     before = np.random.default_rng(0).standard_normal(_DIMENSION)
     store.like("a", before)
     stored = store.centers()[0].vector.tobytes()
@@ -347,7 +351,7 @@ def test_where_a_centre_was_before_it_moved_is_in_no_file(store: InterestStore, 
     assert stored not in path.read_bytes()
 
 
-def test_a_store_in_memory_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_memory_store_creates_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = InterestStore(":memory:", _ENCODER)
     assert [store.like("a", _AXES[0]), store.dislike("b", _AXES[0])] == [1, 2]
@@ -357,14 +361,12 @@ def test_a_store_in_memory_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_new_store_is_for_the_user_alone(store: InterestStore, path: Path) -> None:
+def test_only_the_owner_can_read_a_new_store(store: InterestStore, path: Path) -> None:
     store.like("a", _AXES[0])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_store_stays_the_same_file_when_the_process_changes_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_store_stays_the_same_file_after_chdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     store = InterestStore("odd name?#%.db", _ENCODER)
@@ -373,7 +375,7 @@ def test_a_store_stays_the_same_file_when_the_process_changes_folder(
     assert sorted(file.name for file in tmp_path.iterdir()) == ["elsewhere", "odd name?#%.db"]
 
 
-def test_another_encoder_is_refused_by_name(store: InterestStore, path: Path) -> None:
+def test_store_of_another_encoder_is_rejected_with_both_names(store: InterestStore, path: Path) -> None:
     other = EncoderIdentity("other", "fedcba9876543210", _DIMENSION)
     expected = r"belongs to the encoder 'tiny' \(0123456789ab\), expected 'other' \(fedcba987654\)"
     with pytest.raises(InputError, match=expected):
@@ -381,7 +383,7 @@ def test_another_encoder_is_refused_by_name(store: InterestStore, path: Path) ->
     assert store.centers() == []
 
 
-def test_a_file_that_was_replaced_by_another_encoders_is_noticed(store: InterestStore, path: Path) -> None:
+def test_replaced_or_removed_file_is_noticed(store: InterestStore, path: Path) -> None:
     path.unlink()
     with pytest.raises(InputError, match="cannot be opened"):
         store.like("a", _AXES[0])
@@ -391,7 +393,7 @@ def test_a_file_that_was_replaced_by_another_encoders_is_noticed(store: Interest
         store.like("a", _AXES[0])
 
 
-def test_what_is_no_store_is_refused_and_stays_as_it_is(path: Path) -> None:
+def test_file_that_is_not_a_store_is_rejected_and_unchanged(path: Path) -> None:
     path.write_text("some text of mine, long enough to be read as a header of SQLite", encoding="utf-8")
     with pytest.raises(InputError, match="is not an SQLite file"):
         InterestStore(path, _ENCODER)
@@ -405,20 +407,26 @@ def test_what_is_no_store_is_refused_and_stays_as_it_is(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_newer_store_is_refused(store: InterestStore, path: Path) -> None:
-    _sql(path, "PRAGMA user_version = 2")
-    with pytest.raises(InputError, match="has schema version 2, expected 1; upgrade"):
+def test_store_of_a_newer_schema_version_is_rejected(store: InterestStore, path: Path) -> None:
+    _sql(path, "PRAGMA user_version = 3")
+    with pytest.raises(InputError, match="has schema version 3, expected 2; upgrade"):
         InterestStore(path, _ENCODER)
 
 
-def test_an_absent_store_is_not_made_where_no_encoder_is_known(path: Path) -> None:
+def test_store_of_an_older_schema_version_is_rejected(store: InterestStore, path: Path) -> None:
+    _sql(path, "PRAGMA user_version = 1")
+    with pytest.raises(InputError, match="has schema version 1, expected 2: an older release wrote it; remove it"):
+        InterestStore(path, _ENCODER)
+
+
+def test_absent_store_is_not_created_without_an_encoder(path: Path) -> None:
     with pytest.raises(InputError, match="is not a file, expected an existing store"):
         InterestStore(path)
     assert not path.exists()
 
 
 @pytest.mark.parametrize("name", ["", ".", "absent/interests.db", "nul\0.db"])
-def test_a_path_that_can_be_no_file_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_path_is_rejected(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=r"give a(nother)? path") as caught:
         InterestStore(name, _ENCODER)
@@ -438,7 +446,7 @@ def test_a_path_that_can_be_no_file_is_refused(name: str, tmp_path: Path, monkey
         "UPDATE centers SET example = CAST(x'ff' AS TEXT)",
         "UPDATE centers SET uses = -1",
         "UPDATE centers SET uses = 'many'",
-        "UPDATE centers SET viewed_seconds = 9e999",
+        "UPDATE centers SET view_seconds = 9e999",
         "UPDATE centers SET last_used = -9e999",
         "UPDATE store SET dimension = 'eight'",
         "UPDATE store SET dimension = 7",
@@ -460,7 +468,7 @@ def test_a_path_that_can_be_no_file_is_refused(name: str, tmp_path: Path, monkey
         "CREATE TRIGGER more BEFORE INSERT ON centers BEGIN DELETE FROM centers; END",
     ],
 )
-def test_a_damaged_store_is_refused_in_one_line(store: InterestStore, path: Path, damage: str) -> None:
+def test_damaged_store_is_rejected_in_one_line(store: InterestStore, path: Path, damage: str) -> None:
     store.like("a", _AXES[0])
     _sql(path, damage)
     for use in (lambda: InterestStore(path).centers(), lambda: InterestStore(path).export()):
@@ -470,9 +478,9 @@ def test_a_damaged_store_is_refused_in_one_line(store: InterestStore, path: Path
 
 
 _ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
-_ENDLESS_CENTRES = (
+_ENDLESS_CENTERS = (
     f"CREATE VIEW centers AS {_ENDLESS} i AS id, 'interest' AS kind, '' AS example, 1 AS uses, 0 AS views, "
-    "0.0 AS viewed_seconds, 0.0 AS first_used, 0.0 AS last_used, x'' AS vector FROM n"
+    "0.0 AS view_seconds, 0.0 AS first_used, 0.0 AS last_used, x'' AS vector FROM n"
 )
 _ENDLESS_STORE = (
     f"CREATE VIEW store AS {_ENDLESS} max(i) AS encoder_name, '' AS encoder_fingerprint, 8 AS dimension, "
@@ -480,31 +488,33 @@ _ENDLESS_STORE = (
 )
 
 
-@pytest.mark.parametrize("view", [_ENDLESS_CENTRES, _ENDLESS_STORE])
-def test_a_view_in_place_of_a_table_is_refused_and_not_computed(store: InterestStore, path: Path, view: str) -> None:
+@pytest.mark.parametrize("view", [_ENDLESS_CENTERS, _ENDLESS_STORE])
+def test_sql_view_in_place_of_a_table_is_rejected_without_being_computed(
+    store: InterestStore, path: Path, view: str
+) -> None:
     _sql(path, f"DROP TABLE {view.split()[2]}", view)
     uses = (lambda: InterestStore(path), lambda: InterestStore(path, _ENCODER), lambda: store.like("a", _AXES[0]))
     for use in uses:
-        with pytest.raises(InputError, match=r"is damaged: .*restore it from a backup, or remove it and start anew"):
+        with pytest.raises(InputError, match=r"is damaged: .*restore it from a backup, or remove it"):
             use()
 
 
-def test_a_trigger_changes_nothing(store: InterestStore, path: Path) -> None:
+def test_store_with_a_trigger_is_rejected_and_unchanged(store: InterestStore, path: Path) -> None:
     store.like("a", _AXES[0])
     _sql(path, "CREATE TRIGGER more AFTER INSERT ON centers BEGIN DELETE FROM centers; END")
-    with pytest.raises(InputError, match="it holds the trigger 'more', which is no part of a store"):
+    with pytest.raises(InputError, match="it contains the trigger 'more', which no store has"):
         store.like("b", _AXES[1])
     _sql(path, "DROP TRIGGER more")
     assert [center.example for center in store.centers()] == ["a"]
 
 
-def test_a_files_own_schema_is_not_trusted(path: Path) -> None:
+def test_trusted_schema_is_off(path: Path) -> None:
     for database in (Database(path, create=True), Database(":memory:", create=True)):
         with database.transaction("read") as connection:
             assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
 
 
-def test_an_error_about_a_path_of_two_lines_is_one_line(tmp_path: Path) -> None:
+def test_error_for_a_path_with_a_newline_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "two\nlines.db"
     store = InterestStore(path, _ENCODER)
     _sql(path, "UPDATE store SET reactions = 5")
@@ -515,14 +525,14 @@ def test_an_error_about_a_path_of_two_lines_is_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_an_error_of_sqlite_of_two_lines_is_one_line(store: InterestStore, path: Path) -> None:
+def test_sqlite_error_with_a_newline_becomes_one_line(store: InterestStore, path: Path) -> None:
     _sql(path, "PRAGMA writable_schema = ON", "UPDATE sqlite_master SET sql = 'CREATE TABLE\n\n(' WHERE name = 'store'")
     with pytest.raises(InputError, match="is damaged") as caught:
         store.centers()
     assert "\n" not in str(caught.value)
 
 
-def test_flipped_or_missing_bytes_give_an_error_or_sound_centres(store: InterestStore, path: Path) -> None:
+def test_flipped_or_missing_bytes_cause_an_error_or_valid_centers(store: InterestStore, path: Path) -> None:
     for axis in range(8):
         store.like(f"axis {axis} ".ljust(120, "x"), _AXES[axis])
     whole = path.read_bytes()
@@ -537,7 +547,7 @@ def test_flipped_or_missing_bytes_give_an_error_or_sound_centres(store: Interest
             assert all(np.isfinite(center.vector).all() and center.weight >= 0 for center in centers)
 
 
-def test_a_store_that_is_locked_for_too_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+def test_store_that_stays_locked_raises_input_error(path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     monkeypatch.setattr("edgeembed_runtime.interests.sqlite._TIMEOUT_SECONDS", 0.05)
     store = InterestStore(path, _ENCODER, clock=clock)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -554,7 +564,7 @@ def test_a_store_that_is_locked_for_too_long_is_told(path: Path, monkeypatch: py
 
 @pytest.fixture
 def read_only(path: Path, clock: Clock) -> Iterator[Path]:
-    """Give a store that this process may read and not write; root gives up its rights for the time."""
+    """Return a store that this process can read but not write. If this is root, it becomes another user meanwhile."""
     if not hasattr(os, "geteuid"):
         pytest.skip("this system has no permissions to take away")
     InterestStore(path, _ENCODER, clock=clock).like("a", _AXES[0])
@@ -573,7 +583,7 @@ def read_only(path: Path, clock: Clock) -> Iterator[Path]:
         folder.chmod(mode)
 
 
-def test_a_read_only_store_can_be_read_and_says_that_it_cannot_be_written(read_only: Path, clock: Clock) -> None:
+def test_read_only_store_can_be_read_and_rejects_writes(read_only: Path, clock: Clock) -> None:
     store = InterestStore(read_only, _ENCODER, clock=clock)
     assert [center.example for center in store.centers()] == ["a"]
     with pytest.raises(InputError, match="cannot be written: it is read-only"):
@@ -584,24 +594,26 @@ def test_a_read_only_store_can_be_read_and_says_that_it_cannot_be_written(read_o
         InterestStore(read_only.with_name("new.db"), _ENCODER)
 
 
-def test_a_failed_reaction_leaves_nothing(store: InterestStore, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_reaction_leaves_the_store_unchanged(
+    store: InterestStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.like("a", _AXES[0])
     before = store.export()
 
     def fail(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("edgeembed_runtime.interests.store.add_center", fail)
-    monkeypatch.setattr("edgeembed_runtime.interests.store.moved", fail)
+    monkeypatch.setattr("edgeembed_runtime.interests.store._insert_center", fail)
+    monkeypatch.setattr("edgeembed_runtime.interests.store.shifted_vector", fail)
     for vector in (_AXES[0], _AXES[1]):
         with pytest.raises(KeyboardInterrupt):
             store.like("b", vector)
     assert store.export() == before
-    _assert_whole(path)
+    _assert_consistent(path)
 
 
 @pytest.mark.parametrize("in_memory", [False, True])
-def test_threads_may_share_a_store(path: Path, *, in_memory: bool) -> None:
+def test_threads_can_share_a_store(path: Path, *, in_memory: bool) -> None:
     store = InterestStore(":memory:" if in_memory else path, _ENCODER)
     failures: list[BaseException] = []
 
@@ -630,7 +642,7 @@ def _lines_until_end(process: subprocess.Popen[str]) -> tuple[Counter[str], str]
             return acknowledged, line
         if not line.startswith("started"):
             acknowledged[line.strip()] += 1
-    raise AssertionError("the reacting processes have gone")
+    raise AssertionError("the worker process has ended")
 
 
 def _stored(path: Path) -> Counter[str]:
@@ -639,17 +651,17 @@ def _stored(path: Path) -> Counter[str]:
 
 
 @_needs_fork
-def test_processes_that_react_at_once_lose_nothing(path: Path, reacting: subprocess.Popen[str]) -> None:
-    _pipe(reacting.stdin).write(f"{path} 12 4\n")
-    acknowledged, end = _lines_until_end(reacting)
+def test_concurrent_processes_lose_no_reaction(path: Path, worker: subprocess.Popen[str]) -> None:
+    _pipe(worker.stdin).write(f"{path} 12 4\n")
+    acknowledged, end = _lines_until_end(worker)
     assert end == "end [0, 0, 0, 0]\n"
     assert acknowledged.total() == 48
     assert _stored(path) == acknowledged
-    _assert_whole(path)
+    _assert_consistent(path)
 
 
 def _kill_at_random(path: Path, process: subprocess.Popen[str], chance: random.Random) -> None:
-    """Kill a reacting process at some moment of one of its first reactions, and check the store."""
+    """Kill a worker process at a random moment of one of its first reactions, and check the store."""
     acknowledged = _stored(path) if path.exists() else Counter()
     _pipe(process.stdin).write(f"{path} 1000000 1\n")
     lines = iter(_pipe(process.stdout))
@@ -660,40 +672,39 @@ def _kill_at_random(path: Path, process: subprocess.Popen[str], chance: random.R
     rest, end = _lines_until_end(process)
     assert end == f"end [{int(signal.SIGKILL)}]\n"
     acknowledged.update(rest)
-    InterestStore(path, _ENCODER)  # which makes it, if the process was killed before it had
+    InterestStore(path, _ENCODER)  # creates it if the process was killed before it did
     stored = _stored(path)
     assert acknowledged <= stored, "a reaction was lost"
-    assert (stored - acknowledged).total() <= 1, "there are reactions that nobody made"
-    _assert_whole(path)
+    assert (stored - acknowledged).total() <= 1, "the store has reactions that nobody made"
+    _assert_consistent(path)
 
 
 def _kill_often(folder: Path, process: subprocess.Popen[str], kills: int) -> None:
     chance = random.Random(kills)  # noqa: S311 - a test
     for kill in range(kills):
-        is_new = kill % 4 == 3  # and may be killed while it makes the store
+        is_new = kill % 4 == 3  # killed perhaps while it creates the store
         _kill_at_random(folder / (f"{kill}.db" if is_new else "interests.db"), process, chance)
 
 
 @_needs_fork
-def test_a_killed_process_loses_no_reaction_and_leaves_none_half(
-    tmp_path: Path, reacting: subprocess.Popen[str]
+def test_killed_processes_lose_no_reaction_and_leave_none_half_written(
+    tmp_path: Path, worker: subprocess.Popen[str]
 ) -> None:
-    _kill_often(tmp_path, reacting, kills=20)
+    _kill_often(tmp_path, worker, kills=20)
 
 
 @pytest.mark.slow
 @_needs_fork
-def test_hundreds_of_killed_processes_lose_no_reaction_and_leave_none_half(
-    tmp_path: Path, reacting: subprocess.Popen[str]
+def test_hundreds_of_killed_processes_lose_no_reaction_and_leave_none_half_written(
+    tmp_path: Path, worker: subprocess.Popen[str]
 ) -> None:
-    _kill_often(tmp_path, reacting, kills=600)
+    _kill_often(tmp_path, worker, kills=600)
 
 
 _FORKING = """
 import os, sys, threading
 import numpy as np
-from edgeembed_runtime.interests.store import InterestStore
-from edgeembed_runtime.interests.tables import EncoderIdentity
+from edgeembed_runtime.interests.store import EncoderIdentity, InterestStore
 
 encoder = EncoderIdentity("tiny", "0123456789abcdef", 8)
 store, memory = InterestStore(sys.argv[1], encoder), InterestStore(":memory:", encoder)
@@ -709,7 +720,7 @@ def react():
 
 thread = threading.Thread(target=react)
 thread.start()
-for _ in range(10):  # each of them at some moment of the thread's reactions
+for _ in range(10):  # each fork happens at some moment of the thread's reactions
     child = os.fork()
     if child == 0:
         store.like("child", np.eye(8)[1])
@@ -724,12 +735,12 @@ assert {center.example: center.uses for center in store.centers()} == {"thread":
 
 
 @_needs_fork
-def test_a_store_may_be_used_after_a_fork_at_any_moment(path: Path) -> None:
+def test_store_works_after_a_fork_at_any_moment(path: Path) -> None:
     subprocess.run([sys.executable, "-W", "ignore", "-c", _FORKING, str(path)], check=True, timeout=60)
-    _assert_whole(path)
+    _assert_consistent(path)
 
 
-def test_the_store_needs_no_model(path: Path) -> None:
+def test_store_loads_neither_onnxruntime_nor_tokenizers(path: Path) -> None:
     code = (
         "import sys\nfrom edgeembed_runtime.interests.store import InterestStore\n"
         "assert not {'onnxruntime', 'tokenizers'} & set(sys.modules)"

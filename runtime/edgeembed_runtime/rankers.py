@@ -1,0 +1,306 @@
+"""Rank documents by a query (`RelevanceRanker`) or by the user's interests (`SemanticRanker`)."""
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeembed_runtime._validation import (
+    document_vectors,
+    query_vector,
+    validate_encoder,
+    validate_texts,
+    validate_top_k,
+)
+from edgeembed_runtime._warnings import warn_of_other_role
+from edgeembed_runtime.encoder import Encoder
+from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.hits import Hit
+from edgeembed_runtime.index.stored_vectors import StoredVectors
+from edgeembed_runtime.interests.centers import Center, InterestSettings, interest_scores
+from edgeembed_runtime.similarity import top_k_indices
+
+
+class RelevanceRanker:
+    """Rank documents by the cosine similarity of their embeddings and the query's.
+
+    Args:
+        encoder: The encoder of the texts.
+
+    Raises:
+        InputError: If `encoder` is not an Encoder.
+
+    Warns:
+        RoleWarning: If the encoder's bundle was exported only for semantic ranking.
+
+    Example:
+        >>> ranker = RelevanceRanker(Encoder())
+        >>> ranker.rank("bread recipe", ["Shares fell on Monday", "How to bake a loaf of rye bread"])[0].id
+        1
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        validate_encoder(encoder)
+        warn_of_other_role(encoder, "relevance")
+        self._encoder = encoder
+
+    def rank(
+        self,
+        query: str | npt.ArrayLike,
+        documents: Iterable[str],
+        top_k: int | None = None,
+        *,
+        embeddings: npt.ArrayLike | None = None,
+    ) -> list[Hit]:
+        """Return the documents in descending order of their cosine with the query. Ties keep their order.
+
+        Args:
+            query: A text, or its embedding, (dimension,).
+            documents: The texts to rank. A blank one scores 0.
+            top_k: The maximum number of hits; None, the default, returns all documents.
+            embeddings: The documents' embeddings, (documents, dimension), if you have them already: the texts are then
+                not encoded. They need not be normalized. An embedding of zeros scores 0.
+
+        Returns:
+            Hits with scores from -1 to 1; an empty list if there are no documents.
+
+        Raises:
+            InputError: If the query or a document is not a text, the query is blank, an embedding has another shape or
+                type or is not finite, or `top_k` is below 1.
+        """
+        validate_top_k(top_k)
+        _check_argument_order(query, documents)
+        texts = validate_texts(documents, "document")
+        query_embedding = query_vector(self._encoder, query)
+        scores = _cosines(document_vectors(self._encoder, texts, embeddings), query_embedding)
+        return _best_hits(texts, scores, top_k)
+
+
+class SemanticRanker:
+    """Rank documents by what the user liked, disliked and viewed. All of it stays in one file on the device.
+
+    The user is represented by centers of interest and of disinterest. A center is a vector c of unit length; v is the
+    embedding of a text, and unit(x) is x divided by its L2 norm:
+
+    - `like(text)` finds the interest with the highest cosine. If that cosine is at least `near_cosine`, the interest
+      gets one more use and moves toward the text: c <- unit(c + 0.1 (v - c)). Otherwise the text starts an interest.
+    - `dislike(text)` does the same with the disinterests.
+    - `view(text, seconds)` adds the seconds, at most 300, to the nearest interest whose cosine is at least
+      `near_cosine`; the interest does not move. A view of 20 s or more also counts as the last use, and starts an
+      interest with 0 uses if none is near. A shorter view of something new changes nothing.
+
+    A center weighs more the more it is used. Without use, its weight decays to 0 in 30 days:
+
+        weight = (uses + view seconds / 60) * max(0, 1 - days since the last use / 30)
+
+    The score of a document without a query is between -1 and 1:
+
+        interest = pull of the interests - pull of the disinterests
+        pull     = max over these centers of max(0, cosine(document, center)) * weight / (weight + 1)
+
+    The score with a query is:
+
+        score = 0.2 * interest + 0.8 * cosine(query, document)
+
+    While no center has any weight, documents score 0 and keep their order; with a query the score is then the cosine.
+    Of equal scores the earlier document comes first. `InterestSettings` holds the constants.
+
+    Sources:
+
+    - Idea: ranking documents on the device by stored interests and disinterests is the "semantic ranker" of Chaulwar
+      et al., "Extreme compression of sentence-transformer ranker models" (2022), section 2. The paper does not state
+      the formulas.
+    - Rules and constants from Xayn, the authors' company, which published the scheme of its product: separate centers
+      for interests and disinterests; a like moves the nearest center by a factor of 0.1 or starts a new center; weights
+      grow with the number and length of uses and decay over 30 days; disinterests count against a document.
+    - `near_cosine` is our choice. Xayn uses 0.67, which suits its encoder: with ours, only 5 to 22 % of adjacent
+      passages of one article reach it. So it was measured for each encoder; see `InterestSettings.near_cosine`.
+    - The linear decay is our choice, because it needs no further constant.
+    - weight / (weight + 1) is our choice, because a first like then has half the greatest pull, ten likes have 10/11 of
+      it, and no amount of use outweighs everything else.
+    - The maximum is our choice, because one matching interest is enough, and different interests are not averaged.
+    - The difference of the pulls is our choice, because a disinterest then cancels an interest of the same cosine and
+      weight.
+    - 20 s, 60 s, 300 s and the weights 0.2 and 0.8 are our choices. They were not measured.
+
+    Threads may share a ranker, several processes may use one store, and a ranker may be used after a fork. A reaction
+    is on the disk when the call returns. If the process ends earlier, the store is unchanged.
+
+    Args:
+        encoder: The encoder of the texts.
+        store: The file, an SQLite database, which is created if it is absent. ":memory:" keeps everything in memory. A
+            read-only store can still be used for ranking.
+        settings: The constants; None takes the defaults. A `near_cosine` of None is replaced by that of the encoder's
+            bundle.
+        clock: Returns the time in seconds since the epoch, from 0 to the end of the year 9999. If the clock goes
+            backwards, no last use is set back, and a center whose last use lies in the future has its full weight.
+
+    Raises:
+        InputError: If the file is not a store, is damaged, or belongs to another encoder.
+
+    Warns:
+        RoleWarning: If the encoder's bundle was exported only for relevance ranking.
+
+    Example:
+        >>> ranker = SemanticRanker(Encoder(), ":memory:")
+        >>> center_id = ranker.like("A simple recipe for sourdough bread")
+        >>> ranker.rank(None, ["Shares fell on Monday", "How to bake a loaf of rye bread"])[0].id
+        1
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        store: str | os.PathLike[str],
+        *,
+        settings: InterestSettings | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        from edgeembed_runtime.interests.store import EncoderIdentity, InterestStore  # RelevanceRanker needs no sqlite3
+
+        validate_encoder(encoder)
+        warn_of_other_role(encoder, "semantic")
+        self._encoder = encoder
+        if settings is not None and not isinstance(settings, InterestSettings):
+            raise InputError(f"the settings are {type(settings).__name__}, expected InterestSettings")
+        self._settings = InterestSettings() if settings is None else settings
+        if self._settings.near_cosine is None:
+            self._settings = replace(self._settings, near_cosine=encoder.bundle.near_cosine)
+        identity = EncoderIdentity(encoder.bundle.name, encoder.bundle.fingerprint, encoder.dimension)
+        self._store: InterestStore = InterestStore(store, identity, settings=self._settings, clock=clock)
+
+    def like(self, text: str, *, embedding: npt.ArrayLike | None = None) -> int:
+        """Record that the user likes a text.
+
+        Args:
+            text: The text. If it starts a center, its first 120 characters are stored as the center's example.
+            embedding: The text's embedding, (dimension,), if you have it already. The text may then be "".
+
+        Returns:
+            The id of the center that the text joined or started.
+
+        Raises:
+            InputError: If the text is not a str, or is blank while `embedding` is None; if the embedding has another
+                shape or is not finite; or if the store cannot be written. The store is then unchanged.
+        """
+        return self._store.like(text, self._embedding(text, embedding))
+
+    def dislike(self, text: str, *, embedding: npt.ArrayLike | None = None) -> int:
+        """Record that the user dislikes a text. Arguments, result and errors are those of `like`."""
+        return self._store.dislike(text, self._embedding(text, embedding))
+
+    def view(self, text: str, seconds: float, *, embedding: npt.ArrayLike | None = None) -> int | None:
+        """Record that the user viewed a text.
+
+        Args:
+            text: As in `like`.
+            seconds: How long the text was viewed.
+            embedding: As in `like`.
+
+        Returns:
+            The id of the center, or None for a short view of something new, which changes nothing.
+
+        Raises:
+            InputError: As in `like`, or if `seconds` is not a finite number of at least 0.
+        """
+        return self._store.view(text, self._embedding(text, embedding), seconds)
+
+    def rank(
+        self,
+        query: str | npt.ArrayLike | None,
+        documents: Iterable[str],
+        top_k: int | None = None,
+        *,
+        embeddings: npt.ArrayLike | None = None,
+    ) -> list[Hit]:
+        """Return the documents in descending order of score. Ties keep their order.
+
+        Args:
+            query: A text, or its embedding, (dimension,). None ranks by interests alone.
+            documents: The texts to rank. A blank one has the cosine 0 with everything.
+            top_k: The maximum number of hits; None, the default, returns all documents.
+            embeddings: The documents' embeddings, (documents, dimension), if you have them already: the texts are then
+                not encoded. They need not be normalized. An embedding of zeros has the cosine 0 with everything.
+
+        Returns:
+            Hits; an empty list if there are no documents.
+
+        Raises:
+            InputError: If the query or a document is not a text, the query is blank, an embedding has another shape or
+                type or is not finite, `top_k` is below 1, or the store cannot be read.
+        """
+        validate_top_k(top_k)
+        _check_argument_order(query, documents)
+        texts = validate_texts(documents, "document")
+        query_embedding = None if query is None else query_vector(self._encoder, query)
+        scores = self._scores(document_vectors(self._encoder, texts, embeddings), query_embedding)
+        return _best_hits(texts, scores, top_k)
+
+    def centers(self) -> list[Center]:
+        """Return all centers, the oldest first, with their present weights."""
+        return self._store.centers()
+
+    def export(self) -> dict[str, Any]:
+        """Return the whole content of the store as values that JSON can represent. The user may ask for it."""
+        return self._store.export()
+
+    def forget(self, *ids: int) -> None:
+        """Remove centers and overwrite their bytes in the file. On an error, remove none.
+
+        Args:
+            ids: The ids of the centers.
+
+        Raises:
+            InputError: If an id is unknown, or the store cannot be written.
+        """
+        self._store.forget(*ids)
+
+    def forget_all(self) -> int:
+        """Remove all centers, overwrite their bytes in the file, and return how many there were."""
+        return self._store.forget_all()
+
+    def _embedding(self, text: str, embedding: npt.ArrayLike | None) -> npt.ArrayLike:
+        if embedding is not None:
+            return embedding
+        texts = validate_texts([text], "text")
+        if not texts[0].strip():
+            raise InputError("the text is blank, expected a text with words; leave it out")
+        row: npt.NDArray[np.float32] = document_vectors(self._encoder, texts, None)[0]
+        return row
+
+    def _scores(
+        self, embeddings: npt.NDArray[np.float32], query: npt.NDArray[np.float32] | None
+    ) -> npt.NDArray[np.float32]:
+        """Return the blend of interest and relevance; or one of them, if there is no query or no weight."""
+        centers = self._store.centers()
+        interests = interest_scores(centers, embeddings)
+        if query is None:
+            return interests
+        relevances = _cosines(embeddings, query)
+        if not any(center.weight for center in centers):
+            return relevances
+        weight = self._settings.query_weight
+        return (1 - weight) * interests + weight * relevances
+
+
+def _check_argument_order(query: object, documents: object) -> None:
+    """Raise InputError if the two look swapped."""
+    is_query = query is None or isinstance(query, str)
+    if not is_query and (documents is None or isinstance(documents, str)):
+        raise InputError(
+            f"the query is {type(query).__name__} and the documents are {type(documents).__name__}, expected "
+            "rank(query, documents): swap them, and pass the documents as a list of str"
+        )
+
+
+def _cosines(embeddings: npt.NDArray[np.float32], query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the cosine of each document with the query, with the arithmetic of an `Index`, so that scores agree."""
+    return StoredVectors.of(embeddings, "float32").cosines(query)
+
+
+def _best_hits(texts: list[str], scores: npt.NDArray[np.float32], top_k: int | None) -> list[Hit]:
+    return [Hit(int(i), float(scores[i]), texts[i]) for i in top_k_indices(scores, top_k)]
