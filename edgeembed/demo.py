@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeembed_bench import BenchReport, Plan, Subject, bench
+from edgeembed_bench import BenchmarkReport, BenchmarkSettings, Subject, benchmark
 from edgeembed_exporters import ExportReport, export
 from edgeembed_runtime import Encoder, Hit, Index, InputError, TruncationWarning
 from edgeembed_runtime.index.folder import INDEX_FOLDER
@@ -130,7 +130,9 @@ def search_documentation(
     return [Answer(question, index.search(question, k)) for question in questions]
 
 
-def measure_costs(recipe: Recipe, text: DemoText, bundle: Path, reporter: Reporter, *, runs: int = 400) -> BenchReport:
+def measure_costs(
+    recipe: Recipe, text: DemoText, bundle: Path, reporter: Reporter, *, runs: int = 400
+) -> BenchmarkReport:
     """Measure teacher and student side by side, and how much of the teacher's ranking of held-out text each keeps."""
     with reporter.step("ranking kept"):
         wanted = load_model(recipe.teacher).encode(text.heldout, show_progress_bar=False)
@@ -140,7 +142,7 @@ def measure_costs(recipe: Recipe, text: DemoText, bundle: Path, reporter: Report
             Subject("teacher", "sentence-transformer", str(model_folder(recipe.teacher))),
             Subject("student", "bundle", str(bundle)),
         ]
-        # Two processes each are quickly started; what needs no test to be told apart needs no more.
-        plan = Plan(runs=runs, processes=2, sweep_runs=0)
-        report = bench(subjects, text.heldout, plan, texts_from="Python's docstrings, held out")
+        # Two processes per subject start quickly; the difference is too large to need a significance test.
+        settings = BenchmarkSettings(runs=runs, processes=2, sweep_runs=0)
+        report = benchmark(subjects, text.heldout, settings, texts_from="Python's docstrings, held out")
     return report.with_quality(_KEPT, {"teacher": 100.0, "student": kept.kept_percent})

@@ -52,7 +52,7 @@ EOF
 form() {
     local name=$1
     shift
-    "$BIN/edgeembed" bench "$TEACHER" "$MINI" "$NANO" "$INT8" "$STATIC" --form "$name" "$@" --force \
+    "$BIN/edgeembed" bench "$TEACHER" "$MINI" "$NANO" "$INT8" "$STATIC" --paper-table "$name" "$@" --force \
         --out "build/forms/$name.json" "${options[@]}" > "$OUT/form-$name.txt"
 }
 
@@ -61,7 +61,7 @@ forms() {
     form simtde --sts "$EVAL/stsb/test.tsv"
     form hpd --retrieval "$EVAL/retrieval/scifact"
     form xayn --no-sweep --texts "$EVAL/stsb/dev.tsv"
-    form cmow --form-batches 8 --texts "$EVAL/stsb/dev.tsv"
+    form cmow --table-batches 8 --texts "$EVAL/stsb/dev.tsv"
 }
 
 [ $# -gt 0 ] || set -- build bench forms

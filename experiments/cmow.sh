@@ -108,7 +108,7 @@ bench() {
         --tokenizer "$($PYTHON -c "from edgeembed.models import model_folder; print(model_folder('$TEACHER'))")"
     for name in "${names[@]}"; do peers+=("$OUT/peers/$name"); done
     $COMMAND bench "hybrid-small=$OUT/numpy-int8" "hybrid-small, torch=$OUT/hybrid-small" "$STATIC" "$TEACHER" "${peers[@]}" \
-        --form cmow --form-batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$OUT/table-5.json" --force
+        --paper-table cmow --table-batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$OUT/table-5.json" --force
 }
 
 [ $# -gt 0 ] || set -- students ranks seeds more scores tasks bundles bench

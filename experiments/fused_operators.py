@@ -15,7 +15,7 @@ import click
 import edgeembed_runtime  # noqa: F401  # it turns onnxruntime's telemetry off, if it is imported first
 import numpy as np
 import numpy.typing as npt
-from edgeembed_bench.schedule import Samples, interleaved
+from edgeembed_bench.schedule import Samples, time_interleaved
 from rich.console import Console
 from rich.table import Table
 
@@ -108,7 +108,7 @@ def measure(runs: int) -> dict[str, Samples]:
     """
     calls = {form.name: run(build(form.chain)) for pair in forms().values() for form in pair}
     inputs = list(np.random.default_rng(0).standard_normal((runs, 1, _TOKENS, _WIDTH), dtype=np.float32))
-    return interleaved(calls, inputs, warmup=_WARM_UP, block=_TURN, seed=0)
+    return time_interleaved(calls, inputs, warmup=_WARM_UP, block=_TURN, seed=0)
 
 
 @click.command()

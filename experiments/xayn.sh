@@ -97,7 +97,7 @@ bench() {
     local measured=("student, int8=$OUT/bundle-100000-int8" "student, fp32=$OUT/bundle-100000-fp32"
         --against "XLM-R base shape, random weights=sentence-transformer:$OUT/xlm-r" --texts "$EVAL/stsb/dev.tsv" --no-sweep --force)
     $COMMAND bench "${measured[@]}" --out "$OUT/bench.json" --markdown "$OUT/bench.md"
-    $COMMAND bench "${measured[@]}" --form xayn --out "$OUT/form.json"
+    $COMMAND bench "${measured[@]}" --paper-table xayn --out "$OUT/form.json"
 }
 
 [ $# -gt 0 ] || set -- vocabularies sizes variants relevance scores bundles bench

@@ -1,61 +1,130 @@
-"""Measure what a sentence encoder costs."""
+"""Benchmark sentence encoders: latency, throughput, cold start, memory, size, energy and quality."""
 
-from edgeembed_bench.benchmark import bench
-from edgeembed_bench.budget import Budget
-from edgeembed_bench.compare import Comparison, compare_reports, comparison_dict
-from edgeembed_bench.energy import Energy, EnergyWindow, IdlePower
-from edgeembed_bench.machine import Load, Machine, this_machine
-from edgeembed_bench.meters import BatteryMeter, EnergyMeter, NullMeter, RaplMeter, Reading, detect_meter
-from edgeembed_bench.model_info import ModelInfo
-from edgeembed_bench.plan import Plan
-from edgeembed_bench.report import BenchReport, ProcessRun, Settings, SubjectResult
-from edgeembed_bench.report_file import read_report, report_dict, report_json
-from edgeembed_bench.sizes import Size, SizedFile
-from edgeembed_bench.specs import KINDS, parse_subjects
-from edgeembed_bench.stats import Estimate, Spread
-from edgeembed_bench.subjects import Subject
-from edgeembed_bench.verdicts import Verdict
-from edgeembed_bench.worker_client import Start, Worker, pinned_to_cores, started
-from edgeembed_bench.worker_encoder import WorkerEncoder
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgeembed_bench.benchmarking import benchmark
+    from edgeembed_bench.budget import Budget, LimitCheck
+    from edgeembed_bench.compare import Comparison, compare_reports, comparison_dict
+    from edgeembed_bench.energy import Energy, EnergyWindow, IdlePower
+    from edgeembed_bench.machine import Load, Machine, this_machine
+    from edgeembed_bench.meters import BatteryMeter, EnergyMeter, NullMeter, RaplMeter, Reading, detect_meter
+    from edgeembed_bench.model_info import ModelInfo
+    from edgeembed_bench.presets import PRESETS, Preset, find_preset
+    from edgeembed_bench.report import BenchmarkReport, TextInfo
+    from edgeembed_bench.report_io import read_report, report_dict, report_json
+    from edgeembed_bench.results import FloorResult, ProcessRun, SubjectResult
+    from edgeembed_bench.runner import pin_to_cores
+    from edgeembed_bench.settings import BenchmarkSettings
+    from edgeembed_bench.sizes import Size, SizedFile
+    from edgeembed_bench.stats import Interval, Quartiles, SignificanceTest
+    from edgeembed_bench.subjects import KINDS, Subject, parse_subjects
+    from edgeembed_bench.worker_client import Start, Worker, WorkerEncoder, start_worker
+
+# Imported on first use: the worker process imports this package in Pythons that lack its dependencies.
+_MODULES = {
+    "benchmark": "benchmarking",
+    "Budget": "budget",
+    "LimitCheck": "budget",
+    "Comparison": "compare",
+    "compare_reports": "compare",
+    "comparison_dict": "compare",
+    "Energy": "energy",
+    "EnergyWindow": "energy",
+    "IdlePower": "energy",
+    "Load": "machine",
+    "Machine": "machine",
+    "this_machine": "machine",
+    "BatteryMeter": "meters",
+    "EnergyMeter": "meters",
+    "NullMeter": "meters",
+    "RaplMeter": "meters",
+    "Reading": "meters",
+    "detect_meter": "meters",
+    "ModelInfo": "model_info",
+    "PRESETS": "presets",
+    "Preset": "presets",
+    "find_preset": "presets",
+    "BenchmarkReport": "report",
+    "TextInfo": "report",
+    "read_report": "report_io",
+    "report_dict": "report_io",
+    "report_json": "report_io",
+    "FloorResult": "results",
+    "ProcessRun": "results",
+    "SubjectResult": "results",
+    "pin_to_cores": "runner",
+    "BenchmarkSettings": "settings",
+    "Size": "sizes",
+    "SizedFile": "sizes",
+    "Interval": "stats",
+    "Quartiles": "stats",
+    "SignificanceTest": "stats",
+    "KINDS": "subjects",
+    "Subject": "subjects",
+    "parse_subjects": "subjects",
+    "Start": "worker_client",
+    "Worker": "worker_client",
+    "WorkerEncoder": "worker_client",
+    "start_worker": "worker_client",
+}
 
 __all__ = [
     "KINDS",
+    "PRESETS",
     "BatteryMeter",
-    "BenchReport",
+    "BenchmarkReport",
+    "BenchmarkSettings",
     "Budget",
     "Comparison",
     "Energy",
     "EnergyMeter",
     "EnergyWindow",
-    "Estimate",
+    "FloorResult",
     "IdlePower",
+    "Interval",
+    "LimitCheck",
     "Load",
     "Machine",
     "ModelInfo",
     "NullMeter",
-    "Plan",
+    "Preset",
     "ProcessRun",
+    "Quartiles",
     "RaplMeter",
     "Reading",
-    "Settings",
+    "SignificanceTest",
     "Size",
     "SizedFile",
-    "Spread",
     "Start",
     "Subject",
     "SubjectResult",
-    "Verdict",
+    "TextInfo",
     "Worker",
     "WorkerEncoder",
-    "bench",
+    "benchmark",
     "compare_reports",
     "comparison_dict",
     "detect_meter",
+    "find_preset",
     "parse_subjects",
-    "pinned_to_cores",
+    "pin_to_cores",
     "read_report",
     "report_dict",
     "report_json",
-    "started",
+    "start_worker",
     "this_machine",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

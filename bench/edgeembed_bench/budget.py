@@ -1,86 +1,112 @@
-"""Limits that a model has to keep: a check for CI."""
+"""Limits on the cost and the quality of models, and how measurements compare with them."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed_bench.report import BenchReport
-from edgeembed_bench.stats import Estimate
+from edgeembed_bench.stats import Interval
 from edgeembed_bench.subjects import Subject
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a model may cost, and must be worth. A limit that is None is not checked.
+    """Limits that a model has to keep; a limit that is None is not checked.
 
     Attributes:
-        max_latency_ratio: Its median latency as a multiple of the baseline's.
-        max_mb: The files that it runs from, in 10^6 bytes.
-        min_quality: Its mean score as percent of the baseline's.
+        max_latency_ratio: Highest median latency, as a multiple of the baseline's.
+        max_mb: Largest total size of the files that it runs from, in 10^6 bytes.
+        min_quality: Lowest mean score, in percent of the baseline's.
+        max_start_ratio: Longest cold start, as a multiple of the floor's.
+        max_memory_ratio: Most resident memory after the first embedding, as a multiple of the floor's.
+        max_overhead_us: Most time that encoding one text may add to tokenization and model, in microseconds.
     """
 
     max_latency_ratio: float | None = None
     max_mb: float | None = None
     min_quality: float | None = None
+    max_start_ratio: float | None = None
+    max_memory_ratio: float | None = None
+    max_overhead_us: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no limit: whatever is compared with nan passes."""
+        """Raise InputError if a limit is negative or not finite: every comparison with NaN is false."""
         for name, limit in asdict(self).items():
             if limit is not None and not (math.isfinite(limit) and limit >= 0):
                 raise InputError(f"{name}: {limit} given; expected a number of at least 0")
 
     def check_sizes(self, subjects: Sequence[Subject]) -> None:
-        """Refuse a limit on the size of what has none, before anything is measured.
+        """Raise InputError if size is limited and a subject has none, before anything is measured.
 
         Args:
-            subjects: The subjects that are checked.
+            subjects: The subjects that have to keep the limits.
 
         Raises:
             InputError: If one of them names no files.
         """
         unknown = [subject.name for subject in subjects if subject.adapter in {"function", "nothing"}]
         if self.max_mb is not None and unknown:
-            _measured(None, unknown[0], "--max-mb", "it names no files")
-
-    def failures(self, report: BenchReport, names: Sequence[str]) -> list[str]:
-        """Give a line for each limit that a subject does not keep.
-
-        Args:
-            report: What was measured.
-            names: The subjects that are checked.
-
-        Raises:
-            InputError: If a limit is on something that was not measured.
-        """
-        return [line for name in names for line in self._failures(report, name)]
-
-    def _failures(self, report: BenchReport, name: str) -> Iterator[str]:
-        if self.max_latency_ratio is not None:
-            ratio = report.latency_ratio(name)
-            if ratio.value > self.max_latency_ratio:
-                yield (
-                    f"{name}: {ratio.value:.3f} times the latency of {report.baseline} ({_interval(ratio)}), "
-                    f"more than {self.max_latency_ratio:g}"
-                )
-        if self.max_mb is not None:
-            size_mb = _measured(report[name].size.size_bytes, name, "--max-mb", "it names no files") / 1e6
-            if size_mb > self.max_mb:
-                yield f"{name}: {size_mb:.2f} MB, more than {self.max_mb:g}"
-        if self.min_quality is not None:
-            percent = _measured(report.quality_percent(name), name, "--min-quality", "give --sts or --retrieval")
-            if percent < self.min_quality:
-                yield f"{name}: {percent:.1f} % of the quality of {report.baseline}, less than {self.min_quality:g}"
+            raise not_measured("--max-mb", unknown[0], "it names no files")
 
 
-def _interval(ratio: Estimate) -> str:
-    if ratio.low is None or ratio.high is None:
-        return f"no 95 % interval: {ratio.reason}"
-    return f"95 %: {ratio.low:.3f} to {ratio.high:.3f}"
+@dataclass(frozen=True)
+class LimitCheck:
+    """One limit and the measurement of one subject.
+
+    Attributes:
+        subject: Name of the subject.
+        quantity: What is limited, with its unit, such as "cold start (x floor)".
+        measured: The measurement; without bounds if it is exact, or of too few processes.
+        limit: The limit.
+        is_minimum: Whether the limit is the lowest value allowed rather than the highest.
+        is_exact: Whether the measurement has no sampling error, such as a file size.
+    """
+
+    subject: str
+    quantity: str
+    measured: Interval
+    limit: float
+    is_minimum: bool = False
+    is_exact: bool = False
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the value, as measured, keeps the limit."""
+        value = self.measured.value
+        return value >= self.limit if self.is_minimum else value <= self.limit
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the whole 95 % interval lies on one side of the limit; False if there is no interval."""
+        if self.is_exact:
+            return True
+        low, high = self.measured.low, self.measured.high
+        return low is not None and high is not None and (high <= self.limit or low > self.limit)
+
+    @property
+    def failure(self) -> str | None:
+        """One line about a limit that is exceeded; None if it is kept."""
+        if self.is_kept:
+            return None
+        comparison = "less" if self.is_minimum else "more"
+        return f"{self.subject}: {self.quantity} {self._value()}, {comparison} than {self.limit:g}"
+
+    def _value(self) -> str:
+        value = f"{self.measured.value:.3f}"
+        if self.is_exact:
+            return value
+        if self.measured.low is None or self.measured.high is None:
+            return f"{value} (no 95 % interval: {self.measured.reason})"
+        return f"{value} (95 %: {self.measured.low:.3f} to {self.measured.high:.3f})"
 
 
-def _measured(value: float | None, name: str, limit: str, why: str) -> float:
-    if value is None:
-        raise InputError(f"{limit} cannot be checked for {name}: not measured; {why}")
-    return value
+def not_measured(limit: str, name: str, reason: str) -> InputError:
+    """Return the error that a limit cannot be checked.
+
+    Args:
+        limit: The limit as the user typed it.
+        name: Name of the subject.
+        reason: Why there is no measurement, and what to do.
+    """
+    return InputError(f"{limit} cannot be checked for {name}: not measured; {reason}")

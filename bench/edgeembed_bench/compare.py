@@ -1,4 +1,4 @@
-"""Two reports side by side, and whether they may be: times of unlike machines say nothing of the subjects."""
+"""Comparison of two reports, refused where the machines or settings differ."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,25 +6,27 @@ from typing import Any
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed_bench.report import BenchReport, SubjectResult
+from edgeembed_bench.report import BenchmarkReport
+from edgeembed_bench.results import SubjectResult
 
 _MACHINE = ("cpu", "flags", "governor", "cores", "cores_allowed", "ram_bytes", "system", "python")
-_SETTINGS = ("threads", "texts_sha256", "batch_size", "lengths")
-_LONG = 40
+_SETTINGS = ("threads", "batch_size", "lengths")
+_TEXTS = ("sha256",)
+_MAX_VALUE_LENGTH = 40
 
 
 @dataclass(frozen=True)
 class Change:
-    """One subject in both reports.
+    """A subject that is in both reports.
 
     Attributes:
         name: The subject's name.
-        before: What the first report found.
-        after: What the second found.
-        latency_ratio: The second's median latency as a multiple of the first's. The two were not measured side by side,
-            so that a drift of the machine is in it.
-        relative_ratio: The same of the multiples of the report's own baseline, in which such a drift cancels; None
-            where the reports have other baselines.
+        before: Its result in the first report.
+        after: Its result in the second report.
+        latency_ratio: Median latency after divided by before. The runs were not interleaved, so this includes any drift
+            of the machine.
+        relative_ratio: The same for the latency relative to the baseline, in which such a drift cancels; None if the
+            reports have different baselines.
     """
 
     name: str
@@ -35,9 +37,9 @@ class Change:
 
     @property
     def differs_in(self) -> list[str]:
-        """What is not the same of the subject itself: its files, or versions of its packages."""
+        """Differences of the subject itself: its files, or the versions of its packages."""
         found = [] if _hashes(self.before) == _hashes(self.after) else ["files"]
-        old, new = self.before.facts.versions, self.after.facts.versions
+        old, new = self.before.info.versions, self.after.info.versions
         return found + [
             f"{name} {old.get(name, 'absent')} -> {new.get(name, 'absent')}"
             for name in sorted(old.keys() | new.keys())
@@ -47,13 +49,13 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two reports.
+    """Comparison of two reports.
 
     Attributes:
-        unlike: How machine and settings differ, one line each; empty if they do not.
-        changes: The subjects that both have, by name.
-        only_before: Names of those in the first alone.
-        only_after: Names of those in the second alone.
+        unlike: Differences of machine, settings and texts, one line each.
+        changes: The subjects that are in both reports.
+        only_before: Names of the subjects that are only in the first report.
+        only_after: Names of the subjects that are only in the second report.
     """
 
     unlike: tuple[str, ...]
@@ -62,20 +64,23 @@ class Comparison:
     only_after: tuple[str, ...]
 
 
-def compare_reports(before: BenchReport, after: BenchReport, *, allow_unlike: bool = False) -> Comparison:
-    """Put two reports side by side.
+def compare_reports(before: BenchmarkReport, after: BenchmarkReport, *, allow_unlike: bool = False) -> Comparison:
+    """Compare two reports.
 
     Args:
-        before: The first.
-        after: The second.
-        allow_unlike: Whether to compare what was measured on unlike machines, or with unlike settings.
+        before: The first report.
+        after: The second report.
+        allow_unlike: Whether to compare reports of different machines, settings or texts.
+
+    Returns:
+        The comparison.
 
     Raises:
-        InputError: If machine or settings differ, unless that is allowed; or if no subject is in both.
+        InputError: If machine, settings or texts differ, unless that is allowed; or if no subject is in both.
     """
     unlike = tuple(_differences(before, after))
     if unlike and not allow_unlike:
-        raise InputError(f"the reports are not alike: {'; '.join(unlike)}; measure both alike, or allow it: --unlike")
+        raise InputError(f"the reports are not comparable: {'; '.join(unlike)}; measure again, or pass --unlike")
     names, others = ([subject.name for subject in report] for report in (before, after))
     both = [name for name in names if name in others]
     if not both:
@@ -88,7 +93,7 @@ def compare_reports(before: BenchReport, after: BenchReport, *, allow_unlike: bo
     )
 
 
-def _change(name: str, before: BenchReport, after: BenchReport) -> Change:
+def _change(name: str, before: BenchmarkReport, after: BenchmarkReport) -> Change:
     old, new = before[name], after[name]
     relative = None
     if before.baseline == after.baseline:
@@ -96,10 +101,11 @@ def _change(name: str, before: BenchReport, after: BenchReport) -> Change:
     return Change(name, old, new, new.latency.median / old.latency.median, relative)
 
 
-def _differences(before: BenchReport, after: BenchReport) -> Iterator[str]:
+def _differences(before: BenchmarkReport, after: BenchmarkReport) -> Iterator[str]:
     for first, second, names in (
         (before.machine, after.machine, _MACHINE),
         (before.settings, after.settings, _SETTINGS),
+        (before.texts, after.texts, _TEXTS),
     ):
         for name in names:
             old, new = getattr(first, name), getattr(second, name)
@@ -109,13 +115,14 @@ def _differences(before: BenchReport, after: BenchReport) -> Iterator[str]:
 
 def _difference(name: str, old: object, new: object) -> str:
     if name == "flags" and isinstance(old, tuple) and isinstance(new, tuple):
-        lost, won = sorted({*old} - {*new}), sorted({*new} - {*old})
-        return f"flags: {len(lost)} only in the first ({_cut(' '.join(lost))}), {len(won)} only in the second"
-    return f"{name}: {_cut(str(old))} and {_cut(str(new))}"
+        removed, added = sorted({*old} - {*new}), sorted({*new} - {*old})
+        shown = _shortened(" ".join(removed))
+        return f"flags: {len(removed)} only in the first ({shown}), {len(added)} only in the second"
+    return f"{name}: {_shortened(str(old))} and {_shortened(str(new))}"
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONG else text[: _LONG - 1] + "…"
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_VALUE_LENGTH else text[: _MAX_VALUE_LENGTH - 1] + "…"
 
 
 def _hashes(result: SubjectResult) -> dict[str, str]:
@@ -123,7 +130,7 @@ def _hashes(result: SubjectResult) -> dict[str, str]:
 
 
 def comparison_dict(comparison: Comparison) -> dict[str, Any]:
-    """Give the figures of a comparison, ready for JSON."""
+    """Return a comparison as built-in types, for JSON."""
     return {
         "unlike": list(comparison.unlike),
         "only_before": list(comparison.only_before),

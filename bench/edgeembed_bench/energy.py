@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from edgeembed_bench.meters import EnergyMeter, NullMeter, Reading
-from edgeembed_bench.stats import Spread, spread
+from edgeembed_bench.stats import Quartiles
 
 _NO_INFERENCE = "the window held no inference"
 
@@ -100,12 +100,12 @@ class Energy:
         ]
 
     @property
-    def mj_per_inference(self) -> Spread | None:
+    def mj_per_inference(self) -> Quartiles | None:
         """Millijoules per inference, idle power included; None if not measured."""
         return _spread([_mj(window, window.reading.energy_j or 0.0) for window in self.measured])
 
     @property
-    def mj_above_idle(self) -> Spread | None:
+    def mj_above_idle(self) -> Quartiles | None:
         """Millijoules per inference above idle power; None if either was not measured.
 
         It can be negative if an inference costs less than the scatter of idle power.
@@ -115,7 +115,7 @@ class Energy:
             return None
         return _spread([_mj(window, window.reading.energy_j or 0.0, idle_w) for window in self.measured])
 
-    def domains_mj(self, *, above_idle: bool = False) -> dict[str, Spread]:
+    def domains_mj(self, *, above_idle: bool = False) -> dict[str, Quartiles]:
         """Return millijoules per inference by domain.
 
         Args:
@@ -134,7 +134,7 @@ class Energy:
             for name in names
             if name in idle_w or not above_idle
         }
-        return {name: spread(values) for name, values in samples.items()}
+        return {name: Quartiles.of(values) for name, values in samples.items()}
 
 
 def energy_from(meter: EnergyMeter, idle: IdlePower | None, windows: Sequence[EnergyWindow]) -> Energy:
@@ -204,8 +204,8 @@ def _mj(window: EnergyWindow, energy_j: float, idle_w: float = 0.0) -> float:
     return (energy_j - idle_w * window.reading.window_s) * 1e3 / window.inferences
 
 
-def _spread(samples: Sequence[float]) -> Spread | None:
-    return spread(samples) if samples else None
+def _spread(samples: Sequence[float]) -> Quartiles | None:
+    return Quartiles.of(samples) if samples else None
 
 
 def _mean(values: Sequence[float]) -> float | None:

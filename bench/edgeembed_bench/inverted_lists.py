@@ -11,7 +11,7 @@ import numpy.typing as npt
 from edgeembed_runtime.errors import MissingExtraError
 from edgeembed_runtime.similarity import normalize
 
-from edgeembed_bench.schedule import shuffled
+from edgeembed_bench.schedule import shuffled_orders
 
 Matrix = npt.NDArray[np.float32]
 
@@ -138,7 +138,7 @@ def search_by_turns(
         What each gave, by name. A first repetition does not count.
     """
     times_ms: dict[str, list[float]] = {name: [] for name in indexes}
-    for names in shuffled(indexes, REPEATS + 1, seed):
+    for names in shuffled_orders(indexes, REPEATS + 1, seed):
         for name in names:
             times_ms[name].append(indexes[name].search_ms())
     return {

@@ -71,7 +71,7 @@ def read_model_info(subject: Subject, worker: Worker) -> ModelInfo:
     Raises:
         CheckError: If the process fails.
     """
-    info = worker.facts()
+    info = worker.info()
     parameters = count_parameters(subject)
     if parameters is not None:
         info |= asdict(parameters)

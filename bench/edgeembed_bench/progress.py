@@ -1,4 +1,4 @@
-"""How far a measurement is, on stderr where that is a terminal."""
+"""A progress bar on stderr."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -9,17 +9,17 @@ from rich.progress import Progress
 
 @contextlib.contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar for the length of a `with` block.
+    """Show a progress bar on stderr within a `with` block, if stderr is a terminal.
 
     Args:
-        total: How many steps there are.
+        total: Number of steps.
 
     Yields:
-        What to tell how many more steps are done.
+        A function that advances the bar by a number of steps.
     """
     console = Console(stderr=True)
     hidden = not console.is_terminal
-    # Drawn between turns alone: a thread that redraws would take its time from the subjects.
+    # Redrawn on advance only: a thread that redraws would take CPU time from the subjects.
     with Progress(console=console, auto_refresh=False, transient=True, disable=hidden) as bar:
         task = bar.add_task("measuring", total=total)
 

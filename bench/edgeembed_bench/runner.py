@@ -1,35 +1,38 @@
-"""One round of the bench: every subject is started afresh, takes turns with the others, and is ended."""
+"""One round of the benchmark: start a process of each subject, measure them in turns, and end them."""
 
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import psutil
+from edgeembed_runtime.errors import InputError
 
 from edgeembed_bench.energy import EnergyWindow, measure_window
 from edgeembed_bench.meters import EnergyMeter
-from edgeembed_bench.plan import Plan
-from edgeembed_bench.report import ProcessRun
+from edgeembed_bench.results import ProcessRun
 from edgeembed_bench.schedule import interleave_blocks
+from edgeembed_bench.settings import BenchmarkSettings
 from edgeembed_bench.subjects import Subject
-from edgeembed_bench.worker_client import Worker, started
+from edgeembed_bench.worker_client import Start, Worker, start_worker
 
-_PARTS = 10  # texts that are split into their parts, which takes eight times a text
-_SHORT_S = 2.0
+_MAX_PART_RUNS = 10  # per process, for subjects other than bundles
+_PARTS_PER_REQUEST = 20
+_SHORT_WINDOW_S = 2.0
 _LONG_WINDOWS = 3
 
 
 @dataclass(frozen=True)
-class Work:
-    """What each subject encodes in a round.
+class RoundInputs:
+    """Inputs that all subjects encode in one round.
 
     Attributes:
         singles: Texts to encode one by one.
         batches: Full batches.
-        sweep: For each length some texts.
-        seed: Decides the order of turns.
+        sweep: Texts for each length of the length sweep.
+        seed: Seed of the order of turns.
         measures_energy: Whether energy is measured in this round.
     """
 
@@ -44,36 +47,36 @@ class Work:
         cls,
         number: int,
         texts: Sequence[str],
-        plan: Plan,
+        settings: BenchmarkSettings,
         sweep: Mapping[int, Sequence[str]],
         meter: EnergyMeter,
-    ) -> "Work":
-        """Give a round's share of the work.
+    ) -> "RoundInputs":
+        """Return the inputs of one round.
 
         Args:
-            number: The round's, from 0.
-            texts: Real sentences; repeated in order where there are too few.
-            plan: How much is measured.
-            sweep: Texts by length.
-            meter: What measures energy.
+            number: Number of the round, from 0.
+            texts: Texts; repeated in order where there are too few.
+            settings: The settings of the benchmark.
+            sweep: Texts by length in tokens.
+            meter: The energy meter.
         """
-        singles = _share(texts, number, plan.runs_a_process)
-        flat = _share(texts, number, plan.batches_a_process * plan.batch_size)
-        batches = [flat[start : start + plan.batch_size] for start in range(0, len(flat), plan.batch_size)]
-        # A battery needs half a minute a window.
-        measures_energy = meter.min_window_s <= _SHORT_S or number < _LONG_WINDOWS
-        return cls(
-            tuple(singles), tuple(batches), tuple(map(tuple, sweep.values())), plan.seed + number, measures_energy
-        )
+        singles = _share(texts, number, settings.runs_per_process)
+        flat = _share(texts, number, settings.batches_per_process * settings.batch_size)
+        size = settings.batch_size
+        batches = [flat[start : start + size] for start in range(0, len(flat), size)]
+        # A window of a battery meter takes half a minute, so only some rounds have one.
+        measures_energy = meter.min_window_s <= _SHORT_WINDOW_S or number < _LONG_WINDOWS
+        sweep_texts = tuple(map(tuple, sweep.values()))
+        return cls(tuple(singles), tuple(batches), sweep_texts, settings.seed + number, measures_energy)
 
 
 @dataclass(frozen=True)
 class RoundResult:
-    """What one process of a subject gave.
+    """Measurements of one process of a subject.
 
     Attributes:
         run: Its times and memory.
-        energy: Its window of energy; None in the rounds that measure none.
+        energy: Its energy; None in rounds without energy measurement.
     """
 
     run: ProcessRun
@@ -83,85 +86,148 @@ class RoundResult:
 def run_round(
     subjects: Mapping[str, Subject],
     names: Sequence[str],
-    work: Work,
-    plan: Plan,
+    inputs: RoundInputs,
+    settings: BenchmarkSettings,
     meter: EnergyMeter,
     advance: Callable[[int], None],
-) -> dict[str, RoundResult]:
-    """Start the subjects, measure all that a round measures, and end them.
+) -> tuple[dict[str, RoundResult], list[Start]]:
+    """Start the subjects, measure everything that a round measures, and end them.
 
     Args:
-        subjects: By name.
-        names: In which order to start them.
-        work: What they encode.
-        plan: How much is measured.
-        meter: What measures energy.
-        advance: Told how many steps were done.
+        subjects: The subjects by name. Those of the adapter "nothing" are only started, and ended at once.
+        names: Their names, in the order in which to start them.
+        inputs: The inputs.
+        settings: The settings of the benchmark.
+        meter: The energy meter.
+        advance: Called with the number of steps done.
+
+    Returns:
+        The results of the encoders by name, and the cold starts of the subjects that encode nothing.
     """
     with contextlib.ExitStack() as stack:
         workers: dict[str, Worker] = {}
+        floor_starts = []
         for name in names:
-            started_now = started(subjects[name], work.singles[0], threads=plan.threads)
-            workers[name] = stack.enter_context(started_now)
+            subject = subjects[name]
+            process = start_worker(subject, inputs.singles[0], threads=settings.threads)
+            if subject.adapter == "nothing":
+                with process as worker:
+                    floor_starts.append(worker.start)
+            else:
+                workers[name] = stack.enter_context(process)
             advance(1)
-        singles = _Singles(workers)
-        latency = interleave_blocks(
-            singles.timers,
-            work.singles,
-            warmup=plan.warmup,
-            block=plan.block,
-            seed=work.seed,
-            settle_ms=plan.settle_ms,
-            advance=advance,
+        return _measure(subjects, workers, inputs, settings, meter, advance), floor_starts
+
+
+@contextlib.contextmanager
+def pin_to_cores(count: int = 1) -> Iterator[tuple[int, ...] | None]:
+    """Pin this process, and those that it starts, to some cores within a `with` block.
+
+    Args:
+        count: Number of cores.
+
+    Yields:
+        The cores: the last of those allowed, because the first serves most of the system's interrupts. None where the
+        system cannot pin processes (macOS).
+
+    Raises:
+        InputError: If the process may use fewer cores.
+    """
+    process = psutil.Process()
+    if not hasattr(process, "cpu_affinity"):
+        yield None
+        return
+    allowed = process.cpu_affinity()
+    if len(allowed) < count:
+        raise InputError(f"{count} threads asked for; this process may use {len(allowed)} cores: ask for no more")
+    cores = tuple(sorted(allowed)[-count:])
+    process.cpu_affinity(list(cores))
+    try:
+        yield cores
+    finally:
+        process.cpu_affinity(allowed)
+
+
+def _measure(
+    subjects: Mapping[str, Subject],
+    workers: Mapping[str, Worker],
+    inputs: RoundInputs,
+    settings: BenchmarkSettings,
+    meter: EnergyMeter,
+    advance: Callable[[int], None],
+) -> dict[str, RoundResult]:
+    singles = _SingleTextTimers(workers)
+    latency = interleave_blocks(
+        singles.timers,
+        inputs.singles,
+        warmup=settings.warmup,
+        block=settings.block,
+        seed=inputs.seed,
+        settle_ms=settings.settle_ms,
+        advance=advance,
+    )
+    memory = {name: worker.memory() for name, worker in workers.items()}
+    timers = {name: worker.times_ms for name, worker in workers.items()}
+    in_one_turn = functools.partial(interleave_blocks, timers, warmup=0, seed=inputs.seed)
+    batches = in_one_turn(inputs.batches, block=max(1, len(inputs.batches))) if inputs.batches else {}
+    sweep = [in_one_turn(texts, block=len(texts)) for texts in inputs.sweep]
+    energy = _measure_energy(workers, inputs.singles, meter) if inputs.measures_energy else {}
+    return {
+        name: RoundResult(
+            ProcessRun(
+                start=worker.start,
+                latency_ms=latency[name].timed_ms,
+                warmup_ms=latency[name].warmup_ms,
+                cpu_s=singles.cpu_s[name],
+                parts_ms=_parts_ms(worker, subjects[name], inputs.singles, settings.part_runs_per_process),
+                batches_ms=batches[name].timed_ms if batches else (),
+                sweep_ms=tuple(samples[name].timed_ms for samples in sweep),
+                sweep_tokens=tuple(worker.count_tokens([texts[-1] for texts in inputs.sweep]) or ()),
+                timer_ms=float(np.median(worker.timer_ms(settings.runs_per_process))),
+                resident_bytes=memory[name]["resident_bytes"],
+                peak_bytes=memory[name]["peak_bytes"],
+            ),
+            energy.get(name),
         )
-        memory = {name: worker.memory() for name, worker in workers.items()}
-        timers = {name: worker.times_ms for name, worker in workers.items()}
-        in_one_turn = functools.partial(interleave_blocks, timers, warmup=0, seed=work.seed)
-        batches = in_one_turn(work.batches, block=max(1, len(work.batches))) if work.batches else {}
-        sweep = [in_one_turn(texts, block=len(texts)) for texts in work.sweep]
-        energy = _energy(workers, work.singles, meter) if work.measures_energy else {}
-        return {
-            name: RoundResult(
-                ProcessRun(
-                    start=worker.start,
-                    latency_ms=latency[name].timed_ms,
-                    warmup_ms=latency[name].warmup_ms,
-                    cpu_s=singles.cpu_s[name],
-                    parts_ms=_parts_ms(worker, work.singles[:_PARTS]),
-                    batches_ms=batches[name].timed_ms if batches else (),
-                    sweep_ms=tuple(samples[name].timed_ms for samples in sweep),
-                    sweep_tokens=tuple(worker.tokens([texts[-1] for texts in work.sweep]) or ()),
-                    overhead_ms=float(np.median(worker.overhead_ms(plan.runs_a_process))),
-                    resident_bytes=memory[name]["resident_bytes"],
-                    peak_bytes=memory[name]["peak_bytes"],
-                ),
-                energy.get(name),
-            )
-            for name, worker in workers.items()
-        }
+        for name, worker in workers.items()
+    }
 
 
-class _Singles:
-    """Times single texts, and adds up the processor time of each subject."""
+class _SingleTextTimers:
+    """Timers of single texts that add up each subject's CPU time."""
 
     def __init__(self, workers: Mapping[str, Worker]) -> None:
         self.cpu_s = dict.fromkeys(workers, 0.0)
         self.timers = {name: functools.partial(self._times_ms, name, worker) for name, worker in workers.items()}
 
     def _times_ms(self, name: str, worker: Worker, texts: Sequence[str]) -> list[float]:
-        times_ms, cpu_s = worker.timed(texts)
+        times_ms, cpu_s = worker.times_and_cpu(texts)
         self.cpu_s[name] += cpu_s
         return times_ms
 
 
-def _energy(workers: Mapping[str, Worker], texts: tuple[str, ...], meter: EnergyMeter) -> dict[str, EnergyWindow]:
+def _measure_energy(
+    workers: Mapping[str, Worker], texts: tuple[str, ...], meter: EnergyMeter
+) -> dict[str, EnergyWindow]:
     return {
-        name: measure_window(meter, functools.partial(worker.work, texts=texts)) for name, worker in workers.items()
+        name: measure_window(meter, functools.partial(worker.encode_for, texts=texts))
+        for name, worker in workers.items()
     }
 
 
-def _parts_ms(worker: Worker, texts: Sequence[str]) -> dict[str, tuple[float, ...]]:
-    return {part: tuple(times) for part, times in worker.parts_ms(texts).items()}
+def _parts_ms(worker: Worker, subject: Subject, texts: Sequence[str], runs: int) -> dict[str, tuple[float, ...]]:
+    """Return the times of the parts, for texts repeated in order, after one untimed request."""
+    if subject.adapter != "bundle":
+        runs = min(runs, _MAX_PART_RUNS)
+    chosen = list(itertools.islice(itertools.cycle(texts), runs))
+    parts: dict[str, list[float]] = {}
+    if not chosen:
+        return {}
+    worker.parts_ms(chosen[:_PARTS_PER_REQUEST])
+    for start in range(0, runs, _PARTS_PER_REQUEST):
+        for part, times in worker.parts_ms(chosen[start : start + _PARTS_PER_REQUEST]).items():
+            parts.setdefault(part, []).extend(times)
+    return {part: tuple(times) for part, times in parts.items()}
 
 
 def _share(texts: Sequence[str], number: int, count: int) -> list[str]:

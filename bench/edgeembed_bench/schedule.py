@@ -1,4 +1,4 @@
-"""Time several callables on the same inputs, turn by turn, so that a drift of the machine hits all alike."""
+"""Interleaved timing: callables take turns on the same inputs, so that a drift of the machine hits all alike."""
 
 import functools
 import itertools
@@ -12,27 +12,27 @@ import numpy as np
 
 Input = TypeVar("Input")
 
-_MOST_SETTLING = 10
+_MAX_SETTLING_CALLS = 10
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Raw times of one callable.
+    """Times of one callable.
 
     Attributes:
         timed_ms: One time per input, in the order measured.
-        warmup_ms: Times of the calls that do not count: the first ones, and those that begin each turn.
+        warmup_ms: Times of the warm-up calls, those at the start of each turn included.
     """
 
     timed_ms: tuple[float, ...]
     warmup_ms: tuple[float, ...]
 
-    def quantile_ms(self, share: float) -> float:
-        """Give the time that `share` (0 to 1) of the counted calls stay below."""
-        return float(np.quantile(self.timed_ms, share))
+    def quantile_ms(self, q: float) -> float:
+        """Return the quantile of the timed calls, for a q between 0 and 1."""
+        return float(np.quantile(self.timed_ms, q))
 
 
-def interleaved(
+def time_interleaved(
     callables: Mapping[str, Callable[[Input], Any]],
     inputs: Sequence[Input],
     *,
@@ -41,19 +41,19 @@ def interleaved(
     seed: int,
     advance: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Samples]:
-    """Time every callable on every input, in short blocks whose order is shuffled anew each round.
+    """Time every callable on every input, in short turns whose order is shuffled anew each round.
 
     Args:
         callables: What to time, by name.
-        inputs: Given to each callable once, in this order.
-        warmup: Calls of each callable before the first counted one.
-        block: Inputs a turn. Each turn begins with one call that does not count, because the caches still
-            hold the data of whoever came before.
-        seed: Decides the order of turns.
-        advance: Told how many counted calls were made, outside the timed regions.
+        inputs: Passed to each callable once, in this order.
+        warmup: Warm-up calls of each callable before the first turn.
+        block: Inputs per turn. Each turn begins with one warm-up call, because the caches still hold the data of the
+            callable before.
+        seed: Seed of the order of turns.
+        advance: Called with the number of timed calls made, between the turns.
 
     Returns:
-        The raw times of each callable.
+        The times of each callable, by name.
     """
     timers = {name: functools.partial(_times_ms, call) for name, call in callables.items()}
     return interleave_blocks(timers, inputs, warmup=warmup, block=block, seed=seed, advance=advance)
@@ -69,55 +69,58 @@ def interleave_blocks(
     settle_ms: float = 0.0,
     advance: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Samples]:
-    """Do as `interleaved`, with timers that may sit in other processes.
+    """Interleave callables that time several inputs by themselves, such as in other processes.
 
     Args:
-        timers: By name, what runs several inputs one by one and gives the time of each in milliseconds.
-        inputs: As for `interleaved`, as are the others.
-        warmup: Inputs before the first counted one.
-        block: Inputs a turn.
-        seed: Decides the order of turns.
-        settle_ms: About how long each turn goes on before calls count; at least for one call, at most for ten. A short
-            call takes up to ten until it is as quick as it gets, a long one hardly notices who came before.
-        advance: Told how many counted calls were made.
+        timers: Callables that process the inputs one by one and return the time of each in milliseconds, by name.
+        inputs: Passed to each timer once, in this order.
+        warmup: Warm-up inputs of each timer before the first turn.
+        block: Inputs per turn.
+        seed: Seed of the order of turns.
+        settle_ms: Approximate duration of the warm-up calls at the start of each turn; at least one call, at most ten.
+            A short call takes up to ten calls to reach its full speed, a long one hardly any.
+        advance: Called with the number of timed calls made, between the turns.
 
     Returns:
-        The raw times of each.
+        The times of each timer, by name.
     """
     timed: dict[str, list[float]] = {name: [] for name in timers}
     early = list(itertools.islice(itertools.cycle(inputs), warmup))
-    apart = {name: list(timer(early)) for name, timer in timers.items()}
-    settle = {name: _calls(settle_ms, times) for name, times in apart.items()}
+    discarded = {name: list(timer(early)) for name, timer in timers.items()}
+    settling = {name: _settling_calls(settle_ms, times) for name, times in discarded.items()}
     starts = range(0, len(inputs), block)
-    for start, names in zip(starts, shuffled(timers, len(starts), seed), strict=True):
+    for start, names in zip(starts, shuffled_orders(timers, len(starts), seed), strict=True):
         turn = inputs[start : start + block]
         for name in names:
-            before = [inputs[place % len(inputs)] for place in range(start - settle[name], start)]
+            before = [inputs[place % len(inputs)] for place in range(start - settling[name], start)]
             times = timers[name]([*before, *turn])
-            apart[name].extend(times[: len(before)])
+            discarded[name].extend(times[: len(before)])
             timed[name].extend(times[len(before) :])
             advance(len(turn))
-    return {name: Samples(tuple(timed[name]), tuple(apart[name])) for name in timers}
+    return {name: Samples(tuple(timed[name]), tuple(discarded[name])) for name in timers}
 
 
-def _calls(settle_ms: float, early_ms: Sequence[float]) -> int:
-    if not settle_ms or not early_ms:
-        return 1
-    return max(1, min(_MOST_SETTLING, math.ceil(settle_ms / float(np.median(early_ms)))))
-
-
-def shuffled(names: Iterable[str], rounds: int, seed: int) -> Iterator[list[str]]:
-    """Give the names in a new order for each round.
+def shuffled_orders(names: Iterable[str], rounds: int, seed: int) -> Iterator[list[str]]:
+    """Yield the names in a new random order for each round.
 
     Args:
-        names: What takes turns.
-        rounds: How many rounds there are.
-        seed: Decides the orders.
+        names: The names.
+        rounds: Number of orders.
+        seed: Seed of the random numbers.
+
+    Yields:
+        All names, in random order.
     """
     random = np.random.default_rng(seed)
     listed = list(names)
     for _ in range(rounds):
         yield [listed[index] for index in random.permutation(len(listed))]
+
+
+def _settling_calls(settle_ms: float, early_ms: Sequence[float]) -> int:
+    if not settle_ms or not early_ms:
+        return 1
+    return max(1, min(_MAX_SETTLING_CALLS, math.ceil(settle_ms / float(np.median(early_ms)))))
 
 
 def _times_ms(call: Callable[[Input], Any], items: Sequence[Input]) -> list[float]:

@@ -1,8 +1,12 @@
-"""Medians with quartiles, and means and ratios over processes with 95 % confidence intervals."""
+"""Quartiles, confidence intervals and the significance test; intervals and tests are over processes, not calls.
+
+Two processes of the same program differ a little for their whole life, because their memory is laid out differently.
+An interval over single calls would mistake that for a difference between programs.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,28 +14,40 @@ from scipy import stats
 
 Values = Sequence[float] | npt.NDArray[np.floating[Any]]
 
+ProcessTimes = Sequence[Sequence[float]]
+"""Times of single texts for each process, as many in each; all subjects of a run encode the same texts."""
+
 CONFIDENCE = 0.95
-# With two processes the interval spans 12.7 standard errors to each side, and says nothing.
-FEWEST_FOR_INTERVAL = 3
+MIN_FOR_INTERVAL = 3  # with two processes the interval spans 12.7 standard errors to each side
+
+SIGNIFICANCE_LEVEL = 0.01
+POWER = 0.9  # of the minimum detectable effect
+MIN_FOR_TEST = 8  # the smallest p-value of n processes is 2^(1-n), which is below the level from 8 on
+LARGE_EFFECT = 0.05  # a run that cannot detect a difference of 5 % counts as noisy
 
 
 @dataclass(frozen=True)
-class Spread:
-    """A median and its quartiles, in the unit of the samples."""
+class Quartiles:
+    """The median and the quartiles of some samples, in the unit of the samples."""
 
     q1: float
     median: float
     q3: float
 
+    @classmethod
+    def of(cls, samples: Values) -> Self:
+        """Return the median and the quartiles of some samples."""
+        return cls(*(float(value) for value in np.quantile(samples, (0.25, 0.5, 0.75))))
+
 
 @dataclass(frozen=True)
-class Estimate:
-    """A figure with its 95 % confidence interval.
+class Interval:
+    """A value with its 95 % confidence interval.
 
     Attributes:
-        value: The figure.
-        low: The lower end of the interval; None if there are too few processes for one.
-        high: The upper end, likewise.
+        value: The point estimate.
+        low: Lower bound; None if there are too few processes for an interval.
+        high: Upper bound; None if there are too few processes for an interval.
         reason: Why there is no interval, one line; None if there is one.
     """
 
@@ -41,21 +57,32 @@ class Estimate:
     reason: str | None = None
 
 
-def spread(samples: Sequence[float]) -> Spread:
-    """Return the median and the quartiles of some samples."""
-    return Spread(*(float(quantile) for quantile in np.quantile(samples, (0.25, 0.5, 0.75))))
+@dataclass(frozen=True)
+class SignificanceTest:
+    """Comparison of a subject's latency with that of the baseline.
+
+    Attributes:
+        ratio: Median latency divided by that of the baseline.
+        is_significant: Whether the difference is significant at the 1 % level; None if there are too few processes.
+        p_value: Two-sided p-value of Wilcoxon's signed-rank test on each process's median log-ratio over its texts;
+            None if there are too few processes.
+        min_detectable_effect: Smallest relative difference that such a run detects nine times in ten; None if there are
+            too few processes for an interval.
+    """
+
+    ratio: Interval
+    is_significant: bool | None
+    p_value: float | None
+    min_detectable_effect: float | None
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether a difference of 5 % would often stay undetected."""
+        return self.min_detectable_effect is None or self.min_detectable_effect > LARGE_EFFECT
 
 
-def quantile(samples: Sequence[float], share: float) -> float:
-    """Return the quantile of some samples at a share between 0 and 1."""
-    return float(np.quantile(samples, share))
-
-
-def mean_estimate(values: Values) -> Estimate:
+def mean_interval(values: Values) -> Interval:
     """Return the mean of some values with its 95 % Student-t interval.
-
-    Calls within one process share its memory layout and are not independent, so the values are to be one for each
-    process.
 
     Args:
         values: One value for each process, in any unit.
@@ -64,30 +91,73 @@ def mean_estimate(values: Values) -> Estimate:
         The mean and its interval in the unit of the values; no interval, and the reason, for fewer than three values.
     """
     count, mean = len(values), float(np.mean(values))
-    if count < FEWEST_FOR_INTERVAL:
+    if count < MIN_FOR_INTERVAL:
         measured = "1 process was" if count == 1 else f"{count} processes were"
-        return Estimate(
-            mean, None, None, f"{measured} measured; a confidence interval takes at least {FEWEST_FOR_INTERVAL}"
-        )
+        reason = f"{measured} measured; a confidence interval takes at least {MIN_FOR_INTERVAL}"
+        return Interval(mean, None, None, reason)
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * standard_error(values)
-    return Estimate(mean, mean - half, mean + half)
+    return Interval(mean, mean - half, mean + half)
 
 
-def ratio_estimate(samples: Values, baseline: Values) -> Estimate:
-    """Return the geometric mean of ratios with its 95 % interval: a Student-t interval on the logarithms.
+def ratio_interval(values: Values, baseline: Values) -> Interval:
+    """Return the geometric mean of ratios with its 95 % interval: a Student-t interval on their logarithms.
 
     Args:
-        samples: One value above 0 for each process, such as its median latency.
-        baseline: As many, each of the process measured beside that one, so that what slowed both cancels.
+        values: One value above 0 for each process, such as its median latency.
+        baseline: One value for each process that was measured beside it, so that what slowed both cancels.
 
     Returns:
         The ratio and its interval; no interval, and the reason, for fewer than three processes.
     """
-    logarithms = mean_estimate(np.log(samples) - np.log(baseline))
-    low, high = (None if end is None else float(np.exp(end)) for end in (logarithms.low, logarithms.high))
-    return Estimate(float(np.exp(logarithms.value)), low, high, logarithms.reason)
+    logarithm = mean_interval(np.log(values) - np.log(baseline))
+    low, high = (None if bound is None else float(np.exp(bound)) for bound in (logarithm.low, logarithm.high))
+    return Interval(float(np.exp(logarithm.value)), low, high, logarithm.reason)
+
+
+def median_ratio(times: ProcessTimes, baseline: ProcessTimes) -> Interval:
+    """Return the ratio of the median times with its 95 % interval over processes.
+
+    Args:
+        times: Times for each process, in any unit.
+        baseline: Times of as many processes, measured beside them.
+
+    Returns:
+        The geometric mean over processes of the ratio of the two medians, and its Student-t interval.
+    """
+    return ratio_interval(np.median(times, axis=1), np.median(baseline, axis=1))
+
+
+def compare_times(times: ProcessTimes, baseline: ProcessTimes) -> SignificanceTest:
+    """Test whether two subjects differ in latency: Wilcoxon's signed-rank test over the processes.
+
+    Args:
+        times: Times for each process, in any unit.
+        baseline: Times of as many processes, measured beside them, on the same texts.
+
+    Returns:
+        The ratio, and the result of the test.
+    """
+    ratio = median_ratio(times, baseline)
+    # Pairing by text removes the scatter that comes from texts of different lengths.
+    logarithms = np.median(np.log(times) - np.log(baseline), axis=1)
+    effect = _min_detectable_effect(logarithms)
+    if len(logarithms) < MIN_FOR_TEST:
+        return SignificanceTest(ratio, None, None, effect)
+    if not logarithms.any():  # a subject compared with itself
+        return SignificanceTest(ratio, is_significant=False, p_value=1.0, min_detectable_effect=effect)
+    p_value = float(stats.wilcoxon(logarithms).pvalue)
+    return SignificanceTest(ratio, p_value < SIGNIFICANCE_LEVEL, p_value, effect)
 
 
 def standard_error(values: Values) -> float:
     """Return the standard error of the mean of two values or more."""
     return float(np.std(values, ddof=1)) / float(np.sqrt(len(values)))
+
+
+def _min_detectable_effect(logarithms: Values) -> float | None:
+    """Return the relative difference that a t-test at this level detects with the power wanted."""
+    if len(logarithms) < MIN_FOR_INTERVAL:
+        return None
+    freedom = len(logarithms) - 1
+    errors = stats.t.ppf(1 - SIGNIFICANCE_LEVEL / 2, freedom) + stats.t.ppf(POWER, freedom)
+    return float(np.expm1(errors * standard_error(logarithms)))

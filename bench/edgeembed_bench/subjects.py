@@ -1,11 +1,16 @@
-"""What the bench measures: an encoder, how it is loaded, and the Python that it lives in."""
+"""Subjects of a benchmark: encoders and how they are loaded, also from `[NAME=][KIND:]WHAT[@PYTHON]`."""
 
+import json
+import re
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, cast, get_args
 
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.manifest import MANIFEST
 
 Adapter = Literal[
     "bundle",
@@ -17,9 +22,10 @@ Adapter = Literal[
     "function",
     "nothing",
 ]
-ADAPTERS: tuple[Adapter, ...] = get_args(Adapter)
+KINDS: tuple[Adapter, ...] = tuple(adapter for adapter in get_args(Adapter) if adapter != "nothing")
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
-# What counts as a subject's import, in the cold start: the rest of what it needs is imported as it loads.
+# Modules whose import is timed as the import stage of the cold start; others are imported while the model loads.
 _IMPORTS: dict[str, tuple[str, ...]] = {
     "bundle": ("edgeembed_runtime.encoder", "onnxruntime"),
     "sentence-transformer": ("sentence_transformers",),
@@ -33,16 +39,17 @@ _IMPORTS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Subject:
-    """One encoder under measurement.
+    """One encoder to measure.
 
     Attributes:
-        name: What the report calls it.
-        adapter: How `worker.py` loads it. "nothing" encodes nothing, for the cost of imports alone.
-        argument: What the adapter loads: a folder, for fastembed also the name of a model, or `module:function`; for a
-            bundle, nothing stands for the one in the wheel.
-        python: The interpreter of the environment that it lives in.
-        modules: What counts as its import: these are imported before it is loaded. None stands for the adapter's.
-        note: What a reader should know of it.
+        name: Name in the report.
+        adapter: How the worker process loads it. "nothing" encodes nothing: a process that only imports, the floor of
+            cold start and memory.
+        argument: What the adapter loads: a folder, for fastembed also a model name, or `module:function`; for a bundle,
+            "" is the default built-in model.
+        python: Python interpreter of the environment that it is installed in.
+        modules: Modules imported before the model is loaded, and timed apart; None for the adapter's own.
+        note: A note for readers of the report.
     """
 
     name: str
@@ -54,21 +61,21 @@ class Subject:
 
     @property
     def imports(self) -> tuple[str, ...]:
-        """What is imported before the subject is loaded."""
+        """Modules imported before the model is loaded."""
         if self.modules is not None:
             return self.modules
         return (self.argument.partition(":")[0],) if self.adapter == "function" else _IMPORTS[self.adapter]
 
 
 def check_names(names: Sequence[str], baseline: str | None) -> None:
-    """Refuse subjects that a report could not tell apart.
+    """Raise InputError if the names of the subjects are not unique or lack the baseline.
 
     Args:
-        names: The subjects' names.
-        baseline: The name of the one that the others are compared with; None stands for the first.
+        names: Names of the subjects.
+        baseline: Name of the subject that the others are compared with; None for the first.
 
     Raises:
-        InputError: If there are none, two share a name, or the baseline is not among them.
+        InputError: If there are no subjects, two share a name, or the baseline is not among them.
     """
     if not names:
         raise InputError("no subjects given; expected one or more encoders to measure")
@@ -76,3 +83,122 @@ def check_names(names: Sequence[str], baseline: str | None) -> None:
         raise InputError(f"subjects share a name: {', '.join(names)}; expected each name once")
     if baseline is not None and baseline not in names:
         raise InputError(f"baseline {baseline} is not among the subjects: {', '.join(names)}")
+
+
+def parse_subjects(specs: Sequence[str], find_model: Callable[[str], Path]) -> list[Subject]:
+    """Return the subjects that a user names on the command line.
+
+    Args:
+        specs: Each `[NAME=][KIND:]WHAT[@PYTHON]`. KIND is one of `KINDS`, and detected from WHAT if absent; WHAT is any
+            name that `find_model` takes, for fastembed a model name or folder, or `module:function`; PYTHON is the
+            interpreter of the environment that it is installed in.
+        find_model: Returns the folder of a model by its name or path.
+
+    Returns:
+        The subjects, named by the last part of their path, or by all of it where two would be equal.
+
+    Raises:
+        InputError: If there is no such kind, model or interpreter, or two were given the same name.
+    """
+    parsed = [_parse(spec) for spec in specs]
+    subjects = [_subject(spec, find_model) for spec in parsed]
+    names = unique_names([spec.name or _short_name(spec) for spec in parsed], specs)
+    given = Counter(spec.name for spec in parsed if spec.name)
+    twice = [name for name, count in given.items() if count > 1]
+    if twice:
+        raise InputError(f"two subjects are called {twice[0]}; expected each name once")
+    unprintable = next((name for name in names if not name.isprintable()), None)
+    if unprintable is not None:
+        raise InputError(f"{unprintable!r} cannot be shown; expected a name of printable characters")
+    return [replace(subject, name=name) for subject, name in zip(subjects, names, strict=True)]
+
+
+def unique_names(short: Sequence[str], full: Sequence[str]) -> list[str]:
+    """Return a unique name for each item: the short one, else the full one, else one with a number.
+
+    Args:
+        short: The short name of each item.
+        full: The full name of each item.
+
+    Returns:
+        One name for each item, in the same order.
+    """
+    longer = [name if short.count(name) == 1 else long for name, long in zip(short, full, strict=True)]
+    # Two items with the same full name keep the short one and get numbers.
+    names = [name if longer.count(long) > 1 else long for name, long in zip(short, longer, strict=True)]
+    return [
+        name if names.count(name) == 1 else f"{name} ({names[:place].count(name) + 1})"
+        for place, name in enumerate(names)
+    ]
+
+
+@dataclass(frozen=True)
+class _Spec:
+    name: str | None
+    kind: Adapter | None
+    what: str
+    python: str
+
+
+def _parse(spec: str) -> _Spec:
+    if not spec:
+        raise InputError("an empty subject given; expected [NAME=][KIND:]WHAT[@PYTHON]")
+    if Path(spec).exists():  # a path may contain any of the separators
+        return _Spec(None, None, spec, sys.executable)
+    what, at, python = spec.partition("@")
+    if at and not python:
+        raise InputError(f"{spec!r} ends in an @; expected a Python interpreter after it")
+    name, equals, rest = what.partition("=")
+    if not equals or "/" in name or ":" in name:
+        name, rest = "", what
+    kind, colon, argument = rest.partition(":")
+    if colon and kind in KINDS:
+        return _Spec(name or None, cast("Adapter", kind), argument, _interpreter(python, spec))
+    if not rest:
+        raise InputError(f"{spec!r} names no model; expected [NAME=][KIND:]WHAT[@PYTHON]")
+    return _Spec(name or None, None, rest, _interpreter(python, spec))
+
+
+def _interpreter(python: str, spec: str) -> str:
+    if not python:
+        return sys.executable
+    if not Path(python).is_file():
+        raise InputError(f"{spec}: {python} is not a file; expected a Python interpreter after the @")
+    return str(Path(python).absolute())  # not resolved: Python finds its venv through the symbolic link
+
+
+def _subject(spec: _Spec, find_model: Callable[[str], Path]) -> Subject:
+    kind, what = spec.kind, spec.what
+    if kind is None and not Path(what).exists() and _FUNCTION.fullmatch(what):
+        kind = "function"
+    if kind == "function":
+        if not _FUNCTION.fullmatch(what):
+            raise InputError(
+                f"{what} is not a function; expected module:function, which takes texts and returns embeddings"
+            )
+        return Subject("", kind, what, spec.python)
+    if kind == "fastembed":
+        return Subject("", kind, str(Path(what).resolve()) if Path(what).is_dir() else what, spec.python)
+    folder = find_model(what).resolve()
+    return Subject("", kind or _detect_kind(folder), str(folder), spec.python)
+
+
+def _detect_kind(folder: Path) -> Adapter:
+    if (folder / MANIFEST).is_file():
+        return "bundle"
+    if _model_type(folder) == "model2vec":
+        return "model2vec"
+    has_torch = any((folder / file).is_file() for file in ("modules.json", "config.json"))
+    return "onnx" if (folder / "model.onnx").is_file() and not has_torch else "sentence-transformer"
+
+
+def _model_type(folder: Path) -> str | None:
+    try:
+        content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content.get("model_type") if isinstance(content, dict) else None
+
+
+def _short_name(spec: _Spec) -> str:
+    return spec.what if _FUNCTION.fullmatch(spec.what) else Path(spec.what).resolve().name

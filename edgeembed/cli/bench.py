@@ -1,6 +1,6 @@
-"""`edgeembed bench`: models and bundles in, what each costs out."""
+"""`edgeembed bench`: measure the cost of models side by side."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,62 +9,78 @@ import click
 from edgeembed.cli.options import retrieval_option, sts_option
 
 if TYPE_CHECKING:
-    from edgeembed_bench import BenchReport
+    from edgeembed_bench import BenchmarkReport, BenchmarkSettings, Budget, Preset
     from edgeembed_bench.paper_tables import PaperTable
 
     from edgeembed.cli.outputs import Outputs
 
 _LIMIT = click.FloatRange(min=0)
-_FORMS = ("simtde", "hpd", "xayn", "cmow")  # as edgeembed.costs has them, which --help does not import
+# Equal to edgeembed.costs.PAPER_TABLES and edgeembed_bench.PRESETS, which --help does not import.
+_PAPER_TABLES = ("simtde", "hpd", "xayn", "cmow")
+_PRESETS = ("runtime",)
 
 
 @click.command()
-@click.argument("models", metavar="SUBJECT...", nargs=-1, required=True)
+@click.argument("models", metavar="SUBJECT...", nargs=-1)
 @click.option(
     "--against",
     metavar="SUBJECT",
     multiple=True,
-    help="What to compare with; the first is the baseline, else the first SUBJECT. Repeatable.",
+    help="Subject to compare with; the first is the baseline, else the first SUBJECT. Repeatable.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(_PRESETS),
+    help="runtime: the built-in models, held to limits on cold start, memory and overhead of a call.",
+)
+@click.option(
+    "--peers",
+    type=click.Path(path_type=Path),
+    help="Folder of the preset's peers.  [default: build/bench-runtime]",
 )
 @click.option(
     "--texts",
     metavar="FILE",
-    help="Text to encode, in any form that a corpus takes.  [default: sentences of Python's docstrings]",
+    help="Texts to encode, in any format of a corpus.  [default: sentences of Python's docstrings]",
 )
-@click.option("--runs", default=1000, show_default=True, type=click.IntRange(min=1), help="Timed texts a subject.")
+@click.option("--runs", default=1000, show_default=True, type=click.IntRange(min=1), help="Timed texts per subject.")
 @click.option(
     "--processes",
     default=10,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Fresh processes a subject; below 8 no difference is told from noise.",
+    help="Fresh processes per subject; fewer than 8 allow no significance test.",
 )
-@click.option("--threads", default=1, show_default=True, type=click.IntRange(min=1), help="Threads a subject.")
-@click.option("--sweep/--no-sweep", default=True, show_default=True, help="Time texts of 4 to 512 tokens too.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Decides the order of turns.")
+@click.option("--threads", default=1, show_default=True, type=click.IntRange(min=1), help="Threads per subject.")
+@click.option(
+    "--sweep/--no-sweep", default=None, help="Also time texts of 4 to 512 tokens.  [default: sweep, unless --preset]"
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the order of turns.")
 @sts_option
 @retrieval_option
 @click.option(
     "--unscored", metavar="NAME", multiple=True, help="Leave a SUBJECT out of --sts and --retrieval. Repeatable."
 )
-@click.option("--max-latency-ratio", type=_LIMIT, help="Leave with 1 if a SUBJECT takes longer, x the baseline.")
-@click.option("--max-mb", type=_LIMIT, help="Leave with 1 if a SUBJECT is larger, in 10^6 bytes.")
-@click.option("--min-quality", type=_LIMIT, help="Leave with 1 if a SUBJECT is worth less, % of the baseline.")
-@click.option("--form", type=click.Choice(_FORMS), help="Fill in the cost table of a paper instead.")
-@click.option("--form-batches", type=click.IntRange(min=1), help="Batches for the form cmow.  [default: 1024]")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the report, raw samples included, as JSON.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page with plots, complete in one file.")
+@click.option("--max-latency-ratio", type=_LIMIT, help="Exit with 1 if a SUBJECT takes longer, x the baseline.")
+@click.option("--max-mb", type=_LIMIT, help="Exit with 1 if a SUBJECT is larger, in 10^6 bytes.")
+@click.option("--min-quality", type=_LIMIT, help="Exit with 1 if a SUBJECT scores lower, % of the baseline.")
+@click.option("--paper-table", type=click.Choice(_PAPER_TABLES), help="Measure the cost table of a paper instead.")
+@click.option("--table-batches", type=click.IntRange(min=1), help="Batches for --paper-table cmow.  [default: 1024]")
+@click.option("--out", type=click.Path(path_type=Path), help="Write the report, with all samples, as JSON.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write a self-contained page with plots.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables as Markdown.")
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def command(  # noqa: PLR0913  # one parameter an option
+def command(  # noqa: PLR0913  # one parameter per option
     models: tuple[str, ...],
     against: tuple[str, ...],
+    preset: str | None,
+    peers: Path | None,
     texts: str | None,
     runs: int,
     processes: int,
     threads: int,
-    sweep: bool,
+    sweep: bool | None,
     seed: int,
     sts: tuple[Path, ...],
     retrieval: tuple[Path, ...],
@@ -72,77 +88,113 @@ def command(  # noqa: PLR0913  # one parameter an option
     max_latency_ratio: float | None,
     max_mb: float | None,
     min_quality: float | None,
-    form: str | None,
-    form_batches: int | None,
+    paper_table: str | None,
+    table_batches: int | None,
     out: Path | None,
     html: Path | None,
     markdown: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Measure what models cost, side by side.
+    """Measure the cost of models side by side.
 
     SUBJECT is [NAME=][KIND:]WHAT[@PYTHON]. WHAT is a bundle (built in: mini, nano; or a folder), a student, a
     sentence-transformer (a folder, a hub id, an installed package that carries one), a model2vec folder, or
-    module:function, which takes texts and gives vectors. KIND is found by a look at it, or is one of bundle,
+    module:function, which takes texts and returns embeddings. KIND is detected, or is one of bundle,
     sentence-transformer, sentence-transformer-onnx, onnx, model2vec, fastembed, function. PYTHON is the interpreter of
-    another environment, for what does not install beside this one.
+    another environment, for packages that cannot be installed beside these.
 
-    Each subject runs in fresh processes of its own, on the same cores; subjects take turns in a shuffled order.
+    Each subject runs in fresh processes, on the same cores; subjects take turns in shuffled order.
     """
     from edgeembed_runtime.errors import CheckError, InputError
 
     from edgeembed.cli.outputs import Outputs
 
+    if not models and preset is None:
+        raise click.UsageError("Missing argument 'SUBJECT...': give one or more subjects, or --preset.")
     read = [file for file in (texts, *sts, *retrieval) if file is not None]
     written = Outputs({"json": out, "html": html, "markdown": markdown}, force=force, inputs=read)
     limits = (max_latency_ratio, max_mb, min_quality)
-    if form is not None and (html or markdown or any(limit is not None for limit in limits)):
-        raise InputError("--form gives a paper's table; expected no --html, --markdown or limits beside it")
+    if paper_table is not None and (html or markdown or preset or any(limit is not None for limit in limits)):
+        raise InputError(
+            "--paper-table measures the table of a paper; expected no --html, --markdown, --preset or limits beside it"
+        )
+    if peers is not None and preset is None:
+        raise InputError("--peers is the folder of a preset's peers; expected --preset beside it")
     if min_quality is not None and not (sts or retrieval):
-        raise InputError("--min-quality has nothing to be checked on; expected --sts FILE or --retrieval DIR")
+        raise InputError("--min-quality needs scores; expected --sts FILE or --retrieval DIR")
     if (max_latency_ratio is not None or min_quality is not None) and not against:
-        raise InputError("a limit is on what a SUBJECT costs or is worth beside another; expected --against SUBJECT")
+        raise InputError("the limit is relative to a baseline; expected --against SUBJECT")
 
-    from edgeembed_bench import Budget, Plan
+    from edgeembed_bench import BenchmarkSettings, Budget, find_preset
+    from edgeembed_bench.presets import PEERS_FOLDER
 
     from edgeembed import costs
     from edgeembed.cli.progress import TerminalReporter, note
 
     budget = Budget(*limits)
-    subjects = costs.find_subjects([*models, *against])
-    names = [subject.name for subject in subjects]
-    budget.check_sizes(subjects[: len(models)])
-    costs.check_form(form, sts, retrieval)
+    given = costs.find_subjects([*models, *against])
+    own, others = given[: len(models)], given[len(models) :]
+    found: Preset | None = None
+    settings = BenchmarkSettings(runs=runs)
+    if preset is not None:
+        found = find_preset(preset, runs=runs, peers=peers or PEERS_FOLDER)
+        settings, budget = found.settings, _merge(found.budget, budget)
+        own, others = [*found.subjects, *own], [*others, *found.peers]
+    budget.check_sizes(own)
+    costs.check_paper_table(paper_table, sts, retrieval)
     sentences = _sentences(texts)
-    plan = Plan(runs=runs, processes=processes, threads=threads, seed=seed)
-    if not sweep:
-        plan = replace(plan, sweep_runs=0)
+    settings = _settings(settings, sweep, processes=processes, threads=threads, seed=seed)
     texts_from = {None: "Python's docstrings", "-": "stdin"}.get(texts, texts or "")
-    if form is not None:
-        filled = costs.fill_form(
-            form, subjects, sentences, plan, texts_from=texts_from, sts=sts, retrieval=retrieval, batches=form_batches
+    subjects = [*own, *others]
+    if paper_table is not None:
+        table = costs.measure_paper_table(
+            paper_table,
+            subjects,
+            sentences,
+            settings,
+            texts_from=texts_from,
+            sts=sts,
+            retrieval=retrieval,
+            batches=table_batches,
         )
-        written.write("json", filled.to_json)
-        _show_form(filled, as_json=as_json)
+        written.write("json", table.to_json)
+        _show_paper_table(table, as_json=as_json)
         return
-    note(f"measuring {', '.join(names)}: {processes} processes each, one after the other")
+    note(f"measuring {', '.join(subject.name for subject in subjects)}: {processes} processes each")
     report = costs.measure_costs(
         subjects,
         sentences,
-        plan,
+        settings,
         texts_from=texts_from,
-        baseline=names[len(models)] if against else None,
+        baseline=others[0].name if against else None,
+        floor=found.floor if found else None,
+        left_out=found.left_out if found else None,
         sts=sts,
         retrieval=retrieval,
         unscored=unscored,
         reporter=TerminalReporter(),
-    )
+    ).with_budget(budget, [subject.name for subject in own])
     _write(report, written)
     _show(report, as_json=as_json)
-    failures = budget.failures(report, names[: len(models)])
+    failures = [failure for check in report.limit_checks() if (failure := check.failure) is not None]
     if failures:
         raise CheckError("over budget: " + "; ".join(failures))
+
+
+def _settings(
+    settings: "BenchmarkSettings", sweep: bool | None, *, processes: int, threads: int, seed: int
+) -> "BenchmarkSettings":
+    from edgeembed_bench import BenchmarkSettings
+
+    if sweep is not None:
+        settings = replace(settings, sweep_runs=BenchmarkSettings().sweep_runs if sweep else 0)
+    return replace(settings, processes=processes, threads=threads, seed=seed)
+
+
+def _merge(preset: "Budget", given: "Budget") -> "Budget":
+    """Return the limits of a preset, replaced by those that are given."""
+    return replace(preset, **{name: limit for name, limit in asdict(given).items() if limit is not None})
 
 
 def _sentences(texts: str | None) -> list[str]:
@@ -155,7 +207,7 @@ def _sentences(texts: str | None) -> list[str]:
     return read_corpus([texts])
 
 
-def _write(report: "BenchReport", written: "Outputs") -> None:
+def _write(report: "BenchmarkReport", written: "Outputs") -> None:
     from edgeembed_bench import report_json
     from edgeembed_bench.render import html_report, markdown_report
 
@@ -164,7 +216,7 @@ def _write(report: "BenchReport", written: "Outputs") -> None:
     written.write("markdown", lambda: markdown_report(report))
 
 
-def _show(report: "BenchReport", *, as_json: bool) -> None:
+def _show(report: "BenchmarkReport", *, as_json: bool) -> None:
     from edgeembed_bench import report_json
     from edgeembed_bench.render import terminal_report
     from rich.console import Console
@@ -175,11 +227,11 @@ def _show(report: "BenchReport", *, as_json: bool) -> None:
         Console().print(terminal_report(report))
 
 
-def _show_form(filled: "PaperTable", *, as_json: bool) -> None:
+def _show_paper_table(table: "PaperTable", *, as_json: bool) -> None:
     from edgeembed_bench.render import terminal_paper_table
     from rich.console import Console
 
     if as_json:
-        click.echo(filled.to_json())
+        click.echo(table.to_json())
     else:
-        Console().print(terminal_paper_table(filled))
+        Console().print(terminal_paper_table(table))

@@ -1,4 +1,4 @@
-"""`edgeembed compare`: two reports of the bench in, what changed out."""
+"""`edgeembed compare`: compare two reports of the benchmark."""
 
 import json
 from pathlib import Path
@@ -9,14 +9,14 @@ import click
 @click.command()
 @click.argument("before", metavar="A.json", type=click.Path(path_type=Path))
 @click.argument("after", metavar="B.json", type=click.Path(path_type=Path))
-@click.option("--unlike", is_flag=True, help="Compare though machines or settings differ.")
+@click.option("--unlike", is_flag=True, help="Compare even if machines, settings or texts differ.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the table as Markdown.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 def command(before: Path, after: Path, unlike: bool, markdown: Path | None, force: bool, as_json: bool) -> None:
     """Compare two reports that `edgeembed bench --out` wrote.
 
-    What was measured on unlike machines, or with unlike settings, is refused, and the difference named.
+    Reports of different machines, settings or texts are not compared, unless --unlike is given.
     """
     from edgeembed.cli.outputs import Outputs
 

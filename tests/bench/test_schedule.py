@@ -2,13 +2,13 @@ from functools import partial
 from typing import Any
 
 import pytest
-from edgeembed_bench.schedule import Samples, interleave_blocks, interleaved
+from edgeembed_bench.schedule import Samples, interleave_blocks, time_interleaved
 
 
 def _logged(names: str, inputs: list[int], **options: Any) -> tuple[list[tuple[str, int]], dict[str, Samples]]:
     calls: list[tuple[str, int]] = []
     callables = {name: lambda item, name=name: calls.append((name, item)) for name in names}
-    samples = interleaved(callables, inputs, **{"warmup": 0, "block": 2, "seed": 0, **options})
+    samples = time_interleaved(callables, inputs, **{"warmup": 0, "block": 2, "seed": 0, **options})
     return calls, samples
 
 
@@ -48,7 +48,7 @@ def test_a_slow_callable_measures_slower(monkeypatch: pytest.MonkeyPatch) -> Non
         now[0] += 1_000_000
 
     monkeypatch.setattr("time.perf_counter_ns", lambda: now[0])
-    samples = interleaved({"slow": slow, "fast": fast}, ["x"] * 4, warmup=1, block=2, seed=0)
+    samples = time_interleaved({"slow": slow, "fast": fast}, ["x"] * 4, warmup=1, block=2, seed=0)
     assert samples["slow"].timed_ms == (3.0,) * 4
     assert samples["fast"].quantile_ms(0.5) == pytest.approx(1.0)
 

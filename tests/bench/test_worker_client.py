@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from edgeembed_bench.runner import pin_to_cores
 from edgeembed_bench.subjects import Subject
-from edgeembed_bench.worker_client import pinned_to_cores, started
+from edgeembed_bench.worker_client import start_worker
 from edgeembed_runtime.errors import CheckError, InputError
 
 
@@ -19,7 +20,7 @@ def subject(stub: Callable[..., Subject]) -> Subject:
 
 
 def test_a_start_is_split_into_stages_that_are_its_whole(subject: Subject) -> None:
-    with started(subject, "a text") as worker:
+    with start_worker(subject, "a text") as worker:
         start = worker.start
     stages = (start.interpreter_ms, start.import_ms, start.load_ms, start.first_call_ms)
     assert all(stage > 0 for stage in stages)
@@ -27,7 +28,7 @@ def test_a_start_is_split_into_stages_that_are_its_whole(subject: Subject) -> No
 
 
 def test_each_text_has_a_time_of_its_own_and_what_the_subject_prints_does_no_harm(subject: Subject) -> None:
-    with started(subject, "a text") as worker:
+    with start_worker(subject, "a text") as worker:
         times = worker.times_ms(["noise", "two", "thrée\n四"])
         again = worker.times_ms([])
     assert len(times) == 3
@@ -36,21 +37,21 @@ def test_each_text_has_a_time_of_its_own_and_what_the_subject_prints_does_no_har
 
 
 def test_processor_time_is_no_less_than_the_work(stub: Callable[..., Subject]) -> None:
-    with started(stub(function="slow"), "a text") as worker:
-        times, cpu_s = worker.timed(["one", "two"])
+    with start_worker(stub(function="slow"), "a text") as worker:
+        times, cpu_s = worker.times_and_cpu(["one", "two"])
     assert all(time >= 2 for time in times)
     assert cpu_s >= 0.003  # the loops' processor time; a clock of 1 ms may miss a little
 
 
 def test_a_list_of_texts_is_one_item(stub: Callable[..., Subject]) -> None:
-    with started(stub(function="batch_size"), "a text") as worker:
+    with start_worker(stub(function="batch_size"), "a text") as worker:
         assert worker.encode(["one", "two", "three"]).tolist() == [[3.0]] * 3
         assert len(worker.times_ms([["one", "two", "three"], "one"])) == 2
 
 
 def test_vectors_come_back_as_they_are(subject: Subject) -> None:
     texts = ["x" * length for length in range(1, 600)]
-    with started(subject, "a text") as worker:
+    with start_worker(subject, "a text") as worker:
         vectors = worker.encode(texts)
         none = worker.encode([])
     assert vectors.dtype == np.float32
@@ -59,29 +60,29 @@ def test_vectors_come_back_as_they_are(subject: Subject) -> None:
 
 
 def test_work_goes_on_for_as_long_as_asked(stub: Callable[..., Subject]) -> None:
-    with started(stub(function="slow"), "a text") as worker:
-        assert 1 <= worker.work(0.02, ["one", "two"]) <= 10
+    with start_worker(stub(function="slow"), "a text") as worker:
+        assert 1 <= worker.encode_for(0.02, ["one", "two"]) <= 10
 
 
 def test_a_subject_that_hides_its_parts_has_none(subject: Subject) -> None:
-    with started(subject, "a text") as worker:
+    with start_worker(subject, "a text") as worker:
         assert worker.parts_ms(["one"]) == {}
-        assert worker.run_times_ms(["one"]) is None
-        assert worker.tokens(["one"]) is None
-        assert worker.facts()["parameters"] is None
+        assert worker.model_times_ms(["one"]) is None
+        assert worker.count_tokens(["one"]) is None
+        assert worker.info()["parameters"] is None
 
 
 def test_timing_takes_time_of_its_own(subject: Subject) -> None:
-    with started(subject, "a text") as worker:
-        times = worker.overhead_ms(100)
+    with start_worker(subject, "a text") as worker:
+        times = worker.timer_ms(100)
     assert len(times) == 100
     assert 0 < float(np.median(times)) < 1
 
 
 def test_a_worker_tells_dimension_python_and_memory(subject: Subject) -> None:
-    with started(subject, "a text") as worker:
+    with start_worker(subject, "a text") as worker:
         assert worker.dimension == 3
-        assert worker.facts()["python"] == sys.version.split()[0]
+        assert worker.info()["python"] == sys.version.split()[0]
         memory = worker.memory()
     if Path("/proc/self/status").exists():
         assert memory["resident_bytes"] is not None
@@ -90,12 +91,12 @@ def test_a_worker_tells_dimension_python_and_memory(subject: Subject) -> None:
 
 
 def test_what_imports_alone_encodes_nothing() -> None:
-    with started(Subject("floor", "nothing", modules=("json", "csv")), "a text") as worker:
+    with start_worker(Subject("floor", "nothing", modules=("json", "csv")), "a text") as worker:
         assert worker.dimension is None
 
 
 def test_a_worker_is_a_fresh_process_that_ends_with_the_block(subject: Subject) -> None:
-    with started(subject, "a") as first, started(subject, "a") as second:
+    with start_worker(subject, "a") as first, start_worker(subject, "a") as second:
         pids = {first._process.pid, second._process.pid}
     assert len(pids | {os.getpid()}) == 3
     assert first._process.returncode is not None
@@ -106,7 +107,7 @@ def test_subjects_are_held_to_their_threads(
     stub: Callable[..., Subject], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
-    with started(stub(function="threads"), "a text", threads=threads) as worker:
+    with start_worker(stub(function="threads"), "a text", threads=threads) as worker:
         assert worker.dimension == threads
 
 
@@ -114,29 +115,29 @@ def test_subjects_are_held_to_their_threads(
     ("text", "message"),
     [
         ("crash", "^stub ended with exit code 1: RuntimeError: the model fell over$"),
-        ("vanish", "^stub ended with exit code 3: it said nothing$"),
-        ("nan", "^stub ended with exit code 1: the first vector is not finite$"),
+        ("vanish", "^stub ended with exit code 3: it printed no error$"),
+        ("nan", "^stub ended with exit code 1: the first embedding is not finite$"),
     ],
 )
 def test_a_subject_that_fails_is_named_with_the_last_line_it_said(subject: Subject, text: str, message: str) -> None:
-    with pytest.raises(CheckError, match=message), started(subject, text):
+    with pytest.raises(CheckError, match=message), start_worker(subject, text):
         pass
 
 
 def test_a_subject_that_fails_later_is_named_too(subject: Subject) -> None:
-    with pytest.raises(CheckError, match=r"^stub ended .*fell over$"), started(subject, "a text") as worker:
+    with pytest.raises(CheckError, match=r"^stub ended .*fell over$"), start_worker(subject, "a text") as worker:
         worker.times_ms(["fine", "crash"])
 
 
 def test_a_question_to_a_process_that_is_gone_says_why(subject: Subject) -> None:
-    with started(subject, "a text") as worker:
+    with start_worker(subject, "a text") as worker:
         for texts in (["vanish"], ["a text"]):
-            with pytest.raises(CheckError, match=r"^stub ended with exit code 3: it said nothing$"):
+            with pytest.raises(CheckError, match=r"^stub ended with exit code 3: it printed no error$"):
                 worker.times_ms(texts)
 
 
 def test_a_silent_subject_is_ended(subject: Subject) -> None:
-    with pytest.raises(CheckError, match=r"^stub gave no answer"), started(subject, "sleep", timeout_s=0.5):
+    with pytest.raises(CheckError, match=r"^stub gave no answer"), start_worker(subject, "sleep", timeout_s=0.5):
         pass
 
 
@@ -150,7 +151,7 @@ def test_a_silent_subject_is_ended(subject: Subject) -> None:
     ],
 )
 def test_a_subject_that_cannot_load_says_so_in_a_line(subject: Subject, broken: dict[str, Any], message: str) -> None:
-    with pytest.raises(CheckError, match=message) as error, started(replace(subject, **broken), "a text"):
+    with pytest.raises(CheckError, match=message) as error, start_worker(replace(subject, **broken), "a text"):
         pass
     assert "\n" not in str(error.value)
 
@@ -158,7 +159,7 @@ def test_a_subject_that_cannot_load_says_so_in_a_line(subject: Subject, broken: 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system keeps no process on a core")
 def test_cores_hold_this_process_and_its_children_and_are_given_back(subject: Subject) -> None:
     before = os.sched_getaffinity(0)
-    with pinned_to_cores() as cores, started(subject, "a text") as worker:
+    with pin_to_cores() as cores, start_worker(subject, "a text") as worker:
         assert len(cores) == 1
         assert os.sched_getaffinity(0) == set(cores)
         assert os.sched_getaffinity(worker._process.pid) == set(cores)
@@ -170,7 +171,7 @@ def test_more_threads_than_cores_are_refused() -> None:
     allowed = len(os.sched_getaffinity(0))
     with (
         pytest.raises(InputError, match=f"^{allowed + 1} threads asked for.* may use {allowed} cores"),
-        pinned_to_cores(allowed + 1),
+        pin_to_cores(allowed + 1),
     ):
         pass
 
@@ -181,25 +182,25 @@ def test_a_program_that_is_no_python_is_named(subject: Subject, tmp_path: Path) 
         program.write_text(f"#!/bin/sh\necho '{said}'\n", encoding="utf-8")
         program.chmod(0o755)
         with pytest.raises(CheckError, match=r"^stub answered .*expected a Python interpreter after the @$"):  # noqa: SIM117
-            with started(replace(subject, python=str(program)), "a text"):
+            with start_worker(replace(subject, python=str(program)), "a text"):
                 pass
 
 
 def test_a_text_may_hold_any_sign(subject: Subject) -> None:
     text = "a\x00b \\n \u00e9\U0001f600"
-    with started(subject, text) as worker:
+    with start_worker(subject, text) as worker:
         assert worker.encode([text])[0, 0] == len(text)
 
 
 def test_the_whole_of_an_exception_is_told(stub: Callable[..., Subject]) -> None:
     with (
         pytest.raises(CheckError, match=r"^stub ended with exit code 1: ValueError: first line second line$"),
-        started(stub(function="two_lines"), "a text"),
+        start_worker(stub(function="two_lines"), "a text"),
     ):
         pass
 
 
 @pytest.mark.parametrize("function", ["words", "one_number"])
 def test_what_is_no_vector_is_told(stub: Callable[..., Subject], function: str) -> None:
-    with pytest.raises(CheckError, match="expected a vector"), started(stub(function=function), "a text"):
+    with pytest.raises(CheckError, match="expected a vector"), start_worker(stub(function=function), "a text"):
         pass

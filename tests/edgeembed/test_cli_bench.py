@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from edgeembed_bench.presets import PRESETS
 from edgeembed_runtime.errors import CheckError, InputError
 
 from edgeembed import costs
@@ -92,7 +93,7 @@ def test_a_device_a_folder_and_what_is_read_are_never_replaced(tmp_path: Path) -
     assert not Path("/dev/full").is_file()
 
 
-@pytest.mark.parametrize("option", ["--runs", "--threads", "--processes", "--form-batches"])
+@pytest.mark.parametrize("option", ["--runs", "--threads", "--processes", "--table-batches"])
 def test_numbers_below_one_are_bad_input(option: str) -> None:
     assert CliRunner().invoke(command, [OURS, option, "0"]).exit_code == 2
 
@@ -101,7 +102,7 @@ def test_a_budget_that_is_not_kept_leaves_with_the_lines_that_failed_after_the_r
     run = _run(OURS, "--against", THEIRS, "--max-latency-ratio", "0.0001", "--out", tmp_path / "report.json")
     assert isinstance(run.exception, CheckError)
     assert str(run.exception).startswith("over budget: ours: ")
-    assert "times the latency of theirs" in str(run.exception)
+    assert "latency (x theirs)" in str(run.exception)
     assert (tmp_path / "report.json").is_file()
 
 
@@ -118,10 +119,10 @@ def test_a_budget_that_is_kept_leaves_with_0(pairs: Path) -> None:
         (["--max-mb", "nan"], "max_mb: nan given; expected a number"),
         (["--out", "same.json", "--html", "same.json"], "choose another path"),
         (["--max-mb", "1"], "--max-mb cannot be checked for ours: not measured; it names no files"),
-        (["--form", "simtde"], "0 files for the form simtde; expected one --sts FILE"),
-        (["--form", "hpd"], "0 files for the form hpd; expected one --retrieval DIR"),
-        (["--form", "cmow"], "no subject tells how many tokens"),
-        (["--form", "xayn", "--html", "x.html"], "expected no --html, --markdown or limits"),
+        (["--paper-table", "simtde"], "0 files for the paper table simtde; expected one --sts FILE"),
+        (["--paper-table", "hpd"], "0 files for the paper table hpd; expected one --retrieval DIR"),
+        (["--paper-table", "cmow"], "no subject tells how many tokens"),
+        (["--paper-table", "xayn", "--html", "x.html"], "expected no --html, --markdown, --preset or limits"),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_a_line(arguments: list[str], message: str) -> None:
@@ -131,7 +132,7 @@ def test_what_does_not_go_together_is_refused_in_a_line(arguments: list[str], me
 
 
 def test_a_form_is_filled_in(pairs: Path, tmp_path: Path) -> None:
-    run = _run(OURS, THEIRS, "--form", "simtde", "--sts", pairs, "--out", tmp_path / "form.json")
+    run = _run(OURS, THEIRS, "--paper-table", "simtde", "--sts", pairs, "--out", tmp_path / "form.json")
     assert run.exit_code == 0, run.output
     assert "SimTDE, table 4" in run.stdout
     form = json.loads((tmp_path / "form.json").read_text())
@@ -140,7 +141,7 @@ def test_a_form_is_filled_in(pairs: Path, tmp_path: Path) -> None:
 
 
 def test_the_form_xayn_needs_no_file() -> None:
-    form = json.loads(_run(OURS, "--form", "xayn", "--json").stdout)
+    form = json.loads(_run(OURS, "--paper-table", "xayn", "--json").stdout)
     assert form["form"] == "xayn"
     assert len(form["samples"]["ours"]["latency_ms"]) == 4
 
@@ -186,5 +187,6 @@ def test_a_teacher_is_found_by_the_name_of_its_package() -> None:
     assert measure_size(subject).size_bytes == 90_868_376 + 466_247
 
 
-def test_names_the_forms_that_can_be_filled_in() -> None:
-    assert cli._FORMS == costs.FORMS
+def test_help_names_all_paper_tables_and_presets() -> None:
+    assert cli._PAPER_TABLES == costs.PAPER_TABLES
+    assert cli._PRESETS == PRESETS

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from edgeembed_bench import Subject, started
+from edgeembed_bench import Subject, start_worker
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.model_trust import STUDENT_CLASSES, needs_trust
 
@@ -229,7 +229,7 @@ def test_models_that_transformers_loads_are_refused_if_they_name_code(
 
 
 def _start(folder: Path) -> None:
-    with started(Subject("evil", "sentence-transformer", str(folder)), "a text"):
+    with start_worker(Subject("evil", "sentence-transformer", str(folder)), "a text"):
         raise AssertionError("the worker started")
 
 
@@ -278,5 +278,5 @@ def test_a_student_is_trusted_by_its_loader_and_by_the_bench(teacher_folder: Pat
     SentenceTransformer(modules=[first, Pooling(32, "mean")], device="cpu").save(str(student), create_model_card=False)
     assert needs_trust(student)
     assert load_model(str(student)).encode("a cat").shape == (32,)
-    with started(Subject("student", "sentence-transformer", str(student)), "a cat") as worker:
+    with start_worker(Subject("student", "sentence-transformer", str(student)), "a cat") as worker:
         assert worker.dimension == 32

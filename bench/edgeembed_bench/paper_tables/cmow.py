@@ -8,8 +8,8 @@ from edgeembed_runtime.errors import InputError
 from edgeembed_bench.formats import millions
 from edgeembed_bench.paper_tables.base import PaperTable
 from edgeembed_bench.paper_tables.measuring import opened
-from edgeembed_bench.schedule import shuffled
-from edgeembed_bench.stats import spread
+from edgeembed_bench.schedule import shuffled_orders
+from edgeembed_bench.stats import Quartiles
 from edgeembed_bench.subjects import Subject
 from edgeembed_bench.worker_client import Worker
 
@@ -51,19 +51,19 @@ def cmow_table(
         random = np.random.default_rng(seed)
         times_ms: dict[str, list[float]] = {name: [] for name in all_of_them.workers}
         hidden = set()
-        for names in shuffled(times_ms, batches + 1, seed):
+        for names in shuffled_orders(times_ms, batches + 1, seed):
             drawn = random.choice(words, size=(batch_size, tokens - around))
             batch = [" ".join(row) for row in drawn]
             for name in names:
                 worker = all_of_them.workers[name]
-                times = worker.run_times_ms([batch])
+                times = worker.model_times_ms([batch])
                 if times is None:
                     hidden.add(name)
                     times = worker.times_ms([batch])
                 times_ms[name].extend(times)
     rows = []
     for name, times in times_ms.items():
-        speed = spread([batch_size / time * 1e3 for time in times[1:]])  # the first does not count
+        speed = Quartiles.of([batch_size / time * 1e3 for time in times[1:]])  # the first does not count
         quartiles = f"{speed.q1:,.0f} to {speed.q3:,.0f}"
         rows.append((name, millions(all_of_them.facts[name].parameters), f"{speed.median:,.0f}", quartiles))
     notes = [
@@ -88,7 +88,7 @@ def _single_token_words(workers: Mapping[str, Worker], texts: Sequence[str]) -> 
     """Give words of one token each, how many tokens a text has besides its words, and who counted them."""
     words = list(dict.fromkeys(" ".join(texts).split()))
     for name, worker in workers.items():
-        counts = worker.tokens(["", *words])
+        counts = worker.count_tokens(["", *words])
         if counts is not None:
             around, *of_words = counts
             found = [word for word, count in zip(words, of_words, strict=True) if count == around + 1]

@@ -16,7 +16,7 @@ from edgeembed_bench.inverted_lists import (
 )
 from edgeembed_bench.paper_tables.base import PaperTable
 from edgeembed_bench.paper_tables.measuring import opened
-from edgeembed_bench.stats import spread
+from edgeembed_bench.stats import Quartiles
 from edgeembed_bench.subjects import Subject
 
 
@@ -53,7 +53,7 @@ def hpd_table(subjects: Sequence[Subject], task: RetrievalTask, *, threads: int 
         searched = search_by_turns(indexes, task.relevant, seed=seed)
     rows, samples = [], {}
     for name, each in searched.items():
-        search = spread(each.search_ms)
+        search = Quartiles.of(each.search_ms)
         figures = (f"{each.mrr_at_10:.3f}", f"{search.median:.1f}", f"{search.q1:.1f} to {search.q3:.1f}")
         rows.append((name, str(each.dimension), *figures, f"{each.index_bytes / 1e6:.2f}"))
         samples[name] = {

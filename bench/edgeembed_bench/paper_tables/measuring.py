@@ -9,8 +9,9 @@ from typing import Any
 from edgeembed_bench.machine import LoadWatch, this_machine
 from edgeembed_bench.model_info import ModelInfo, read_model_info
 from edgeembed_bench.paper_tables.base import PaperTable
+from edgeembed_bench.runner import pin_to_cores
 from edgeembed_bench.subjects import Subject, check_names
-from edgeembed_bench.worker_client import Worker, pinned_to_cores, started
+from edgeembed_bench.worker_client import Worker, start_worker
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ def opened(subjects: Sequence[Subject], text: str, threads: int, form: str, sour
     def frame(**content: Any) -> PaperTable:
         return PaperTable(form, source, machine=machine, load=watch.load(), created_utc=created_utc, **content)
 
-    with pinned_to_cores(threads), contextlib.ExitStack() as stack:
-        workers = {subject.name: stack.enter_context(started(subject, text, threads=threads)) for subject in subjects}
+    with pin_to_cores(threads), contextlib.ExitStack() as stack:
+        workers = {
+            subject.name: stack.enter_context(start_worker(subject, text, threads=threads)) for subject in subjects
+        }
         facts = {subject.name: read_model_info(subject, workers[subject.name]) for subject in subjects}
         yield Opened(workers, facts, frame)

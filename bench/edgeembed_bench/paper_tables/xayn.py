@@ -1,11 +1,11 @@
 """Table 3 of Xayn's extreme compression paper: energy and time of an inference, medians and quartiles of 1,000 runs."""
 
 from edgeembed_bench.paper_tables.base import PaperTable
-from edgeembed_bench.report import BenchReport
-from edgeembed_bench.stats import Spread
+from edgeembed_bench.report import BenchmarkReport
+from edgeembed_bench.stats import Quartiles
 
 
-def xayn_table(report: BenchReport) -> PaperTable:
+def xayn_table(report: BenchmarkReport) -> PaperTable:
     """Fill in table 3 from a run of the bench. The paper prints kilojoule; 153 ms of a laptop make it millijoule.
 
     Args:
@@ -17,7 +17,7 @@ def xayn_table(report: BenchReport) -> PaperTable:
     rows = [
         (
             subject.name,
-            str(subject.facts.dimension),
+            str(subject.info.dimension),
             _cell(subject.energy.mj_per_inference),
             _cell(subject.energy.mj_above_idle),
             _cell(subject.latency),
@@ -47,5 +47,5 @@ def xayn_table(report: BenchReport) -> PaperTable:
     )
 
 
-def _cell(found: Spread | None) -> str:
+def _cell(found: Quartiles | None) -> str:
     return "not measured" if found is None else f"{found.median:.3f} [{found.q1:.3f}, {found.q3:.3f}]"

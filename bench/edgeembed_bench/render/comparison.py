@@ -8,7 +8,7 @@ from edgeembed_bench.formats import MISSING, digits, megabytes, ratio
 from edgeembed_bench.render.markdown import escape, markdown_list, markdown_table
 from edgeembed_bench.render.tables import Table
 from edgeembed_bench.render.terminal import FittedTable
-from edgeembed_bench.report import SubjectResult
+from edgeembed_bench.results import SubjectResult
 
 _ARROW = " → "
 

@@ -7,10 +7,10 @@ import jinja2
 from markupsafe import Markup, escape
 
 from edgeembed_bench.render.summary import build_content
-from edgeembed_bench.report import BenchReport
+from edgeembed_bench.report import BenchmarkReport
 
 
-def html_report(report: BenchReport) -> str:
+def html_report(report: BenchmarkReport) -> str:
     """Render a report as a page of HTML: summary, warnings, plots, tables and notes.
 
     Args:

@@ -11,14 +11,14 @@ from rich.text import Text
 
 from edgeembed_bench.render.summary import build_content
 from edgeembed_bench.render.tables import Table
-from edgeembed_bench.report import BenchReport
+from edgeembed_bench.report import BenchmarkReport
 
 # Characters that would end a cell or start a link, code, emphasis or a tag; an underscore inside a word does not.
 _SPECIAL = re.compile(r"([\\|`*\[\]<&]|\b_|_\b)")
 _UNLIMITED = 10_000  # rich wraps at this width; a row of a Markdown table is one line
 
 
-def markdown_report(report: BenchReport) -> str:
+def markdown_report(report: BenchmarkReport) -> str:
     """Render a report as Markdown: summary, warnings, tables and notes.
 
     Args:

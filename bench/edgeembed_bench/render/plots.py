@@ -27,8 +27,9 @@ from edgeembed_bench.render.svg import (
     printable,
     write,
 )
-from edgeembed_bench.report import BenchReport, SubjectResult
-from edgeembed_bench.stats import Spread
+from edgeembed_bench.report import BenchmarkReport
+from edgeembed_bench.results import SubjectResult
+from edgeembed_bench.stats import Quartiles
 
 _HEIGHT = 260.0  # points, of plots that are not made of rows; a legend comes on top
 _MIN_DECADE_SPAN = 5.0  # a logarithmic axis spans at least this factor, so that it has two ticks
@@ -72,10 +73,10 @@ class Point:
     name: str
     cost: float
     quality: float
-    spread: Spread | None = None
+    spread: Quartiles | None = None
 
 
-def build_plots(report: BenchReport) -> list[Plot]:
+def build_plots(report: BenchmarkReport) -> list[Plot]:
     """Draw the plots of a report.
 
     Args:
@@ -140,7 +141,7 @@ def log_limits(values: Sequence[float], room: float = 1.25) -> tuple[float, floa
     return low / factor, high * factor
 
 
-def _quality(report: BenchReport) -> list[Plot]:
+def _quality(report: BenchmarkReport) -> list[Plot]:
     if not report.tasks:
         return [Plot("Quality against size and latency", "Quality was not measured: pass --sts or --retrieval.", None)]
     scored = [
@@ -163,7 +164,7 @@ def _quality(report: BenchReport) -> list[Plot]:
     ]
 
 
-def _tradeoff(title: str, cost: str, points: list[Point], report: BenchReport) -> Plot:
+def _tradeoff(title: str, cost: str, points: list[Point], report: BenchmarkReport) -> Plot:
     if not points:
         return Plot(title, "No subject has both a score on every task and this cost.", None)
     shown = {point.name for point in points}
@@ -172,24 +173,24 @@ def _tradeoff(title: str, cost: str, points: list[Point], report: BenchReport) -
     return Plot(title, caption, draw(partial(_paint_tradeoff, points=points, cost=cost), _HEIGHT))
 
 
-def _latency(report: BenchReport) -> Plot:
+def _latency(report: BenchmarkReport) -> Plot:
     caption = "Line: median; box: first to third quartile; whiskers: 1st to 99th percentile of single texts."
     height = _rows_height(len(report.subjects))
     return Plot("Latency distribution", caption, draw(partial(_paint_latency, report=report), height))
 
 
-def _length_sweep(report: BenchReport) -> Plot:
+def _length_sweep(report: BenchmarkReport) -> Plot:
     title = "Latency by length"
     if not report.settings.lengths:
         return Plot(title, "The run had no length sweep.", None)
     caption = (
-        f"Median and quartiles (band). Tokens are counted by the tokenizer of {report.settings.lengths_by}; a line "
+        f"Median and quartiles (band). Tokens are counted by the tokenizer of {report.texts.counted_by}; a line "
         "ends where its subject truncates texts."
     )
     return Plot(title, caption, draw(partial(_paint_length_sweep, report=report), _HEIGHT))
 
 
-def _energy(report: BenchReport) -> Plot:
+def _energy(report: BenchmarkReport) -> Plot:
     title = "Energy per text"
     measured = [each for each in enumerate(report) if each[1].energy.mj_per_inference is not None]
     if not measured:
@@ -224,7 +225,7 @@ def _paint_tradeoff(figure: Figure, points: Sequence[Point], cost: str) -> None:
     add_legend(figure, [point.name for point in points], [point.position for point in points])
 
 
-def _paint_latency(figure: Figure, report: BenchReport) -> None:
+def _paint_latency(figure: Figure, report: BenchmarkReport) -> None:
     heads = [(row, subject.name, f"{digits(subject.latency.median)} ms") for row, subject in enumerate(report)]
     axes = _row_axes(figure, heads, "latency in ms (log scale)")
     ends: list[float] = []
@@ -247,12 +248,12 @@ def _paint_latency(figure: Figure, report: BenchReport) -> None:
     _set_log_scale(axes, "x", log_limits(ends))
 
 
-def _paint_length_sweep(figure: Figure, report: BenchReport) -> None:
+def _paint_length_sweep(figure: Figure, report: BenchmarkReport) -> None:
     axes = figure.subplots()
     lengths = report.settings.lengths
     ends: list[float] = []
     for position, subject in enumerate(report):
-        read = [length for length in lengths if length <= (subject.facts.max_tokens or length)]
+        read = [length for length in lengths if length <= (subject.info.max_tokens or length)]
         spreads = [subject.sweep_at(place) for place in range(len(read))]
         low, median, high = ([getattr(each, name) for each in spreads] for name in ("q1", "median", "q3"))
         axes.fill_between(read, low, high, color=color(position), alpha=0.25, linewidth=0)

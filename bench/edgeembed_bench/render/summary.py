@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from edgeembed_bench.formats import digits, fixed, interval, megabytes, names, ratio
 from edgeembed_bench.render.tables import Table, build_tables
-from edgeembed_bench.report import BenchReport, SubjectResult
-from edgeembed_bench.verdicts import FEWEST_PROCESSES, Verdict
+from edgeembed_bench.report import BenchmarkReport
+from edgeembed_bench.results import SubjectResult
+from edgeembed_bench.stats import MIN_FOR_TEST, SignificanceTest
 
 _MAX_OVERHEAD = 0.02
 # The instruction sets that decide how fast matrices are multiplied.
@@ -30,7 +31,7 @@ class Content:
     notes: Mapping[str, list[str]]
 
 
-def build_content(report: BenchReport) -> Content:
+def build_content(report: BenchmarkReport) -> Content:
     """Put a report into words and tables.
 
     Args:
@@ -39,18 +40,18 @@ def build_content(report: BenchReport) -> Content:
     Returns:
         The content that all renderers share.
     """
-    verdicts = {subject.name: report.verdict(subject.name) for subject in report if subject.name != report.baseline}
-    return Content(
-        _summary(report, verdicts), _warnings(report, verdicts), build_tables(report, verdicts), _notes(report)
-    )
+    tests = {
+        subject.name: report.compare_latency(subject.name) for subject in report if subject.name != report.baseline
+    }
+    return Content(_summary(report, tests), _warnings(report, tests), build_tables(report, tests), _notes(report))
 
 
-def _summary(report: BenchReport, verdicts: Mapping[str, Verdict]) -> dict[str, str]:
+def _summary(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) -> dict[str, str]:
     sentences = {report.baseline: _baseline_sentence(report)}
-    return sentences | {name: _sentence(report, report[name], verdict) for name, verdict in verdicts.items()}
+    return sentences | {name: _sentence(report, report[name], test) for name, test in tests.items()}
 
 
-def _baseline_sentence(report: BenchReport) -> str:
+def _baseline_sentence(report: BenchmarkReport) -> str:
     baseline = report[report.baseline]
     size_bytes, score = baseline.size.size_bytes, report.mean_quality(baseline.name)
     facts = [
@@ -62,30 +63,30 @@ def _baseline_sentence(report: BenchReport) -> str:
     return f"{baseline.name}{role} has {_enumerate([fact for fact in facts if fact])}."
 
 
-def _sentence(report: BenchReport, subject: SubjectResult, verdict: Verdict) -> str:
+def _sentence(report: BenchmarkReport, subject: SubjectResult, test: SignificanceTest) -> str:
     facts = [fact for fact in (_size_fact(report, subject), _quality_fact(report, subject)) if fact]
-    if verdict.differs is False:
+    if test.is_significant is False:
         lead = (
             f"No difference detected in latency between {subject.name} and {report.baseline} "
-            f"(ratio {ratio(verdict.ratio.value)}, 95 % CI {interval(verdict.ratio)})"
+            f"(ratio {ratio(test.ratio.value)}, 95 % CI {interval(test.ratio)})"
         )
         return f"{lead}; {subject.name} {_enumerate(facts)}." if facts else f"{lead}."
-    return f"{subject.name} {_enumerate([_latency_fact(verdict, report.baseline), *facts])}."
+    return f"{subject.name} {_enumerate([_latency_fact(test, report.baseline), *facts])}."
 
 
-def _latency_fact(verdict: Verdict, baseline: str) -> str:
-    value = verdict.ratio.value
-    if verdict.differs is None:
-        return f"has a latency ratio to {baseline} of {ratio(value)} ({_interval(verdict)}significance not tested)"
+def _latency_fact(test: SignificanceTest, baseline: str) -> str:
+    value = test.ratio.value
+    if test.is_significant is None:
+        return f"has a latency ratio to {baseline} of {ratio(value)} ({_interval(test)}significance not tested)"
     speed = f"{_factor(1 / value)}x faster" if value < 1 else f"{_factor(value)}x slower"
-    return f"is {speed} than {baseline} (latency ratio {ratio(value)}, 95 % CI {interval(verdict.ratio)})"
+    return f"is {speed} than {baseline} (latency ratio {ratio(value)}, 95 % CI {interval(test.ratio)})"
 
 
-def _interval(verdict: Verdict) -> str:
-    return "" if verdict.ratio.low is None else f"95 % CI {interval(verdict.ratio)}, "
+def _interval(test: SignificanceTest) -> str:
+    return "" if test.ratio.low is None else f"95 % CI {interval(test.ratio)}, "
 
 
-def _size_fact(report: BenchReport, subject: SubjectResult) -> str:
+def _size_fact(report: BenchmarkReport, subject: SubjectResult) -> str:
     own, other = subject.size.size_bytes, report[report.baseline].size.size_bytes
     if not own:
         return ""
@@ -95,7 +96,7 @@ def _size_fact(report: BenchReport, subject: SubjectResult) -> str:
     return f"has {multiple} the baseline's size ({megabytes(own)} MB)"
 
 
-def _quality_fact(report: BenchReport, subject: SubjectResult) -> str:
+def _quality_fact(report: BenchmarkReport, subject: SubjectResult) -> str:
     relative, score = report.quality_percent(subject.name), report.mean_quality(subject.name)
     if relative is None:
         return ""
@@ -121,16 +122,16 @@ def _share(value: float) -> str:
     return f"{100 * value:.{1 if value < 0.01 else 0}f} %"
 
 
-def _warnings(report: BenchReport, verdicts: Mapping[str, Verdict]) -> list[str]:
-    return [*report.load.reasons, *_noise(verdicts), *_untested(report), *_overhead(report)]
+def _warnings(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) -> list[str]:
+    return [*report.load.reasons, *_noise(tests), *_untested(report), *_overhead(report)]
 
 
-def _noise(verdicts: Mapping[str, Verdict]) -> list[str]:
+def _noise(tests: Mapping[str, SignificanceTest]) -> list[str]:
     # An untested difference has a warning of its own.
     noisy = [
-        f"{_share(verdict.smallest_seen)} ({name})"
-        for name, verdict in verdicts.items()
-        if verdict.is_noisy and verdict.smallest_seen is not None and verdict.differs is not None
+        f"{_share(test.min_detectable_effect)} ({name})"
+        for name, test in tests.items()
+        if test.is_noisy and test.min_detectable_effect is not None and test.is_significant is not None
     ]
     if not noisy:
         return []
@@ -141,34 +142,38 @@ def _noise(verdicts: Mapping[str, Verdict]) -> list[str]:
     return [line]
 
 
-def _untested(report: BenchReport) -> list[str]:
-    if len(report.subjects) < 2 or report.settings.processes >= FEWEST_PROCESSES:
+def _untested(report: BenchmarkReport) -> list[str]:
+    if len(report.subjects) < 2 or report.settings.processes >= MIN_FOR_TEST:
         return []
     line = (
-        f"latency differences were not tested for significance: the test needs {FEWEST_PROCESSES} processes per "
+        f"latency differences were not tested for significance: the test needs {MIN_FOR_TEST} processes per "
         f"subject, this run had {report.settings.processes}; raise --processes"
     )
     return [line]
 
 
-def _overhead(report: BenchReport) -> list[str]:
+def _overhead(report: BenchmarkReport) -> list[str]:
     shortest = min(report, key=lambda subject: subject.latency.median)
-    if shortest.overhead_share <= _MAX_OVERHEAD:
+    if shortest.timer_share <= _MAX_OVERHEAD:
         return []
-    return [f"{_share(shortest.overhead_share)} of the latency of {shortest.name} is the overhead of the benchmark"]
+    return [f"{_share(shortest.timer_share)} of the latency of {shortest.name} is the overhead of the benchmark"]
 
 
-def _notes(report: BenchReport) -> dict[str, list[str]]:
+def _notes(report: BenchmarkReport) -> dict[str, list[str]]:
     notes = {
         "Not measured": _missing(report),
         "Method": _method(report),
         "Machine": _machine(report),
-        "Subjects": [_versions(subject) for subject in report],
+        "Subjects": [*_floor_note(report), *(_versions(subject) for subject in report)],
     }
     return {heading: lines for heading, lines in notes.items() if lines}
 
 
-def _missing(report: BenchReport) -> list[str]:
+def _floor_note(report: BenchmarkReport) -> list[str]:
+    return [] if report.floor is None else [f"{report.floor.subject.name}: a process that {report.floor.subject.note}"]
+
+
+def _missing(report: BenchmarkReport) -> list[str]:
     lines = [
         *_grouped("energy", {subject.name: subject.energy.reason for subject in report}),
         *_grouped("energy", {subject.name: "; ".join(subject.energy.discarded) or None for subject in report}),
@@ -180,7 +185,7 @@ def _missing(report: BenchReport) -> list[str]:
         lines.append("latency by length: turned off, or no subject reports token counts")
     if not report.settings.batches:
         lines.append("throughput: the run had no batches")
-    return lines
+    return lines + [f"{name} left out: {reason}" for name, reason in report.left_out.items()]
 
 
 def _grouped(topic: str, by_subject: Mapping[str, str | None]) -> list[str]:
@@ -195,8 +200,8 @@ def _grouped(topic: str, by_subject: Mapping[str, str | None]) -> list[str]:
     ]
 
 
-def _method(report: BenchReport) -> list[str]:
-    settings = report.settings
+def _method(report: BenchmarkReport) -> list[str]:
+    settings, texts = report.settings, report.texts
     threads = "one thread and one core" if settings.threads == 1 else f"{settings.threads} threads and as many cores"
     sources = {subject.name: subject.energy.source for subject in report}
     return [
@@ -207,32 +212,36 @@ def _method(report: BenchReport) -> list[str]:
             f"turn; {threads} each"
         ),
         (
-            f"{settings.texts:,} different texts from {settings.texts_from}, {settings.mean_characters:.0f} characters "
-            f"on average, SHA-256 {settings.texts_sha256}"
+            f"{texts.count:,} different texts from {texts.source}, {texts.mean_characters:.0f} characters on average, "
+            f"SHA-256 {texts.sha256}"
         ),
         *_grouped("energy", {name: source and f"read from {source}" for name, source in sources.items()}),
     ]
 
 
-def _machine(report: BenchReport) -> list[str]:
+def _machine(report: BenchmarkReport) -> list[str]:
     machine = report.machine
     flags = [flag for flag in machine.flags if flag.startswith(_RELEVANT_FLAGS)]
     versions = [f"{name} {version}" for name, version in machine.versions.items() if version is not None]
     load = "unknown" if report.load.load_average is None else f"{report.load.load_average:.2f}"
+    cores = "pinning is not supported" if report.cores is None else f"core {', '.join(map(str, report.cores))}"
     return [
         (
             f"{machine.cpu}, {machine.cores_allowed} of {machine.cores} cores allowed, "
             f"{machine.ram_bytes / 2**30:.0f} GiB of memory"
         ),
         *([f"instruction sets: {' '.join(flags)}"] if flags else []),
-        f"CPU frequency governor: {machine.governor or 'unknown'}; load average before the run: {load}",
+        (
+            f"CPU frequency governor: {machine.governor or 'unknown'}; load average before the run: {load}; pinned to: "
+            f"{cores}"
+        ),
         f"{machine.system}, Python {machine.python}, {names(versions)}",
         f"date: {report.created_utc}",
     ]
 
 
 def _versions(subject: SubjectResult) -> str:
-    facts = subject.facts
-    versions = [f"Python {facts.python}", *(f"{name} {version}" for name, version in facts.versions.items())]
+    info = subject.info
+    versions = [f"Python {info.python}", *(f"{name} {version}" for name, version in info.versions.items())]
     note = f"{subject.subject.note}; " if subject.subject.note else ""
     return f"{subject.name}: {note}{subject.subject.adapter}, {names(versions)}"

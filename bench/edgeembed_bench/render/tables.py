@@ -16,9 +16,9 @@ from edgeembed_bench.formats import (
     quartiles,
     ratio,
 )
-from edgeembed_bench.report import BenchReport, SubjectResult
-from edgeembed_bench.stats import Spread
-from edgeembed_bench.verdicts import Verdict
+from edgeembed_bench.report import BenchmarkReport
+from edgeembed_bench.results import FloorResult, SubjectResult
+from edgeembed_bench.stats import Interval, Quartiles, SignificanceTest
 
 QUARTILES = "Q1–Q3"  # noqa: RUF001  # an en dash
 
@@ -48,39 +48,42 @@ class _Column:
         title: The header.
         write: Returns a subject's cell.
         meaning: The column's part of the legend; empty if the header says enough.
+        write_floor: Returns the floor's cell; None if the floor has none.
     """
 
     title: str
     write: Callable[[SubjectResult], str]
     meaning: str = ""
+    write_floor: Callable[[FloorResult], str] | None = None
 
 
-def build_tables(report: BenchReport, verdicts: Mapping[str, Verdict]) -> list[Table]:
+def build_tables(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) -> list[Table]:
     """Build the tables of a report; columns and tables without any data are left out.
 
     Args:
         report: The report.
-        verdicts: Latency comparison with the baseline, by subject name.
+        tests: Latency comparison with the baseline, by subject name.
 
     Returns:
         The tables, the overview first.
     """
     columns = {
-        "Overview": _overview(report, verdicts),
+        "Overview": _overview(report, tests),
         "Size": _size(),
         "Latency": _latency(),
         "Latency by length": _length_sweep(report),
-        "Cold start": _cold_start(),
-        "Memory": _memory(),
+        "Call overhead": _call_overhead(),
+        "Cold start": _cold_start(report),
+        "Memory": _memory(report),
         "Energy": _energy(report),
         "Quality": _quality(report),
     }
     sweep = (
         "median milliseconds per text of as many tokens as the header says, counted by the tokenizer of "
-        f"{report.settings.lengths_by}; *: truncated, since the subject's maximum length is shorter"
+        f"{report.texts.counted_by}; *: truncated, since the subject's maximum length is shorter"
     )
     built = [_table(report, title, group, {"Latency by length": sweep}) for title, group in columns.items()]
-    return [table for table in built if len(table.columns) > 1]
+    return [table for table in [*built, *_limits(report)] if len(table.columns) > 1]
 
 
 def percent(value: float | None) -> str:
@@ -88,9 +91,9 @@ def percent(value: float | None) -> str:
     return MISSING if value is None else f"{value:.0f} %"
 
 
-def _overview(report: BenchReport, verdicts: Mapping[str, Verdict]) -> list[_Column]:
-    def compared(write: Callable[[Verdict], str]) -> Callable[[SubjectResult], str]:
-        return lambda subject: write(verdicts[subject.name]) if subject.name in verdicts else MISSING
+def _overview(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) -> list[_Column]:
+    def compared(write: Callable[[SignificanceTest], str]) -> Callable[[SubjectResult], str]:
+        return lambda subject: write(tests[subject.name]) if subject.name in tests else MISSING
 
     base = report.baseline
     return [
@@ -120,26 +123,26 @@ def _overview(report: BenchReport, verdicts: Mapping[str, Verdict]) -> list[_Col
     ]
 
 
-def _difference(verdict: Verdict) -> str:
-    if verdict.differs is None:
+def _difference(test: SignificanceTest) -> str:
+    if test.is_significant is None:
         return "not tested"
-    if not verdict.differs:
+    if not test.is_significant:
         return "none detected"
-    return "faster" if verdict.ratio.value < 1 else "slower"
+    return "faster" if test.ratio.value < 1 else "slower"
 
 
 def _size() -> list[_Column]:
     return [
         _Column("MB", lambda subject: megabytes(subject.size.size_bytes), "the files needed to run the model"),
         _Column("zip MB", lambda subject: megabytes(subject.size.download_bytes), "the same, compressed with deflate"),
-        _Column("params", lambda subject: millions(subject.facts.parameters), "parameters"),
+        _Column("params", lambda subject: millions(subject.info.parameters), "parameters"),
         _Column(
             "backbone",
             lambda subject: millions(_backbone_parameters(subject)),
             "parameters outside the token, position and token type embeddings",
         ),
-        _Column("vocab", lambda subject: counted(subject.facts.vocabulary), "vocabulary size"),
-        _Column("dim", lambda subject: str(subject.facts.dimension), "embedding dimension"),
+        _Column("vocab", lambda subject: counted(subject.info.vocabulary), "vocabulary size"),
+        _Column("dim", lambda subject: str(subject.info.dimension), "embedding dimension"),
         _Column(
             "deps MB",
             lambda subject: megabytes(_dependency_bytes(subject)),
@@ -163,10 +166,10 @@ def _latency() -> list[_Column]:
     ]
 
 
-def _length_sweep(report: BenchReport) -> list[_Column]:
+def _length_sweep(report: BenchmarkReport) -> list[_Column]:
     def at(position: int, length: int) -> Callable[[SubjectResult], str]:
         def write(subject: SubjectResult) -> str:
-            truncated = subject.facts.max_tokens is not None and length > subject.facts.max_tokens
+            truncated = subject.info.max_tokens is not None and length > subject.info.max_tokens
             return digits(subject.sweep_at(position).median) + ("*" if truncated else "")
 
         return write
@@ -174,36 +177,94 @@ def _length_sweep(report: BenchReport) -> list[_Column]:
     return [_Column(f"{length}", at(position, length)) for position, length in enumerate(report.settings.lengths)]
 
 
-def _cold_start() -> list[_Column]:
-    def stage(name: str) -> Callable[[SubjectResult], str]:
-        return lambda subject: digits(subject.start_stage_ms(name))
+def _call_overhead() -> list[_Column]:
+    def part(name: str) -> Callable[[SubjectResult], str]:
+        def write(subject: SubjectResult) -> str:
+            median_ms = subject.part_ms(name)
+            return MISSING if median_ms is None or subject.call_overhead_us is None else digits(1e3 * median_ms)
+
+        return write
+
+    return [
+        _Column("encode us", part("encode"), "encoding one text, the texts of the parts again"),
+        _Column("bare us", part("bare"), "tokenization, arrays of token ids and the model, and nothing else"),
+        _Column("tokenize us", part("tokenize")),
+        _Column("model us", part("run")),
+        _Column(
+            "added us",
+            lambda subject: MISSING if (added := subject.call_overhead_us) is None else fixed(added.value, 1),
+            "encode minus bare: mean over processes of the median difference, text by text",
+        ),
+        _Column("95 % CI", lambda subject: _interval(subject.call_overhead_us, 1), "confidence interval of added"),
+    ]
+
+
+def _cold_start(report: BenchmarkReport) -> list[_Column]:
+    def stage(title: str, name: str, meaning: str) -> _Column:
+        return _Column(
+            title,
+            lambda subject: digits(subject.start_stage_ms(name)),
+            meaning,
+            lambda floor: digits(floor.start_stage_ms(name)),
+        )
 
     return [
         _Column(
             "ms",
             lambda subject: digits(subject.start_ms.median),
             "median time from process start to the first embedding, files in the page cache; then its stages",
+            lambda floor: digits(floor.start_ms.median),
         ),
-        _Column(QUARTILES, lambda subject: quartiles(subject.start_ms), "first and third quartile"),
-        _Column("Python", stage("interpreter"), "interpreter start"),
-        _Column("import", stage("import"), "importing packages"),
-        _Column("load", stage("load"), "loading the model"),
-        _Column("first text", stage("first_call"), "encoding the first text"),
+        _Column(
+            QUARTILES,
+            lambda subject: quartiles(subject.start_ms),
+            "first and third quartile",
+            lambda floor: quartiles(floor.start_ms),
+        ),
+        stage("Python", "interpreter", "interpreter start"),
+        stage("import", "import", "importing packages"),
+        stage("load", "load", "loading the model"),
+        stage("first text", "first_call", "encoding the first text"),
+        *_floor_ratio(report.start_ratio),
     ]
 
 
-def _memory() -> list[_Column]:
+def _memory(report: BenchmarkReport) -> list[_Column]:
     return [
+        _Column(
+            "start MB",
+            lambda subject: megabytes(subject.start_resident_bytes),
+            "resident set size of the whole process, Python included, after the first text",
+            lambda floor: megabytes(floor.start_resident_bytes),
+        ),
+        _Column(
+            "start peak MB",
+            lambda subject: megabytes(subject.start_peak_bytes),
+            "peak resident set size until then",
+            lambda floor: megabytes(floor.start_peak_bytes),
+        ),
+        *_floor_ratio(report.memory_ratio),
         _Column(
             "resident MB",
             lambda subject: megabytes(subject.resident_bytes),
-            "resident set size of the whole process, Python included, after all texts",
+            "resident set size after all texts",
         ),
         _Column("peak MB", lambda subject: megabytes(subject.peak_bytes), "peak resident set size"),
     ]
 
 
-def _energy(report: BenchReport) -> list[_Column]:
+def _floor_ratio(measure: Callable[[str], Interval | None]) -> list[_Column]:
+    def value(subject: SubjectResult) -> str:
+        found = measure(subject.name)
+        return MISSING if found is None else fixed(found.value, 2)
+
+    return [
+        _Column("x floor", value, "divided by that of the floor, geometric mean over processes"),
+        _Column("95 % CI", lambda subject: _interval(measure(subject.name), 2), "confidence interval of x floor"),
+    ]
+
+
+def _energy(report: BenchmarkReport) -> list[_Column]:
     domains = dict.fromkeys(domain for subject in report for domain in subject.energy.domains_mj())
 
     def of_domain(domain: str) -> Callable[[SubjectResult], str]:
@@ -226,7 +287,7 @@ def _energy(report: BenchReport) -> list[_Column]:
     ]
 
 
-def _quality(report: BenchReport) -> list[_Column]:
+def _quality(report: BenchmarkReport) -> list[_Column]:
     def score(task: str) -> Callable[[SubjectResult], str]:
         return lambda subject: fixed(subject.quality.get(task), 1)
 
@@ -251,30 +312,57 @@ def _task_titles(tasks: list[str]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _table(report: BenchReport, title: str, columns: list[_Column], legends: Mapping[str, str]) -> Table:
+def _table(report: BenchmarkReport, title: str, columns: list[_Column], legends: Mapping[str, str]) -> Table:
     cells = {column: [column.write(subject) for subject in report] for column in columns}
     kept = [column for column, texts in cells.items() if not {MISSING, NOT_MEASURED}.issuperset(texts)]
-    rows = zip([subject.name for subject in report], *(cells[column] for column in kept), strict=True)
+    rows = [*zip([subject.name for subject in report], *(cells[column] for column in kept), strict=True)]
+    if (floor := report.floor) is not None and any(column.write_floor for column in kept):
+        floor_cells = [column.write_floor(floor) if column.write_floor else MISSING for column in kept]
+        rows.insert(0, (floor.subject.name, *floor_cells))
     meanings = [f"{column.title}: {column.meaning}" for column in kept if column.meaning]
     headers = ("subject", *(column.title for column in kept))
     return Table(title, headers, tuple(rows), "; ".join(meanings) or legends.get(title, ""))
 
 
+def _limits(report: BenchmarkReport) -> list[Table]:
+    """Return a table with a row per limit and subject, if there are limits."""
+    rows = [
+        (
+            check.subject,
+            check.quantity,
+            fixed(check.measured.value, 2),
+            _interval(check.measured, 2),
+            f"{check.limit:g}",
+            "unclear" if not check.is_certain else "yes" if check.is_kept else "NO",
+        )
+        for check in report.limit_checks()
+    ]
+    legend = "kept: unclear where the 95 % interval contains the limit, or there is no interval"
+    columns = ("subject", "quantity", "measured", "95 % CI", "limit", "kept")
+    return [Table("Limits", columns, tuple(rows), legend)] if rows else []
+
+
+def _interval(found: Interval | None, decimals: int) -> str:
+    if found is None or found.low is None or found.high is None:
+        return MISSING
+    return f"{found.low:.{decimals}f}–{found.high:.{decimals}f}"  # noqa: RUF001  # a range takes an en dash
+
+
 def _backbone_parameters(subject: SubjectResult) -> int | None:
-    total, embeddings = subject.facts.parameters, subject.facts.embedding_parameters
+    total, embeddings = subject.info.parameters, subject.info.embedding_parameters
     return None if total is None or embeddings is None else total - embeddings
 
 
 def _dependency_bytes(subject: SubjectResult) -> int | None:
-    footprint = subject.facts.footprint_bytes
+    footprint = subject.info.footprint_bytes
     return None if footprint is None else sum(footprint.values())
 
 
-def _median_or_not(samples: Spread | None) -> str:
+def _median_or_not(samples: Quartiles | None) -> str:
     return NOT_MEASURED if samples is None else digits(samples.median)
 
 
-def _quartiles_or_missing(samples: Spread | None) -> str:
+def _quartiles_or_missing(samples: Quartiles | None) -> str:
     return MISSING if samples is None else quartiles(samples)
 
 

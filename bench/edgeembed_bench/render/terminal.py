@@ -13,13 +13,13 @@ from rich.text import Text
 from edgeembed_bench.paper_tables import PaperTable
 from edgeembed_bench.render.summary import build_content
 from edgeembed_bench.render.tables import Table
-from edgeembed_bench.report import BenchReport
+from edgeembed_bench.report import BenchmarkReport
 
 _GAP = 2  # blanks before a column
 _MAX_NAME_WIDTH = 26
 
 
-def terminal_report(report: BenchReport) -> Group:
+def terminal_report(report: BenchmarkReport) -> Group:
     """Render a report for a terminal: summary, warnings, tables and notes.
 
     Args:

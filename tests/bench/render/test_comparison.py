@@ -2,11 +2,11 @@ import io
 from collections.abc import Callable
 from dataclasses import replace
 
-from edgeembed_bench import BenchReport, compare_reports
+from edgeembed_bench import BenchmarkReport, compare_reports
 from edgeembed_bench.render import markdown_comparison, terminal_comparison
 from rich.console import Console
 
-Make = Callable[..., BenchReport]
+Make = Callable[..., BenchmarkReport]
 
 
 def test_comparison_shows_both_values_and_how_to_read_the_ratios(make_report: Make) -> None:

@@ -9,9 +9,9 @@ import pytest
 from edgeembed_bench.render import html_report
 from edgeembed_bench.render.summary import build_content
 from edgeembed_bench.render.svg import DARK, LIGHT
-from edgeembed_bench.report import BenchReport
+from edgeembed_bench.report import BenchmarkReport
 
-Make = Callable[..., BenchReport]
+Make = Callable[..., BenchmarkReport]
 
 SVG = "{http://www.w3.org/2000/svg}"
 # Elements without an end tag.
@@ -50,7 +50,7 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def source(report: BenchReport) -> str:
+def source(report: BenchmarkReport) -> str:
     return html_report(report)
 
 
@@ -90,7 +90,7 @@ def test_ids_are_unique_and_references_resolve(source: str) -> None:
     assert set(re.findall(r'aria-labelledby="([^"]+)"', source)) == counts.keys()
 
 
-def test_page_starts_with_the_summary_and_has_all_plots_and_tables(report: BenchReport, source: str) -> None:
+def test_page_starts_with_the_summary_and_has_all_plots_and_tables(report: BenchmarkReport, source: str) -> None:
     page, content = Page(source), build_content(report)
     assert "Warnings" not in page.text
     text = " ".join(page.text.replace("\xa0", " ").split())
@@ -143,7 +143,7 @@ def test_files_are_listed_with_their_checksums(source: str) -> None:
     assert "ab" * 32 in source
 
 
-def test_missing_plot_says_how_to_measure_it(bare_report: BenchReport) -> None:
+def test_missing_plot_says_how_to_measure_it(bare_report: BenchmarkReport) -> None:
     page = Page(html_report(bare_report))
     assert page.count("figure") == 4
     assert len(images(page)) == 2
@@ -169,5 +169,5 @@ def test_long_name_is_shortened_in_plots_alone(make_report: Make) -> None:
         assert any(text.startswith(name[:20]) and text.endswith("…") for text in texts(svg))
 
 
-def test_same_report_renders_to_the_same_page(report: BenchReport, source: str) -> None:
+def test_same_report_renders_to_the_same_page(report: BenchmarkReport, source: str) -> None:
     assert html_report(report) == source

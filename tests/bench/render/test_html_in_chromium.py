@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_bench.render import html_report
-from edgeembed_bench.report import BenchReport
+from edgeembed_bench.report import BenchmarkReport
 from PIL import Image
 
 CHROMIUM = shutil.which("chromium")
@@ -149,7 +149,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module", params=["two", "seven", "bare", "long names"])
-def page(request: pytest.FixtureRequest, make_report: Callable[..., BenchReport], tmp_path_factory: Any) -> Path:
+def page(request: pytest.FixtureRequest, make_report: Callable[..., BenchmarkReport], tmp_path_factory: Any) -> Path:
     report = {
         "two": lambda: make_report(2),
         "seven": lambda: make_report(7),

@@ -11,19 +11,19 @@ from edgeembed_bench.machine import Load
 from edgeembed_bench.meters import Reading
 from edgeembed_bench.render import markdown_report
 from edgeembed_bench.render.summary import build_content
-from edgeembed_bench.report import BenchReport
+from edgeembed_bench.report import BenchmarkReport
 
-Make = Callable[..., BenchReport]
+Make = Callable[..., BenchmarkReport]
 
 
-def with_twin(report: BenchReport) -> BenchReport:
+def with_twin(report: BenchmarkReport) -> BenchmarkReport:
     """Add a subject with the very samples of the baseline."""
     teacher = report.subjects[0]
     return replace(report, subjects=(*report.subjects, replace(teacher, subject=replace(teacher.subject, name="twin"))))
 
 
-def test_summary_states_ratio_with_interval_size_and_quality(report: BenchReport) -> None:
-    estimate = report.verdict("student").ratio
+def test_summary_states_ratio_with_interval_size_and_quality(report: BenchmarkReport) -> None:
+    estimate = report.compare_latency("student").ratio
     assert build_content(report).summary == {
         "teacher": (
             f"teacher (baseline) has a median latency of {report['teacher'].latency.median:.2f} ms per text, 90.9 MB "
@@ -37,17 +37,17 @@ def test_summary_states_ratio_with_interval_size_and_quality(report: BenchReport
     }
 
 
-def test_summary_of_a_slower_and_larger_subject(report: BenchReport) -> None:
+def test_summary_of_a_slower_and_larger_subject(report: BenchmarkReport) -> None:
     sentence = build_content(replace(report, baseline="student")).summary["teacher"]
     assert sentence.startswith("teacher is 12x slower than student (latency ratio 12")
     assert "has 12x the baseline's size (90.9 MB), and reaches 105 % of" in sentence
 
 
-def test_baseline_comes_first_wherever_it_was_measured(report: BenchReport) -> None:
+def test_baseline_comes_first_wherever_it_was_measured(report: BenchmarkReport) -> None:
     assert list(build_content(replace(report, baseline="student")).summary) == ["student", "teacher"]
 
 
-def test_summary_claims_no_difference_that_the_test_did_not_find(report: BenchReport) -> None:
+def test_summary_claims_no_difference_that_the_test_did_not_find(report: BenchmarkReport) -> None:
     sentence = build_content(with_twin(report)).summary["twin"]
     assert sentence.startswith("No difference detected in latency between twin and teacher (ratio 1, 95 % CI 1–1); ")  # noqa: RUF001
     assert not re.search("faster|slower", sentence)
@@ -62,7 +62,7 @@ def test_summary_says_when_significance_was_not_tested(make_report: Make) -> Non
     assert "CI" not in fewer
 
 
-def test_summary_leaves_out_what_was_not_measured(bare_report: BenchReport) -> None:
+def test_summary_leaves_out_what_was_not_measured(bare_report: BenchmarkReport) -> None:
     assert "score" not in "".join(build_content(bare_report).summary.values())
     teacher, student = bare_report.subjects
     unsized = replace(bare_report, subjects=(teacher, replace(student, size=replace(student.size, files=()))))
@@ -76,18 +76,18 @@ def test_summary_of_one_subject_names_no_baseline(make_report: Make) -> None:
     assert sentence.startswith("teacher has a median latency of ")
 
 
-def test_quiet_run_has_no_warnings(report: BenchReport) -> None:
+def test_quiet_run_has_no_warnings(report: BenchmarkReport) -> None:
     assert build_content(report).warnings == []
     assert "Warnings" not in markdown_report(report)
 
 
-def test_disturbance_is_reported_with_a_remedy(report: BenchReport) -> None:
+def test_disturbance_is_reported_with_a_remedy(report: BenchmarkReport) -> None:
     (line,) = build_content(replace(report, load=Load(3.0, 0.0, None))).warnings
     assert "load average was 3.0" in line
     assert "close other programs" in line
 
 
-def test_too_few_processes_are_reported_once(bare_report: BenchReport) -> None:
+def test_too_few_processes_are_reported_once(bare_report: BenchmarkReport) -> None:
     (line,) = build_content(bare_report).warnings
     assert "not tested for significance" in line
     assert "--processes" in line
@@ -111,21 +111,21 @@ def test_noise_is_reported_in_one_line_with_its_size(make_report: Make) -> None:
     assert "close other programs, or raise --runs or --processes" in line
 
 
-def test_benchmark_overhead_is_reported_where_it_matters(report: BenchReport) -> None:
+def test_benchmark_overhead_is_reported_where_it_matters(report: BenchmarkReport) -> None:
     teacher, student = report.subjects
-    slow = tuple(replace(run, overhead_ms=0.05) for run in student.processes)
+    slow = tuple(replace(run, timer_ms=0.05) for run in student.processes)
     (line,) = build_content(replace(report, subjects=(teacher, replace(student, processes=slow)))).warnings
     assert "10 % of the latency of student" in line
 
 
-def test_missing_measurements_name_the_reason_once_and_the_option(bare_report: BenchReport) -> None:
+def test_missing_measurements_name_the_reason_once_and_the_option(bare_report: BenchmarkReport) -> None:
     lines = build_content(bare_report).notes["Not measured"]
     assert lines[0].startswith("energy: no RAPL counter")
     assert "quality: pass --sts or --retrieval" in lines
     assert markdown_report(bare_report).count("no RAPL counter") == 1
 
 
-def test_discarded_energy_windows_are_stated_with_the_reason(report: BenchReport) -> None:
+def test_discarded_energy_windows_are_stated_with_the_reason(report: BenchmarkReport) -> None:
     teacher, student = report.subjects
     backwards = EnergyWindow(100, Reading(None, 1.0, {}, "a RAPL counter ran backwards"))
     energy = replace(student.energy, windows=(*student.energy.windows, backwards))
@@ -135,7 +135,7 @@ def test_discarded_energy_windows_are_stated_with_the_reason(report: BenchReport
     assert json.loads(report_json(found))["derived"]["student"]["energy_discarded"] == [line]
 
 
-def test_notes_hold_what_it_takes_to_repeat_the_run(report: BenchReport) -> None:
+def test_notes_hold_what_it_takes_to_repeat_the_run(report: BenchmarkReport) -> None:
     text = markdown_report(report)
     for fact in (
         *("960 single texts", "8 fresh processes", "one thread", "seed 0", "STS-B test", "5f" * 32),

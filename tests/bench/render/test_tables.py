@@ -7,14 +7,14 @@ import pytest
 from edgeembed_bench.energy import Energy
 from edgeembed_bench.render import Table, markdown_report, terminal_report, terminal_tables
 from edgeembed_bench.render.summary import build_content
-from edgeembed_bench.report import BenchReport
+from edgeembed_bench.report import BenchmarkReport
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-Make = Callable[..., BenchReport]
+Make = Callable[..., BenchmarkReport]
 
 
-def in_terminal(report: BenchReport, width: int = 100) -> str:
+def in_terminal(report: BenchmarkReport, width: int = 100) -> str:
     written = io.StringIO()
     Console(file=written, width=width).print(terminal_report(report))
     return written.getvalue()
@@ -42,7 +42,7 @@ def parsed_tables(markdown: str) -> list[list[list[str]]]:
     return tables
 
 
-def test_every_table_has_a_row_per_subject(report: BenchReport) -> None:
+def test_every_table_has_a_row_per_subject(report: BenchmarkReport) -> None:
     tables = build_content(report).tables
     assert [table.title for table in tables] == [
         *("Overview", "Size", "Latency", "Latency by length", "Cold start", "Memory", "Energy", "Quality")
@@ -52,7 +52,7 @@ def test_every_table_has_a_row_per_subject(report: BenchReport) -> None:
         assert {len(row) for row in table.rows} == {len(table.columns)}
 
 
-def test_cells_hold_the_values_of_the_report(report: BenchReport) -> None:
+def test_cells_hold_the_values_of_the_report(report: BenchmarkReport) -> None:
     tables = {table.title: table for table in build_content(report).tables}
     overview, student = tables["Overview"], report["student"]
     assert cell(overview, "student", "MB") == "7.4"
@@ -65,7 +65,7 @@ def test_cells_hold_the_values_of_the_report(report: BenchReport) -> None:
     assert cell(tables["Quality"], "student", "STS-B Spearman") == "69.3"
 
 
-def test_baseline_is_not_compared_with_itself(report: BenchReport) -> None:
+def test_baseline_is_not_compared_with_itself(report: BenchmarkReport) -> None:
     overview = build_content(report).tables[0]
     assert cell(overview, "teacher", "difference") == cell(overview, "teacher", "95 % CI") == "-"
     assert cell(overview, "student", "difference") == "faster"
@@ -80,7 +80,7 @@ def test_untested_and_undetected_differences_are_named(make_report: Make) -> Non
     assert cell(alike, "twin", "difference") == "none detected"
 
 
-def test_missing_measurements_have_no_table_and_no_column(bare_report: BenchReport) -> None:
+def test_missing_measurements_have_no_table_and_no_column(bare_report: BenchmarkReport) -> None:
     tables = {table.title: table for table in build_content(bare_report).tables}
     assert not {"Energy", "Quality", "Memory", "Latency by length"} & tables.keys()
     assert "texts/s" not in tables["Overview"].columns
@@ -88,7 +88,7 @@ def test_missing_measurements_have_no_table_and_no_column(bare_report: BenchRepo
     assert "tokenize" not in tables["Latency"].legend
 
 
-def test_missing_energy_of_one_subject_is_never_zero(report: BenchReport) -> None:
+def test_missing_energy_of_one_subject_is_never_zero(report: BenchmarkReport) -> None:
     teacher, student = report.subjects
     lacking = replace(student, energy=Energy(None, None, (), "the counter stood still"))
     markdown = markdown_report(replace(report, subjects=(teacher, lacking)))
@@ -101,7 +101,7 @@ def test_missing_energy_of_one_subject_is_never_zero(report: BenchReport) -> Non
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
-def test_terminal_never_cuts_a_cell_or_a_header(wide_report: BenchReport, width: int) -> None:
+def test_terminal_never_cuts_a_cell_or_a_header(wide_report: BenchmarkReport, width: int) -> None:
     shown = in_terminal(wide_report, width)
     assert max(map(len, shown.splitlines())) <= width
     assert "…" not in shown
@@ -111,7 +111,7 @@ def test_terminal_never_cuts_a_cell_or_a_header(wide_report: BenchReport, width:
             assert {word for text in (column, *figures) for word in text.split()} <= words, (table.title, column)
 
 
-def test_headers_take_one_line_at_80_columns(wide_report: BenchReport) -> None:
+def test_headers_take_one_line_at_80_columns(wide_report: BenchmarkReport) -> None:
     lines = in_terminal(wide_report, 80).splitlines()
     headers = [line for line, rule in itertools.pairwise(lines) if rule.strip("─ ") == "" and "─" in rule]
     for table in build_content(wide_report).tables:
@@ -128,7 +128,7 @@ def test_header_wider_than_the_terminal_wraps() -> None:
     assert set(header.split()) <= set(output.getvalue().split())
 
 
-def test_terminal_and_markdown_start_with_the_summary(report: BenchReport) -> None:
+def test_terminal_and_markdown_start_with_the_summary(report: BenchmarkReport) -> None:
     sentences = list(build_content(report).summary.values())
     terminal = " ".join(in_terminal(report, 80).split())
     assert terminal.startswith(f"Summary {' '.join(sentences)} Overview MB ")
@@ -145,9 +145,9 @@ def test_metric_of_a_task_moves_to_the_legend_where_headers_stay_unique(make_rep
     assert "stsb/dev: Spearman x100" in table.legend
 
 
-def test_truncated_lengths_are_marked(report: BenchReport) -> None:
+def test_truncated_lengths_are_marked(report: BenchmarkReport) -> None:
     teacher, student = report.subjects
-    short = replace(report, subjects=(teacher, replace(student, facts=replace(student.facts, max_tokens=64))))
+    short = replace(report, subjects=(teacher, replace(student, info=replace(student.info, max_tokens=64))))
     (table,) = (table for table in build_content(short).tables if table.title == "Latency by length")
     assert cell(table, "student", "128").endswith("*")
     assert not cell(table, "student", "64").endswith("*")
@@ -159,7 +159,7 @@ def test_names_are_not_parsed_as_rich_markup(make_report: Make) -> None:
     assert "[red]a[/red]" in in_terminal(make_report(2, processes=2, names=("[red]a[/red]", "b")))
 
 
-def test_markdown_has_the_same_tables(report: BenchReport) -> None:
+def test_markdown_has_the_same_tables(report: BenchmarkReport) -> None:
     shown = build_content(report)
     markdown = markdown_report(report)
     assert parsed_tables(markdown) == [

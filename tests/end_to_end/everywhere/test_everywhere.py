@@ -20,7 +20,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from edgeembed_bench import Subject, started
+from edgeembed_bench import Subject, start_worker
 from edgeembed_exporters import export
 from edgeembed_exporters.options import Precision
 from edgeembed_runtime import Bundle, Encoder
@@ -144,7 +144,7 @@ def test_the_bench_measures_a_bundle_in_fastembed() -> None:
     encoder = Encoder()
     subject = Subject("peer", "fastembed", str(encoder.bundle.path), str(FASTEMBED))
     texts = [text for text in TEXTS if text]
-    with started(subject, texts[0]) as worker:
+    with start_worker(subject, texts[0]) as worker:
         cosines = np.einsum("nd,nd->n", worker.encode(texts), encoder.encode(texts))
         assert (worker.tokens(["read a file"]) or [0])[0] == 5
         assert "fastembed" in worker.facts()["footprint_bytes"]

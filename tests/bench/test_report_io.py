@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from edgeembed_bench import BenchReport, read_report, report_json
+from edgeembed_bench import BenchmarkReport, read_report, report_json
 from edgeembed_runtime.errors import InputError
 
-MakeReport = Callable[..., BenchReport]
+MakeReport = Callable[..., BenchmarkReport]
 
 
 @pytest.mark.parametrize("bare", [True, False])
@@ -20,7 +20,7 @@ def test_a_report_read_again_is_the_same(make_report: MakeReport, bare: bool, tm
 def test_json_holds_version_samples_machine_and_figures_by_name(make_report: MakeReport) -> None:
     report = make_report(2)
     found = json.loads(report_json(report))
-    assert found["schema_version"] == 2
+    assert found["schema_version"] == 3
     assert found["machine"]["cpu"] == report.machine.cpu
     student = report["student"]
     assert found["subjects"][1]["processes"][0]["latency_ms"] == list(student.processes[0].latency_ms)
@@ -28,7 +28,7 @@ def test_json_holds_version_samples_machine_and_figures_by_name(make_report: Mak
     derived = found["derived"]["student"]
     assert derived["q1_ms"] < derived["median_ms"] == student.latency.median < derived["q3_ms"] < derived["p99_ms"]
     assert derived["latency_ratio"]["low"] < derived["latency_ratio"]["value"] < derived["latency_ratio"]["high"]
-    assert derived["differs"] is True
+    assert derived["is_significant"] is True
     assert derived["mj_per_inference"]["median"] > derived["mj_above_idle"]["median"]
 
 
@@ -37,7 +37,7 @@ def test_an_interval_of_too_few_processes_is_null_with_the_reason(make_report: M
     derived = json.loads(report_json(make_report(2, bare=True, processes=processes)))["derived"]["student"]
     ratio = derived["latency_ratio"]
     assert ratio["value"] > 0
-    assert (ratio["low"], ratio["high"], derived["smallest_difference_seen"]) == (None, None, None)
+    assert (ratio["low"], ratio["high"], derived["min_detectable_effect"]) == (None, None, None)
     assert "a confidence interval takes at least 3" in ratio["reason"]
 
 
@@ -46,15 +46,15 @@ def test_what_was_not_measured_is_null_and_never_0(make_report: MakeReport) -> N
     for name in ("mj_per_inference", "mj_above_idle", "energy_source", "sentences_per_s", "mean_quality"):
         assert derived[name] is None
     assert "RAPL" in derived["energy_reason"]
-    assert derived["differs"] is None
+    assert derived["is_significant"] is None
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema_version": 1}, r"schema version 1; expected 2"),
-        ({"kind": "edgeembed bench form"}, "is of another kind: edgeembed bench form"),
-        ({"baseline": "nobody"}, "its baseline nobody is not among its subjects"),
+        ({"schema_version": 2}, r"schema version 2; expected 3: run the benchmark again$"),
+        ({"kind": "edgeembed bench form"}, "report of another kind, edgeembed bench form"),
+        ({"baseline": "nobody"}, "nobody is not among its subjects"),
         ({"subjects": [{}]}, "is damaged"),
         ({"machine": None}, "is damaged"),
     ],
@@ -74,7 +74,7 @@ def test_a_report_whose_times_cannot_be_is_refused(make_report: MakeReport, time
     content = json.loads(report_json(make_report(2)))
     content["subjects"][1]["processes"][0]["latency_ms"] = times
     (tmp_path / "a.json").write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(InputError, match="the latencies of student are not as many times above 0"):
+    with pytest.raises(InputError, match="the latencies of student are not positive, or not as many in each process"):
         read_report(tmp_path / "a.json")
 
 

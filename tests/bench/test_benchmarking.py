@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edgeembed_bench import BenchReport, NullMeter, Plan, Reading, Subject, bench, runner
+from edgeembed_bench import BenchmarkReport, BenchmarkSettings, NullMeter, Reading, Subject, benchmark, runner
 from edgeembed_runtime.errors import CheckError, InputError
 
 TEXTS = ["read a file", "sort a list", "open a socket and wait"]
-QUICK = Plan(runs=12, processes=2, warmup=3, block=4, settle_ms=0, batches=2, sweep_runs=0)
+QUICK = BenchmarkSettings(runs=12, processes=2, warmup=3, block=4, settle_ms=0, batches=2, sweep_runs=0)
 NOTHING = NullMeter("no meter in this test")
 
 Stub = Callable[..., Subject]
@@ -28,12 +28,12 @@ class _TenWatts:
         return Reading(0.2, 0.02, {"package": 0.2})
 
 
-def _report(stub: Stub, *names: str, plan: Plan = QUICK, **options: Any) -> BenchReport:
-    return bench([stub(name) for name in names], TEXTS, plan, meter=options.pop("meter", NOTHING), **options)
+def _report(stub: Stub, *names: str, settings: BenchmarkSettings = QUICK, **options: Any) -> BenchmarkReport:
+    return benchmark([stub(name) for name in names], TEXTS, settings, meter=options.pop("meter", NOTHING), **options)
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BenchReport]:
+def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BenchmarkReport]:
     """Three subjects that are alike, the last of them the baseline, measured once for many tests."""
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("alike")
@@ -42,17 +42,17 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BenchReport]:
         )
         patch.setenv("PYTHONPATH", str(folder))
         subjects = [Subject(name, "function", "alike:embed") for name in "bac"]
-        yield bench(subjects, TEXTS, QUICK, texts_from="three lines", baseline="c", meter=NOTHING)
+        yield benchmark(subjects, TEXTS, QUICK, texts_from="three lines", baseline="c", meter=NOTHING)
 
 
-def test_every_raw_sample_is_kept_by_process_and_warmups_are_apart(report: BenchReport) -> None:
+def test_every_raw_sample_is_kept_by_process_and_warmups_are_apart(report: BenchmarkReport) -> None:
     for name in "ab":
         assert [len(run.latency_ms) for run in report[name].processes] == [6, 6]
         assert [len(run.warmup_ms) for run in report[name].processes] == [3 + 2] * 2  # and the first of each turn
         assert [len(run.batches_ms) for run in report[name].processes] == [1, 1]
 
 
-def test_each_process_is_started_afresh_and_one_start_before_does_not_count(report: BenchReport) -> None:
+def test_each_process_is_started_afresh_and_one_start_before_does_not_count(report: BenchmarkReport) -> None:
     result = report["a"]
     starts = [run.start for run in result.processes]
     assert len({start.total_ms for start in (*starts, result.discarded_start)}) == 3
@@ -60,19 +60,19 @@ def test_each_process_is_started_afresh_and_one_start_before_does_not_count(repo
 
 
 def test_runs_that_do_not_divide_are_rounded_up_and_told(stub: Stub) -> None:
-    report = _report(stub, "a", plan=replace(QUICK, runs=11))
+    report = _report(stub, "a", settings=replace(QUICK, runs=11))
     assert report.settings.runs == len(report["a"].latency_ms) == 12
 
 
 def test_a_slow_subject_is_slower_in_latency_throughput_and_processor_time(stub: Stub) -> None:
-    report = bench([stub("fast"), stub("slow", "slow")], TEXTS, replace(QUICK, processes=3), meter=NOTHING)
+    report = benchmark([stub("fast"), stub("slow", "slow")], TEXTS, replace(QUICK, processes=3), meter=NOTHING)
     assert report["slow"].latency.q1 >= 2
     assert (report.latency_ratio("slow").low or 0) > 1
     assert (report.sentences_per_s("slow") or 0) < 32 / 0.002
     assert report["slow"].cpu_ms > report["fast"].cpu_ms
 
 
-def test_ratio_is_against_the_named_baseline(report: BenchReport) -> None:
+def test_ratio_is_against_the_named_baseline(report: BenchmarkReport) -> None:
     assert report.latency_ratio("c").value == 1.0
     medians = [[np.median(run.latency_ms) for run in report[name].processes] for name in "ac"]
     ratios = [ours / baseline for ours, baseline in zip(*medians, strict=True)]
@@ -80,16 +80,16 @@ def test_ratio_is_against_the_named_baseline(report: BenchReport) -> None:
     assert report.latency_ratio("a").low is None  # two processes
 
 
-def test_few_processes_are_not_tested_for_a_difference(report: BenchReport) -> None:
-    assert report.verdict("b").differs is None
+def test_few_processes_are_not_tested_for_a_difference(report: BenchmarkReport) -> None:
+    assert report.compare_latency("b").is_significant is None
 
 
-def test_a_subject_that_is_not_in_the_report_is_named_with_those_that_are(report: BenchReport) -> None:
+def test_a_subject_that_is_not_in_the_report_is_named_with_those_that_are(report: BenchmarkReport) -> None:
     with pytest.raises(InputError, match="no subject 'd' in the report; expected one of: b, a, c"):
-        report.verdict("d")
+        report.compare_latency("d")
 
 
-def test_subjects_stay_in_the_order_given(report: BenchReport) -> None:
+def test_subjects_stay_in_the_order_given(report: BenchmarkReport) -> None:
     assert [result.name for result in report] == ["b", "a", "c"]
 
 
@@ -105,7 +105,7 @@ def test_energy_is_millijoules_an_inference_and_above_idle(stub: Stub) -> None:
     assert energy.source == "ten watts"
 
 
-def test_energy_without_a_meter_is_none_with_the_reason_and_processor_time_is_there(report: BenchReport) -> None:
+def test_energy_without_a_meter_is_none_with_the_reason_and_processor_time_is_there(report: BenchmarkReport) -> None:
     result = report["a"]
     assert result.energy.mj_per_inference is None
     assert result.energy.reason == "no meter in this test"
@@ -113,20 +113,20 @@ def test_energy_without_a_meter_is_none_with_the_reason_and_processor_time_is_th
 
 
 def test_a_meter_with_long_windows_is_asked_in_few_processes(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "_SHORT_S", 0.01)
-    report = _report(stub, "a", plan=replace(QUICK, processes=4), meter=_TenWatts())
+    monkeypatch.setattr(runner, "_SHORT_WINDOW_S", 0.01)
+    report = _report(stub, "a", settings=replace(QUICK, processes=4), meter=_TenWatts())
     assert len(report["a"].energy.windows) == 3
 
 
-def test_the_bench_tells_what_it_takes_itself(report: BenchReport) -> None:
+def test_the_bench_tells_what_it_takes_itself(report: BenchmarkReport) -> None:
     result = report["a"]
-    assert all(run.overhead_ms > 0 for run in result.processes)
-    assert result.overhead_share > 0
+    assert all(run.timer_ms > 0 for run in result.processes)
+    assert result.timer_share > 0
 
 
-def test_settings_and_machine_are_recorded(report: BenchReport) -> None:
-    assert report.settings.texts_from == "three lines"
-    assert len(report.settings.texts_sha256) == 64
+def test_settings_and_machine_are_recorded(report: BenchmarkReport) -> None:
+    assert report.texts.source == "three lines"
+    assert len(report.texts.sha256) == 64
     assert report.settings.threads == 1
     assert report.machine.cpu
     assert report.machine.ram_bytes > 1e8
@@ -135,7 +135,7 @@ def test_settings_and_machine_are_recorded(report: BenchReport) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "texts", "plan", "options", "message"),
+    ("names", "texts", "settings", "options", "message"),
     [
         ([], TEXTS, {}, {}, "no subjects"),
         (["a", "a"], TEXTS, {}, {}, "share a name"),
@@ -148,24 +148,24 @@ def test_settings_and_machine_are_recorded(report: BenchReport) -> None:
     ],
 )
 def test_what_cannot_be_measured_is_refused_in_a_line(
-    stub: Stub, names: list[str], texts: list[str], plan: Any, options: Any, message: str
+    stub: Stub, names: list[str], texts: list[str], settings: Any, options: Any, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        bench([stub(name) for name in names], texts, replace(QUICK, **plan), **options)
+        benchmark([stub(name) for name in names], texts, replace(QUICK, **settings), **options)
 
 
 @pytest.mark.parametrize(
     ("function", "text", "message"),
     [
-        ("embed", "nan", "the first vector is not finite"),
+        ("embed", "nan", "the first embedding is not finite"),
         ("one_for_all", "a", "expected a vector for each text of a list"),
     ],
 )
 def test_vectors_that_mean_nothing_are_refused(stub: Stub, function: str, text: str, message: str) -> None:
     with pytest.raises(CheckError, match=message):
-        bench([stub("a", function)], [text, "b"], QUICK, meter=NOTHING)
+        benchmark([stub("a", function)], [text, "b"], QUICK, meter=NOTHING)
 
 
 def test_a_subject_that_falls_over_is_named(stub: Stub) -> None:
     with pytest.raises(CheckError, match=r"^a ended with exit code 1: RuntimeError: the model fell over$"):
-        bench([stub("a")], ["fine", "crash", "fine"], QUICK, meter=NOTHING)
+        benchmark([stub("a")], ["fine", "crash", "fine"], QUICK, meter=NOTHING)

@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 
-from edgeembed_bench.lengths import texts_of_lengths
+from edgeembed_bench.texts import texts_of_lengths
 
 _TEXTS = ["a b c d", "e f ggg h i", "j"]
 

@@ -1,32 +1,35 @@
-"""Matrix students of random weights: what they cost is what trained ones cost."""
+"""`python -m experiments.random_students`: CMOW and CBOW bundles of random weights, at the cost of trained ones."""
 
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+import click
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime import Bundle
+from edgeembed_runtime.builtin_models import builtin_bundle
 from edgeembed_runtime.cmow.model_file import BACKWARD, CBOW, FORMAT, FORMAT_VERSION, FORWARD, HEAD
 from edgeembed_runtime.cmow.safetensors import pack_tensors
 from edgeembed_runtime.manifest import BUNDLE_FOLDER, MANIFEST
 from edgeembed_runtime.storage.atomic import atomic_folder
 
 Architecture = Literal["hybrid", "cbow"]
+ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
 
-_SIDE = 20  # of a token's matrix, as in the CMOW paper; CBOW's vector is as long as a matrix has numbers
+_SIDE = 20  # rows of a token's matrix, as in the CMOW paper; a CBOW vector has as many values as a matrix
 _MODEL = "model.safetensors"
 
 
 def write_random_student(path: Path, architecture: Architecture, like: Bundle) -> None:
-    """Write a bundle of random int8 tables, for the NumPy backend.
+    """Write a bundle with random int8 embedding tables, for the NumPy backend.
 
     Args:
-        path: The bundle's folder; what is there is replaced.
-        architecture: "hybrid" (matrices forward and backward, and vectors that are added up) or "cbow" (vectors of
-            which the mean is taken), with a linear head after either.
-        like: The bundle whose tokenizer, dimension and limit it takes.
+        path: Folder of the bundle; an existing bundle is replaced.
+        architecture: "hybrid" (forward and backward matrices, and the sum of vectors) or "cbow" (the mean of vectors),
+            with a linear head after either.
+        like: The bundle whose tokenizer, dimension and maximum length it has.
     """
     tokenizer = like.read("tokenizer.json")
     model = pack_tensors(*_tensors(architecture, len(_vocabulary(tokenizer)), like.dimension))
@@ -78,3 +81,16 @@ def _manifest(architecture: str, like: Bundle, files: dict[str, bytes]) -> dict[
     }
     manifest: dict[str, Any] = json.loads((Path(str(like.path)) / MANIFEST).read_text(encoding="utf-8"))
     return manifest | shown
+
+
+@click.command()
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for random-hybrid and random-cbow.")
+def command(out: Path) -> None:
+    """Write random bundles for the NumPy backend, with the tokenizer of the default built-in model."""
+    like = Bundle.open(builtin_bundle())
+    for architecture in ARCHITECTURES:
+        write_random_student(out / f"random-{architecture}", architecture, like)
+
+
+if __name__ == "__main__":
+    command()

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
-from edgeembed_bench import NullMeter, Plan, Subject, Verdict, bench
-from edgeembed_bench.random_students import write_random_student
+from edgeembed_bench import BenchmarkSettings, NullMeter, SignificanceTest, Subject, benchmark
 from edgeembed_runtime import Bundle
 from edgeembed_runtime.builtin_models import builtin_bundle
+
+from experiments.random_students import write_random_student
 
 NO_METER = NullMeter("not asked for")
 QUIET = 0.035  # what a run says of itself on a quiet machine: that it would have told so little apart
@@ -34,16 +35,16 @@ def slowed(texts):
 """
 
 
-def _verdict(first: Subject, second: Subject, seed: int) -> Verdict:
+def _test(first: Subject, second: Subject, seed: int) -> SignificanceTest:
     # What has no part in the verdict is left out; the rest is as by default.
-    plan = Plan(batches=0, sweep_runs=0, seed=1000 * seed)
-    return bench([first, second], TEXTS, plan, meter=NO_METER).verdict(second.name)
+    settings = BenchmarkSettings(batches=0, sweep_runs=0, seed=1000 * seed)
+    return benchmark([first, second], TEXTS, settings, meter=NO_METER).compare_latency(second.name)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_bundle_beside_itself_differs_in_at_most_one_of_twenty_runs() -> None:
-    differs = [_verdict(Subject("a", "bundle"), Subject("b", "bundle"), seed).differs for seed in range(20)]
+    differs = [_test(Subject("a", "bundle"), Subject("b", "bundle"), seed).is_significant for seed in range(20)]
     assert None not in differs
     assert sum(map(bool, differs)) <= 1
 
@@ -56,20 +57,20 @@ def test_a_subject_slowed_by_five_percent_is_told_apart_in_nine_of_ten_quiet_run
     (tmp_path / "delayed.py").write_text(_FUNCTIONS, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     plain, slowed = (Subject(name, "function", f"delayed:{name}") for name in ("as_it_is", "slowed"))
-    quiet: list[Verdict] = []
+    quiet: list[SignificanceTest] = []
     for seed in range(20):
-        found = _verdict(plain, slowed, seed)
-        quiet += [found] if (found.smallest_seen or 1) < QUIET else []
+        found = _test(plain, slowed, seed)
+        quiet += [found] if (found.min_detectable_effect or 1) < QUIET else []
         if len(quiet) == 10:
             break
     else:
         pytest.skip(f"the machine is too noisy: {len(quiet)} of 20 runs were quiet")
-    assert sum(found.differs is True for found in quiet) >= 9
+    assert sum(found.is_significant is True for found in quiet) >= 9
 
 
 @pytest.mark.slow
 def test_the_bench_takes_less_than_two_percent_of_the_shortest_subject_for_itself(tmp_path: Path) -> None:
     write_random_student(tmp_path / "cbow", "cbow", Bundle.open(builtin_bundle()))  # tens of microseconds a text
-    plan = Plan(runs=300, processes=3, batches=0, sweep_runs=0)
-    report = bench([Subject("cbow", "bundle", str(tmp_path / "cbow"))], TEXTS, plan, meter=NO_METER)
-    assert 0 < report["cbow"].overhead_share < 0.02
+    settings = BenchmarkSettings(runs=300, processes=3, batches=0, sweep_runs=0)
+    report = benchmark([Subject("cbow", "bundle", str(tmp_path / "cbow"))], TEXTS, settings, meter=NO_METER)
+    assert 0 < report["cbow"].timer_share < 0.02

@@ -83,8 +83,8 @@ def test_names_are_short_and_differ() -> None:
         ([""], "an empty subject given"),
         (["a@"], "ends in an @; expected a Python interpreter"),
         (["a\nb=x"], "cannot be shown; expected a name of printable characters"),
-        (["function:not a function"], "is no function; expected module:function"),
-        (["model2vec:x@/no/such/python"], "/no/such/python is no file; expected a Python interpreter"),
+        (["function:not a function"], "is not a function; expected module:function"),
+        (["model2vec:x@/no/such/python"], "/no/such/python is not a file; expected a Python interpreter"),
     ],
 )
 def test_what_names_no_subject_is_refused_in_a_line(specs: list[str], message: str) -> None:

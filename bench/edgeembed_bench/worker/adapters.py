@@ -1,0 +1,322 @@
+"""Adapters that load a subject within the worker process, one for each kind of subject."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+
+class LoadedSubject:
+    """A subject that can encode, and what is known about its model.
+
+    All but `encode`, `encode_query`, `encode_document`, `packages` and `max_tokens` is set by `inspected`.
+
+    Attributes:
+        encode: Encodes one text to its embedding, or n texts to n embeddings.
+        encode_query: The same for queries.
+        encode_document: The same for documents.
+        packages: The distributions that are needed to run the subject.
+        max_tokens: Length at which texts are truncated; None if unknown.
+        tokenize: Returns all that `run` needs for one text or several; None if the subject's parts cannot be called.
+        run: Returns embeddings for the result of `tokenize`; None if the subject's parts cannot be called.
+        count: Returns the number of tokens of a text before truncation; None if unknown.
+        vocabulary: Vocabulary size; None if unknown.
+        parameters: Parameters of the model, and those in its embedding tables; None if unknown.
+    """
+
+    def __init__(self, encode: Any, packages: list[str], inspect: Any = None) -> None:
+        self.encode = self.encode_query = self.encode_document = encode
+        self.packages = packages
+        self.max_tokens: Any = None
+        self.tokenize: Any = None
+        self.run: Any = None
+        self.count: Any = None
+        self.vocabulary: Any = None
+        self.parameters: Any = None
+        self._inspect = inspect
+
+    def inspected(self) -> LoadedSubject:
+        """Return this subject after its model was inspected, which may take memory: only once both are measured."""
+        if self._inspect is not None:
+            self._inspect(self)
+            self._inspect = None
+        return self
+
+    def count_tokens(self, texts: list[str]) -> list[int] | None:
+        """Return the number of tokens of each text before truncation; None if unknown."""
+        return [self.count(text) for text in texts] if self.count else None
+
+    def use_tokenizer(self, content: bytes) -> None:
+        """Count tokens with a tokenizer of the tokenizers library.
+
+        Args:
+            content: The tokenizer.json.
+        """
+        tokenizer = _tokenizer(content)
+        self.count = lambda text: len(tokenizer.encode(text).ids)
+        self.vocabulary = tokenizer.get_vocab_size()
+
+
+def load(adapter: str, argument: str, threads: int, *, trust: bool = False) -> LoadedSubject:
+    """Load a subject.
+
+    Args:
+        adapter: Name of the adapter, as in `edgeembed_bench.subjects`.
+        argument: What the adapter loads.
+        threads: Threads that the subject may use.
+        trust: Whether sentence-transformers may import the classes that the model folder names.
+    """
+    return _ADAPTERS[adapter](argument, threads, **({"trust_remote_code": True} if trust else {}))
+
+
+def load_bundle(path: str, threads: int) -> LoadedSubject:
+    """Load a bundle of edgeembed_runtime; the default built-in one if the path is empty."""
+    import functools
+
+    from edgeembed_runtime import Encoder
+
+    encoder = Encoder.load(path, threads=threads) if path else Encoder(threads=threads)
+    # Otherwise the warning about a long text would be timed; the other encoders truncate silently.
+    encode = functools.partial(encoder.encode, on_truncate="ignore")
+    loaded = LoadedSubject(encode, ["edgeembed-runtime"], functools.partial(_inspect_bundle, encoder))
+    loaded.max_tokens = encoder.max_seq_length
+    loaded.encode_query = functools.partial(encoder.encode_query, on_truncate="ignore")
+    loaded.encode_document = functools.partial(encoder.encode_document, on_truncate="ignore")
+    return loaded
+
+
+def _inspect_bundle(encoder: Any, loaded: LoadedSubject) -> None:
+    content = encoder.bundle.read("tokenizer.json")
+    loaded.use_tokenizer(content)
+    truncating = _tokenizer(content)
+    truncating.enable_truncation(encoder.max_seq_length)
+    engine = _engine(encoder)
+    if encoder.bundle.backend == "numpy":
+        loaded.tokenize = lambda text: [truncating.encode(each).ids for each in _as_list(text)]
+        loaded.run = lambda rows: [engine.embed(row) for row in rows]
+    else:
+        loaded.tokenize = lambda text: [_graph_inputs(truncating.encode(each).ids) for each in _as_list(text)]
+        loaded.run = lambda rows: [engine.run(["sentence_embedding"], row)[0][0] for row in rows]  # as the encoder does
+
+
+def _engine(encoder: Any) -> Any:
+    """Return the session, or the NumPy backend, that an encoder itself runs.
+
+    A second session of the same model may differ from it by more than what is to be measured.
+    """
+    backend = encoder._pipeline._backend
+    return backend._session if encoder.bundle.backend == "onnx" else backend
+
+
+def _load_nothing(_argument: str, _threads: int) -> LoadedSubject:
+    """Load nothing: the process only imports its modules."""
+    return LoadedSubject(lambda _text: None, [])
+
+
+def _load_sentence_transformer(path: str, threads: int, **options: Any) -> LoadedSubject:
+    import functools
+
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    torch.set_num_threads(threads)
+    model = SentenceTransformer(path, device="cpu", **options)
+    # Only students made by edgeembed are trusted.
+    packages = ["sentence-transformers", *(["edgeembed"] if options.get("trust_remote_code") else [])]
+    loaded = LoadedSubject(
+        _without_progress(model.encode), packages, functools.partial(_inspect_sentence_transformer, model)
+    )
+    loaded.encode_query = _without_progress(model.encode_query)
+    loaded.encode_document = _without_progress(model.encode_document)
+    loaded.max_tokens = model.max_seq_length if isinstance(model.max_seq_length, int) else None
+    return loaded
+
+
+def _inspect_sentence_transformer(model: Any, loaded: LoadedSubject) -> None:
+    import torch
+
+    tokenize = getattr(model, "preprocess", None) or model.tokenize  # renamed in sentence-transformers 6
+
+    def run(features: Any) -> Any:
+        with torch.inference_mode():
+            return model(dict(features))["sentence_embedding"].numpy()  # a copy, since a model writes into its input
+
+    loaded.tokenize, loaded.run = (lambda text: tokenize(_as_list(text))), run
+    tokenizer = model.tokenizer
+    if hasattr(tokenizer, "to_str"):  # that of a static model is one of the tokenizers library
+        loaded.use_tokenizer(tokenizer.to_str().encode())
+    else:
+        loaded.count = lambda text: len(tokenizer(text, truncation=False, verbose=False)["input_ids"])
+        loaded.vocabulary = len(tokenizer)
+    sizes = [weight.numel() for weight in model.parameters()]
+    if sizes:  # the ONNX backend has none
+        kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+        tables = {each.weight: None for each in model.modules() if isinstance(each, kinds)}
+        loaded.parameters = sum(sizes), sum(table.numel() for table in tables)
+
+
+def _load_sentence_transformer_onnx(path: str, threads: int, **options: Any) -> LoadedSubject:
+    """Load a model in sentence-transformers with its ONNX backend, which needs optimum."""
+    import onnxruntime
+
+    session_options = onnxruntime.SessionOptions()
+    session_options.intra_op_num_threads = threads
+    session = {"provider": "CPUExecutionProvider", "session_options": session_options}
+    loaded = _load_sentence_transformer(path, threads, backend="onnx", model_kwargs=session, **options)
+    loaded.packages.append("optimum-onnx")
+    return loaded
+
+
+def _load_model2vec(path: str, _threads: int) -> LoadedSubject:
+    from model2vec import StaticModel
+
+    model = StaticModel.from_pretrained(path)
+
+    def inspect(loaded: LoadedSubject) -> None:
+        loaded.count = lambda text: len(model.tokenizer.encode(text, add_special_tokens=False).ids)
+        loaded.tokenize = lambda text: model.tokenize(_as_list(text))
+        loaded.vocabulary = model.tokenizer.get_vocab_size()
+        loaded.parameters = int(model.embedding.size), int(model.embedding.size)
+
+    return LoadedSubject(model.encode, ["model2vec"], inspect)
+
+
+def _load_fastembed(path: str, threads: int) -> LoadedSubject:
+    """Load a model that fastembed knows by name, or the folder of a bundle."""
+    from fastembed import TextEmbedding
+
+    options = _fastembed_folder(path) if os.path.isdir(path) else {"model_name": path}  # noqa: PTH112 - pathlib is not imported yet
+    model = TextEmbedding(threads=threads, **options)
+
+    def encode(text: Any) -> Any:
+        vectors = list(model.embed(_as_list(text)))
+        return vectors[0] if isinstance(text, str) else vectors
+
+    return LoadedSubject(
+        encode, ["fastembed"], lambda loaded: loaded.use_tokenizer(model.model.tokenizer.to_str().encode())
+    )
+
+
+def _fastembed_folder(path: str) -> dict[str, Any]:
+    import json
+    from pathlib import Path
+
+    from fastembed import TextEmbedding
+    from fastembed.common.model_description import ModelSource, PoolingType
+
+    manifest = json.loads(Path(path, "edgeembed.json").read_text(encoding="utf-8"))
+    TextEmbedding.add_custom_model(
+        model=path,
+        pooling=PoolingType.DISABLED,
+        normalization=False,
+        sources=ModelSource(hf=path),
+        dim=manifest["dimension"],
+        model_file=manifest["model_file"],
+        output_name="sentence_embedding",
+    )
+    return {"model_name": path, "specific_model_path": path}
+
+
+def _load_onnx(path: str, threads: int) -> LoadedSubject:
+    """Load model.onnx and tokenizer.json of a folder, with onnxruntime and tokenizers alone.
+
+    If the graph returns only token embeddings, their mean is the embedding of the text.
+    """
+    from pathlib import Path
+
+    import onnxruntime
+    import tokenizers
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    names = ("model.onnx", "model_quantized.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx")
+    graphs = [file for file in (Path(path, name) for name in names) if file.is_file()]
+    if not graphs:
+        raise SystemExit(f"{path} holds no model.onnx; expected one in it or in its folder onnx")
+    session = onnxruntime.InferenceSession(graphs[0], options, providers=["CPUExecutionProvider"])
+    tokenizer = tokenizers.Tokenizer.from_file(str(Path(path, "tokenizer.json")))
+    tokenizer.no_padding()
+    inputs = {each.name for each in session.get_inputs()}
+    outputs = [each.name for each in session.get_outputs()]
+    is_pooled = "sentence_embedding" in outputs
+
+    def tokenize(text: Any) -> Any:
+        return [_graph_inputs(tokenizer.encode(each).ids, inputs) for each in _as_list(text)]
+
+    def run(rows: Any) -> Any:
+        found = [session.run(["sentence_embedding"] if is_pooled else outputs[:1], row)[0][0] for row in rows]
+        return found if is_pooled else [vectors.mean(axis=0) for vectors in found]
+
+    def encode(text: Any) -> Any:
+        vectors = run(tokenize(text))
+        return vectors[0] if isinstance(text, str) else vectors
+
+    def inspect(loaded: LoadedSubject) -> None:
+        loaded.tokenize, loaded.run = tokenize, run
+        loaded.use_tokenizer(tokenizer.to_str().encode())
+
+    return LoadedSubject(encode, ["numpy", "onnxruntime", "tokenizers"], inspect)
+
+
+def _load_function(path: str, _threads: int) -> LoadedSubject:
+    """Load `module:function`, which takes a list of texts and returns as many embeddings."""
+    module, _, function = path.partition(":")
+    embed = getattr(importlib.import_module(module), function)
+
+    def encode(text: Any) -> Any:
+        vectors = embed(_as_list(text))
+        if not hasattr(vectors, "__getitem__") or len(vectors) != len(_as_list(text)):
+            raise SystemExit(f"{path} returns {str(vectors)[:60]!r}; expected a vector for each text of a list")
+        return vectors[0] if isinstance(text, str) else vectors
+
+    def inspect(loaded: LoadedSubject) -> None:
+        file = getattr(sys.modules[module], "__file__", None) or ""
+        # Finding the distribution reads all installed ones; a module outside site-packages has none.
+        loaded.packages = [_distribution(module) if "-packages" in file else ""]
+
+    return LoadedSubject(encode, [], inspect)
+
+
+_ADAPTERS = {
+    "nothing": _load_nothing,
+    "bundle": load_bundle,
+    "sentence-transformer": _load_sentence_transformer,
+    "sentence-transformer-onnx": _load_sentence_transformer_onnx,
+    "model2vec": _load_model2vec,
+    "fastembed": _load_fastembed,
+    "onnx": _load_onnx,
+    "function": _load_function,
+}
+
+
+def _as_list(text: Any) -> list[str]:
+    return [text] if isinstance(text, str) else text
+
+
+def _without_progress(encode: Any) -> Any:
+    return lambda text: encode(text, show_progress_bar=False)
+
+
+def _tokenizer(content: bytes) -> Any:
+    import tokenizers
+
+    tokenizer = tokenizers.Tokenizer.from_buffer(content)
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def _graph_inputs(ids: list[int], inputs: Any = ("input_ids", "attention_mask")) -> dict[str, Any]:
+    import numpy as np
+
+    row = np.array([ids], dtype=np.int64)
+    found = {"input_ids": row, "attention_mask": np.ones_like(row)}
+    return found | {"token_type_ids": np.zeros_like(row)} if "token_type_ids" in inputs else found
+
+
+def _distribution(module: str) -> str:
+    from importlib.metadata import packages_distributions
+
+    return next(iter(packages_distributions().get(module.partition(".")[0], [])), "")
