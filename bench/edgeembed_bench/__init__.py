@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from edgeembed_bench.machine import Load, Machine, this_machine
     from edgeembed_bench.meters import BatteryMeter, EnergyMeter, NullMeter, RaplMeter, Reading, detect_meter
     from edgeembed_bench.model_info import ModelInfo
-    from edgeembed_bench.presets import PRESETS, Preset, find_preset
+    from edgeembed_bench.presets import Preset, find_preset
     from edgeembed_bench.report import BenchmarkReport, TextInfo
     from edgeembed_bench.report_io import read_report, report_dict, report_json
     from edgeembed_bench.results import FloorResult, ProcessRun, SubjectResult
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from edgeembed_bench.settings import BenchmarkSettings
     from edgeembed_bench.sizes import Size, SizedFile
     from edgeembed_bench.stats import Interval, Quartiles, SignificanceTest
-    from edgeembed_bench.subjects import KINDS, Subject, parse_subjects
+    from edgeembed_bench.subjects import Subject, parse_subjects
     from edgeembed_bench.worker_client import Start, Worker, WorkerEncoder, start_worker
 
 # Imported on first use: the worker process imports this package in Pythons that lack its dependencies.
@@ -43,7 +43,6 @@ _MODULES = {
     "Reading": "meters",
     "detect_meter": "meters",
     "ModelInfo": "model_info",
-    "PRESETS": "presets",
     "Preset": "presets",
     "find_preset": "presets",
     "BenchmarkReport": "report",
@@ -61,7 +60,6 @@ _MODULES = {
     "Interval": "stats",
     "Quartiles": "stats",
     "SignificanceTest": "stats",
-    "KINDS": "subjects",
     "Subject": "subjects",
     "parse_subjects": "subjects",
     "Start": "worker_client",
@@ -71,8 +69,6 @@ _MODULES = {
 }
 
 __all__ = [
-    "KINDS",
-    "PRESETS",
     "BatteryMeter",
     "BenchmarkReport",
     "BenchmarkSettings",

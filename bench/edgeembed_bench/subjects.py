@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.manifest import MANIFEST
@@ -153,7 +153,7 @@ def _parse(spec: str) -> _Spec:
         name, rest = "", what
     kind, colon, argument = rest.partition(":")
     if colon and kind in KINDS:
-        return _Spec(name or None, cast("Adapter", kind), argument, _interpreter(python, spec))
+        return _Spec(name or None, kind, argument, _interpreter(python, spec))
     if not rest:
         raise InputError(f"{spec!r} names no model; expected [NAME=][KIND:]WHAT[@PYTHON]")
     return _Spec(name or None, None, rest, _interpreter(python, spec))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from edgeembed.cli.outputs import Outputs
 
 _LIMIT = click.FloatRange(min=0)
-# Equal to edgeembed.costs.PAPER_TABLES and edgeembed_bench.PRESETS, which --help does not import.
+# Equal to edgeembed.costs.PAPER_TABLES and edgeembed_bench.presets.PRESETS, which --help does not import.
 _PAPER_TABLES = ("simtde", "hpd", "xayn", "cmow")
 _PRESETS = ("runtime",)
 

@@ -156,10 +156,17 @@ def test_a_subject_that_cannot_load_says_so_in_a_line(subject: Subject, broken: 
     assert "\n" not in str(error.value)
 
 
+def test_pinning_yields_none_where_the_system_does_not_support_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("psutil.Process.cpu_affinity")
+    with pin_to_cores(10_000) as cores:
+        assert cores is None
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system keeps no process on a core")
 def test_cores_hold_this_process_and_its_children_and_are_given_back(subject: Subject) -> None:
     before = os.sched_getaffinity(0)
     with pin_to_cores() as cores, start_worker(subject, "a text") as worker:
+        assert cores is not None
         assert len(cores) == 1
         assert os.sched_getaffinity(0) == set(cores)
         assert os.sched_getaffinity(worker._process.pid) == set(cores)

@@ -122,6 +122,7 @@ def test_a_budget_that_is_kept_leaves_with_0(pairs: Path) -> None:
         (["--paper-table", "simtde"], "0 files for the paper table simtde; expected one --sts FILE"),
         (["--paper-table", "hpd"], "0 files for the paper table hpd; expected one --retrieval DIR"),
         (["--paper-table", "cmow"], "no subject tells how many tokens"),
+        (["--paper-table", "xayn", "--preset", "runtime"], "expected no --html, --markdown, --preset or limits"),
         (["--paper-table", "xayn", "--html", "x.html"], "expected no --html, --markdown, --preset or limits"),
     ],
 )
@@ -190,3 +191,35 @@ def test_a_teacher_is_found_by_the_name_of_its_package() -> None:
 def test_help_names_all_paper_tables_and_presets() -> None:
     assert cli._PAPER_TABLES == costs.PAPER_TABLES
     assert cli._PRESETS == PRESETS
+
+
+def test_preset_runtime_measures_built_in_models_beside_a_floor(tmp_path: Path) -> None:
+    out = tmp_path / "report.json"
+    run = CliRunner().invoke(
+        command, ["--preset", "runtime", "--peers", str(tmp_path), "--runs", "2", "--processes", "1", "--out", str(out)]
+    )
+    assert run.exception is None or str(run.exception).startswith("over budget: ")  # on a busy machine
+    report = json.loads(out.read_text())
+    names = [subject["subject"]["name"] for subject in report["subjects"]]
+    assert names[:2] == ["mini", "nano"]
+    assert report["baseline"] == "mini"
+    assert set(report["subjects"][0]["processes"][0]["parts_ms"]) == {"encode", "bare", "tokenize", "run"}
+    assert len(report["floor"]["starts"]) == 1
+    assert {limit["quantity"] for limit in report["limits"]} == {
+        "cold start (x floor)",
+        "resident memory (x floor)",
+        "overhead of a call (us)",
+    }
+    assert "model2vec left out" in " ".join(run.stdout.split())
+
+
+def test_subject_or_preset_is_required() -> None:
+    run = CliRunner().invoke(command, [])
+    assert run.exit_code == 2
+    assert "give one or more subjects, or --preset" in run.output
+
+
+def test_peers_need_a_preset(tmp_path: Path) -> None:
+    run = _run(OURS, "--peers", tmp_path)
+    assert isinstance(run.exception, InputError)
+    assert "expected --preset beside it" in str(run.exception)

@@ -345,7 +345,7 @@ def _limits(report: BenchmarkReport) -> list[Table]:
 def _interval(found: Interval | None, decimals: int) -> str:
     if found is None or found.low is None or found.high is None:
         return MISSING
-    return f"{found.low:.{decimals}f}–{found.high:.{decimals}f}"  # noqa: RUF001  # a range takes an en dash
+    return f"{found.low:.{decimals}f} to {found.high:.{decimals}f}"  # an en dash before a minus sign would confuse
 
 
 def _backbone_parameters(subject: SubjectResult) -> int | None:
