@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from edgeembed_bench.compare import Comparison, compare_reports, comparison_dict
     from edgeembed_bench.energy import Energy, EnergyWindow, IdlePower
     from edgeembed_bench.machine import Load, Machine, this_machine
-    from edgeembed_bench.meters import BatteryMeter, EnergyMeter, NullMeter, RaplMeter, Reading, detect_meter
+    from edgeembed_bench.meters import BatteryMeter, EnergyMeter, NullMeter, RaplMeter, Reading, ZeusMeter, detect_meter
     from edgeembed_bench.model_info import ModelInfo
     from edgeembed_bench.presets import Preset, find_preset
     from edgeembed_bench.report import BenchmarkReport, TextInfo
@@ -41,6 +41,7 @@ _MODULES = {
     "NullMeter": "meters",
     "RaplMeter": "meters",
     "Reading": "meters",
+    "ZeusMeter": "meters",
     "detect_meter": "meters",
     "ModelInfo": "model_info",
     "Preset": "presets",
@@ -99,6 +100,7 @@ __all__ = [
     "TextInfo",
     "Worker",
     "WorkerEncoder",
+    "ZeusMeter",
     "benchmark",
     "compare_reports",
     "comparison_dict",
