@@ -94,7 +94,7 @@ def summary(reports: dict[str, Any]) -> list[str]:
             f"vocabulary: {after['size']:,} of {before['size']:,} tokens kept, {report['saved_bytes'] / 1e6:.2f} MB "
             f"of float32 saved; unknown {_share(before['unknown_rate'])} -> {_share(after['unknown_rate'])}, tokens a "
             f"word {before['tokens_per_word']:.3f} -> {after['tokens_per_word']:.3f}, cosine to the whole model worst "
-            f"{drift['worst_cosine']:.4f}, mean {drift['mean_cosine']:.4f}"
+            f"{drift['min_cosine']:.4f}, mean {drift['mean_cosine']:.4f}"
         )
     if "head" in reports:
         report = reports["head"]

@@ -73,9 +73,10 @@ def _manifest(architecture: str, like: Bundle, files: dict[str, bytes]) -> dict[
         "recipe": None,
         "teacher": None,
         "quality": None,
-        "parity": {"sentences": 1, "worst_cosine": 1.0, "mean_cosine": 1.0, "worst_sentences": []},
+        "parity": {"sentences": 1, "min_cosine": 1.0, "mean_cosine": 1.0, "worst_sentences": []}
+        | dict.fromkeys(("p01_cosine", "spearman", "top_10_overlap")),
         "files": [
-            {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            {"name": name, "size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
             for name, content in files.items()
         ],
     }

@@ -92,7 +92,7 @@ def count_bundle(bundle: Bundle) -> Parameters:
         bundle: An open bundle. A single token type that the graph adds to every token is not counted as an embedding.
     """
     shapes = _cmow_tables(bundle) if bundle.backend == "numpy" else _graph_tables(bundle)
-    return Parameters(bundle.parameters, sum(map(math.prod, shapes)))
+    return Parameters(bundle.num_parameters, sum(map(math.prod, shapes)))
 
 
 def _cmow_tables(bundle: Bundle) -> Iterable[tuple[int, ...]]:

@@ -62,7 +62,7 @@ def command(out: Path, recipe: str, overrides: tuple[str, ...], seed: int, as_js
     exported = demo.make_bundle(text, out / "student", out / "bundle", reporter)
     console.print(
         f"bundle: {exported.size_bytes / 1e6:.1f} MB, cosine to the student at least "
-        f"{exported.parity.worst_cosine:.4f}, on average {exported.parity.mean_cosine:.4f}",
+        f"{exported.parity.min_cosine:.4f}, on average {exported.parity.mean_cosine:.4f}",
         highlight=False,
     )
     answers = demo.search_documentation(out / "bundle", out / "index", demo.QUESTIONS, reporter)

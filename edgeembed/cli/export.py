@@ -213,7 +213,7 @@ def command(  # noqa: PLR0913  # one parameter an option
                 quality=scores or student_scores(model),
                 latency=times,
                 near_cosine=near_cosine,
-                tailoring=cuts or None,
+                reduction=cuts or None,
                 force=force,
             )
     except GateError as error:
@@ -236,7 +236,7 @@ def _read_object(path: Path | None, of: str) -> dict[str, Any] | None:
 
 
 def _as_json(report: "ExportReport", cuts: dict[str, Any]) -> str:
-    return json.dumps({**asdict(report), "bundle": str(report.bundle), "tailoring": cuts}, indent=2, ensure_ascii=False)
+    return json.dumps({**asdict(report), "bundle": str(report.bundle), "reduction": cuts}, indent=2, ensure_ascii=False)
 
 
 def _as_text(report: "ExportReport") -> str:
@@ -248,7 +248,7 @@ def _as_text(report: "ExportReport") -> str:
         ),
         (
             f"cosine to the model over {parity.sentences:,} sentences: "
-            f"worst {parity.worst_cosine:.5f}, mean {parity.mean_cosine:.5f}"
+            f"worst {parity.min_cosine:.5f}, mean {parity.mean_cosine:.5f}"
         ),
     ]
     if report.original_parity:
@@ -258,10 +258,10 @@ def _as_text(report: "ExportReport") -> str:
 
 def _original_figures(parity: "OriginalParity") -> str:
     figures = []
-    if parity.worst_cosine is not None:
-        figures.append(f"cosine worst {parity.worst_cosine:.5f}, mean {parity.mean_cosine:.5f}")
-    if parity.rank_correlation is not None:
-        figures.append(f"rank correlation of all pairs {parity.rank_correlation:.5f}")
+    if parity.min_cosine is not None:
+        figures.append(f"cosine worst {parity.min_cosine:.5f}, mean {parity.mean_cosine:.5f}")
+    if parity.spearman is not None:
+        figures.append(f"rank correlation of all pairs {parity.spearman:.5f}")
     if parity.top_10_overlap is not None:
         figures.append(f"{parity.top_10_overlap:.1%} of the ten nearest stay")
     return ", ".join(figures) or "too few sentences to tell"

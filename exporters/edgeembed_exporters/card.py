@@ -33,7 +33,7 @@ The model is `{model_file}`: {contract}
 - Base model: {base_model}
 - Teacher: {teacher}
 - Recipe: {recipe}
-- Trimmed or reduced before the export: {tailoring}
+- Trimmed or reduced before the export: {reduction}
 - Licenses of the training text: {licenses}
 - Command: {command}
 
@@ -42,7 +42,7 @@ The model is `{model_file}`: {contract}
 Compared with the model it was exported from, over {sentences} sentences:
 
 - Cosine: worst {worst}, first percentile {first_percentile}, mean {mean}
-- Spearman's correlation of the cosines of all pairs: {rank_correlation}
+- Spearman's correlation of the cosines of all pairs: {spearman}
 - Share of a sentence's ten nearest that are the same: {top_10_overlap}
 {original}
 `edgeembed.json` names the worst sentences, and the checksum of every file; `edgeembed verify` compares them.
@@ -101,7 +101,7 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         original=_original_section(manifest["original_parity"]),
         name=manifest["name"],
         dimension=manifest["dimension"],
-        parameters=f"{manifest['parameters']:,}",
+        parameters=f"{manifest['num_parameters']:,}",
         precision=manifest["precision"],
         size=f"{size_bytes / 1e6:.1f}",
         max_seq_length=manifest["max_seq_length"],
@@ -111,14 +111,14 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         contract=_CONTRACTS[manifest["backend"]].format(dimension=manifest["dimension"]),
         teacher=manifest["teacher"] or _NO_STUDENT,
         recipe=_recipe_line(manifest["recipe"]),
-        tailoring=_tailoring_line(manifest["tailoring"]),
+        reduction=_reduction_line(manifest["reduction"]),
         licenses="; ".join(manifest["licenses"]) or _UNKNOWN,
         command=f"`{command}`" if command else _UNKNOWN,
         sentences=parity["sentences"],
-        worst=_figure(parity["worst_cosine"]),
-        first_percentile=_figure(parity["first_percentile_cosine"]),
+        worst=_figure(parity["min_cosine"]),
+        first_percentile=_figure(parity["p01_cosine"]),
         mean=_figure(parity["mean_cosine"]),
-        rank_correlation=_figure(parity["rank_correlation"]),
+        spearman=_figure(parity["spearman"]),
         top_10_overlap=_figure(parity["top_10_overlap"]),
         quality=_as_code(quality) if quality else "Not measured.",
         latency=_as_code(latency) if latency else "Latency: not measured.",
@@ -234,10 +234,10 @@ def _original_section(parity: dict[str, Any] | None) -> str:
         f"Compared with the whole model, before it was trimmed or reduced, over {parity['sentences']} sentences:",
         "",
     ]
-    if parity["worst_cosine"] is not None:
-        figures = [_figure(parity[f"{name}_cosine"]) for name in ("worst", "first_percentile", "mean")]
+    if parity["min_cosine"] is not None:
+        figures = [_figure(parity[f"{name}_cosine"]) for name in ("min", "p01", "mean")]
         lines.append("- Cosine: worst {}, first percentile {}, mean {}".format(*figures))
-    lines.append(f"- Spearman's correlation of the cosines of all pairs: {_figure(parity['rank_correlation'])}")
+    lines.append(f"- Spearman's correlation of the cosines of all pairs: {_figure(parity['spearman'])}")
     lines.append(f"- Share of a sentence's ten nearest that are the same: {_figure(parity['top_10_overlap'])}")
     return "\n".join([*lines, ""])
 
@@ -249,8 +249,8 @@ def _recipe_line(recipe: dict[str, Any] | None) -> str:
     return " - ".join([*about, "`edgeembed.json` holds all its values"])
 
 
-def _tailoring_line(tailoring: dict[str, Any] | None) -> str:
-    return f"{', '.join(tailoring)}; `edgeembed.json` tells what that cost" if tailoring else "nothing"
+def _reduction_line(reduction: dict[str, Any] | None) -> str:
+    return f"{', '.join(reduction)}; `edgeembed.json` tells what that cost" if reduction else "nothing"
 
 
 def _figure(value: float | None) -> str:

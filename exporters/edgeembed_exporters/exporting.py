@@ -103,7 +103,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     quality: dict[str, Any] | None = None,
     latency: dict[str, Any] | None = None,
     near_cosine: float | None = None,
-    tailoring: dict[str, Any] | None = None,
+    reduction: dict[str, Any] | None = None,
     force: bool = False,
 ) -> ExportReport:
     """Write a model as a bundle, unless the bundle would not be faithful to it.
@@ -146,7 +146,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
         latency: What a text takes and on which machine, for the manifest and the card.
         near_cosine: The cosine from which a text joins a center of interest, for the manifest; None leaves it to
             `SemanticRanker`. `InterestSettings.near_cosine` of the runtime says how to choose it.
-        tailoring: What was done to the model before, for the manifest and the card.
+        reduction: What was done to the model before, for the manifest and the card.
         force: Whether an existing bundle is replaced.
 
     Returns:
@@ -160,7 +160,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
 
     Example:
         >>> report = export(model, "bundle", precision="int8", sentences=sentences)  # doctest: +SKIP
-        >>> report.parity.worst_cosine > 0.99  # doctest: +SKIP
+        >>> report.parity.min_cosine > 0.99  # doctest: +SKIP
         True
     """
     out = Path(out)
@@ -180,7 +180,7 @@ def export(  # noqa: PLR0913  # what a bundle can be asked to be
     check_output_path(out, force=force, kind=BUNDLE_FOLDER)
     _check_original(model, original, limits)
     texts = _split_sentences(default_sentences() if sentences is None else sentences, precision)
-    told = {"quality": quality, "latency": latency, "near_cosine": near_cosine, "tailoring": tailoring}
+    told = {"quality": quality, "latency": latency, "near_cosine": near_cosine, "reduction": reduction}
     choices = {"name": name or out.resolve().name, "role": role, **told}
     with ExitStack() as roles:
         for each in [model] if original is None else [model, original]:
@@ -356,7 +356,7 @@ def _describe(job: _Job, precision: Precision) -> dict[str, Any]:
     return describe(
         job.source,
         job.provenance,
-        parameters=job.files.parameters,
+        num_parameters=job.files.parameters,
         precision=precision,
         model_file=job.files.model_file(precision),
         **job.choices,

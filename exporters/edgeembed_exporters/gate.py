@@ -71,22 +71,22 @@ class OriginalParity:
 
     Attributes:
         sentences: How many sentences were compared.
-        worst_cosine: The lowest cosine among them; this and the next three are None if the dimension was reduced,
+        min_cosine: The lowest cosine among them; this and the next three are None if the dimension was reduced,
             since vectors of different dimensions have no cosine.
         mean_cosine: The mean of their cosines.
-        first_percentile_cosine: The cosine that one sentence in a hundred falls below.
+        p01_cosine: The cosine that one sentence in a hundred falls below.
         worst_sentences: Those with the lowest cosines, the lowest first.
-        rank_correlation: Spearman's, between the original's cosines of all pairs of sentences and the bundle's; this
+        spearman: Spearman's, between the original's cosines of all pairs of sentences and the bundle's; this
             and the next are None with too few sentences.
         top_10_overlap: The share of a sentence's ten nearest that are the same for both, the mean over the sentences.
     """
 
     sentences: int
-    worst_cosine: float | None
+    min_cosine: float | None
     mean_cosine: float | None
-    first_percentile_cosine: float | None
+    p01_cosine: float | None
     worst_sentences: tuple[WorstSentence, ...]
-    rank_correlation: float | None
+    spearman: float | None
     top_10_overlap: float | None
 
 
@@ -121,16 +121,16 @@ def check_original_parity(parity: OriginalParity, min_cosine: float | None, min_
     Raises:
         GateError: If a limit is missed, with the measured figure, the limit and the worst sentence.
     """
-    if min_cosine is not None and not (parity.worst_cosine is not None and parity.worst_cosine >= min_cosine):
+    if min_cosine is not None and not (parity.min_cosine is not None and parity.min_cosine >= min_cosine):
         worst = parity.worst_sentences[0].text[:_SHOWN_CHARACTERS]
         raise GateError(
-            f"the worst cosine to the original model over {parity.sentences} sentences is {parity.worst_cosine:.5f}, "
+            f"the worst cosine to the original model over {parity.sentences} sentences is {parity.min_cosine:.5f}, "
             f"demanded is {min_cosine:g}; nothing was written: keep more tokens or lower --min-original-cosine "
             f"({worst!r})",
             parity,
         )
-    if min_rank is not None and not (parity.rank_correlation is not None and parity.rank_correlation >= min_rank):
-        found = "unknown" if parity.rank_correlation is None else f"{parity.rank_correlation:.5f}"
+    if min_rank is not None and not (parity.spearman is not None and parity.spearman >= min_rank):
+        found = "unknown" if parity.spearman is None else f"{parity.spearman:.5f}"
         raise GateError(
             f"the rank correlation with the original model over {parity.sentences} sentences is {found}, demanded is "
             f"{min_rank:g}; nothing was written: keep more tokens or dimensions, or lower --min-original-rank",
@@ -154,11 +154,11 @@ def measure_parity(
     correlation, overlap = _rank_agreement(model, bundle)
     return Parity(
         sentences=len(sentences),
-        worst_cosine=float(cosines.min()),
+        min_cosine=float(cosines.min()),
         mean_cosine=float(cosines.mean()),
         worst_sentences=tuple(WorstSentence(sentences[i], float(cosines[i])) for i in broken_first[:_WORST_SENTENCES]),
-        first_percentile_cosine=float(np.quantile(cosines, 0.01)),
-        rank_correlation=correlation,
+        p01_cosine=float(np.quantile(cosines, 0.01)),
+        spearman=correlation,
         top_10_overlap=overlap,
     )
 
@@ -173,11 +173,11 @@ def check_parity(parity: Parity, min_cosine: float) -> None:
     Raises:
         GateError: If one has less; it names what was measured, what was demanded and the sentence.
     """
-    if parity.worst_cosine >= min_cosine:  # which NaN is not
+    if parity.min_cosine >= min_cosine:  # which NaN is not
         return
     worst = parity.worst_sentences[0].text[:_SHOWN_CHARACTERS]
     raise GateError(
-        f"the worst cosine to the model over {parity.sentences} sentences is {parity.worst_cosine:.5f}, "
+        f"the worst cosine to the model over {parity.sentences} sentences is {parity.min_cosine:.5f}, "
         f"demanded is {min_cosine:g}; nothing was written: take a higher precision or lower --min-cosine ({worst!r})",
         parity,
     )

@@ -25,11 +25,11 @@ def describe(  # noqa: PLR0913  # what a manifest says
     precision: str,
     backend: str,
     model_file: str,
-    parameters: int,
+    num_parameters: int,
     quality: dict[str, Any] | None,
     latency: dict[str, Any] | None = None,
     near_cosine: float | None = None,
-    tailoring: dict[str, Any] | None = None,
+    reduction: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Give what a manifest says of a model, before its files are written and its parity is measured.
 
@@ -41,11 +41,11 @@ def describe(  # noqa: PLR0913  # what a manifest says
         precision: "fp32", "fp16", "int8" or "int4".
         backend: "onnx" or "numpy".
         model_file: The model's path within the folder.
-        parameters: How many numbers the model holds.
+        num_parameters: The number of the model's weights.
         quality: Scores.
         latency: What one text takes, and on which machine; None where that was not measured.
         near_cosine: The cosine from which a text joins a center of interest; None if it was not measured.
-        tailoring: What was cut from the model before, and what that cost; None where nothing was.
+        reduction: What was cut from the model before, and what that cost; None where nothing was.
     """
     roles = list(ROLES) if role == "both" else [role]
     return {
@@ -62,19 +62,19 @@ def describe(  # noqa: PLR0913  # what a manifest says
         "backend": backend,
         "precision": precision,
         "model_file": model_file,
-        "parameters": parameters,
+        "num_parameters": num_parameters,
         "teacher": without_paths(provenance.teacher),
         "recipe": without_paths(provenance.recipe),
         "license": provenance.license,
         "base_model": without_paths(provenance.base_model),
         "languages": list(provenance.languages),
         "licenses": list(provenance.licenses),
-        "parity": asdict(Parity(sentences=0, worst_cosine=0.0, mean_cosine=0.0, worst_sentences=())),
+        "parity": asdict(Parity(0, 0.0, 0.0, (), None, None, None)),
         "original_parity": None,
         "quality": without_paths(quality),
         "latency": without_paths(latency),
         "near_cosine": near_cosine,
-        "tailoring": tailoring,
+        "reduction": reduction,
     }
 
 

@@ -64,10 +64,10 @@ def test_vocabulary_dimensions_and_precision_are_cut_in_one_command(
     assert export(model, out, *cuts, "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["bundle"], report["dimension"], report["precision"]) == (str(out), 6, "int8")
-    vocabulary, head = report["tailoring"]["vocabulary"], report["tailoring"]["head"]
+    vocabulary, head = report["reduction"]["vocabulary"], report["reduction"]["head"]
     assert vocabulary["after"]["size"] < vocabulary["before"]["size"]
     assert (head["dim_before"], head["dim_after"], head["whitened"]) == (WIDTH, 6, True)
-    assert manifest(out)["tailoring"] == report["tailoring"]
+    assert manifest(out)["reduction"] == report["reduction"]
     assert Tokenizer.from_file(str(out / "tokenizer.json")).token_to_id("cat") is None
     assert Encoder.load(out, verify=True).encode("the dog runs").shape == (6,)
 
@@ -236,15 +236,15 @@ def test_a_vocabulary_too_small_for_the_text_is_told_and_can_be_refused(
     assert export(model, out, *cut, "--json") == 0
     printed = json.loads(capsys.readouterr().out)
     found = printed["original_parity"]
-    assert printed["parity"]["worst_cosine"] > 0.9999
-    assert found["worst_cosine"] < 0.9
+    assert printed["parity"]["min_cosine"] > 0.9999
+    assert found["min_cosine"] < 0.9
     assert len(found["worst_sentences"]) == 10
     assert manifest(out)["original_parity"] == found
     card = (out / "README.md").read_text(encoding="utf-8")
-    assert f"worst {found['worst_cosine']:.5f}" in card.partition("Compared with the whole model")[2]
+    assert f"worst {found['min_cosine']:.5f}" in card.partition("Compared with the whole model")[2]
     assert export(model, out, *cut, "--force") == 0
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith(f"before it was trimmed or reduced: cosine worst {found['worst_cosine']:.5f}")
+    assert last.startswith(f"before it was trimmed or reduced: cosine worst {found['min_cosine']:.5f}")
 
     refused = out.with_name("refused")
     assert export(model, refused, *cut, "--min-original-cosine", 0.9) == 1
@@ -260,8 +260,8 @@ def test_reduced_dimensions_are_compared_by_rank_with_the_original(
     cut = ("--dim", 4, "--fit", corpus)
     assert export(model, out, *cut, "--json") == 0
     found = json.loads(capsys.readouterr().out)["original_parity"]
-    assert (found["worst_cosine"], found["worst_sentences"]) == (None, [])
-    assert 0 < found["rank_correlation"] < 0.99
+    assert (found["min_cosine"], found["worst_sentences"]) == (None, [])
+    assert 0 < found["spearman"] < 0.99
     assert export(model, out, *cut, "--force", "--min-original-rank", 0.99) == 1
     assert manifest(out)["dimension"] == 4  # the bundle before is kept
 

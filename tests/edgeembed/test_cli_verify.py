@@ -63,7 +63,7 @@ def test_verify_notices_a_manifest_that_gives_other_vectors(bundle: Path, capsys
     [
         (lambda bundle: (bundle / "edgeembed.json").write_text("{", encoding="utf-8"), "may be truncated"),
         (lambda bundle: (bundle / "tokenizer.json").unlink(), "tokenizer.json is missing"),
-        (shutil.rmtree, "is no folder"),
+        (shutil.rmtree, "is not a folder"),
     ],
 )
 def test_verify_of_what_cannot_be_read_as_a_bundle_is_bad_input(

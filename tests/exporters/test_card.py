@@ -11,7 +11,7 @@ MANIFEST: dict[str, Any] = {
     "name": "small",
     "roles": ["semantic", "relevance"],
     "dimension": 8,
-    "parameters": 12_345,
+    "num_parameters": 12_345,
     "precision": "int8",
     "max_seq_length": 64,
     "backend": "onnx",
@@ -24,15 +24,15 @@ MANIFEST: dict[str, Any] = {
     "recipe": {"name": "compact", "description": "Three layers.", "stages": []},
     "parity": {
         "sentences": 350,
-        "worst_cosine": 0.9923,
+        "min_cosine": 0.9923,
         "mean_cosine": 0.998,
-        "first_percentile_cosine": 0.9937,
-        "rank_correlation": 0.9971,
+        "p01_cosine": 0.9937,
+        "spearman": 0.9971,
         "top_10_overlap": 0.962,
     },
     "original_parity": None,
     "quality": {"stsb": 80.5},
-    "tailoring": {"vocabulary": {"saved_bytes": 1}, "head": {}},
+    "reduction": {"vocabulary": {"saved_bytes": 1}, "head": {}},
     "latency": {"median_ms": 1.44, "threads": 1},
 }
 
@@ -49,7 +49,7 @@ def test_the_card_states_where_the_model_comes_from_and_what_was_measured() -> N
 
 
 def test_what_is_not_known_is_said_to_be_so() -> None:
-    parity = {**MANIFEST["parity"], "rank_correlation": None, "top_10_overlap": None}
+    parity = {**MANIFEST["parity"], "spearman": None, "top_10_overlap": None}
     unknown: dict[str, Any] = {
         "teacher": None,
         "license": None,
@@ -57,7 +57,7 @@ def test_what_is_not_known_is_said_to_be_so() -> None:
         "languages": [],
         "recipe": None,
         "licenses": [],
-        "tailoring": None,
+        "reduction": None,
         "quality": None,
         "latency": None,
         "parity": parity,
@@ -115,18 +115,18 @@ def test_a_card_without_front_matter_says_nothing(tmp_path: Path, text: str) -> 
 def test_the_card_states_the_parity_with_the_original() -> None:
     reduced: dict[str, Any] = {
         "sentences": 280,
-        "worst_cosine": None,
+        "min_cosine": None,
         "mean_cosine": None,
-        "first_percentile_cosine": None,
+        "p01_cosine": None,
         "worst_sentences": [],
-        "rank_correlation": 0.91,
+        "spearman": 0.91,
         "top_10_overlap": 0.71,
     }
     card = model_card({**MANIFEST, "original_parity": reduced}, size_bytes=1, command=None)
     section = card.partition("Compared with the whole model")[2].partition("##")[0]
     assert "0.91000" in section
     assert "Cosine" not in section
-    trimmed = {**reduced, "worst_cosine": 0.62, "mean_cosine": 0.97, "first_percentile_cosine": 0.7}
+    trimmed = {**reduced, "min_cosine": 0.62, "mean_cosine": 0.97, "p01_cosine": 0.7}
     card = model_card({**MANIFEST, "original_parity": trimmed}, size_bytes=1, command=None)
     assert "worst 0.62000" in card
 

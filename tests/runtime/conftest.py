@@ -161,10 +161,11 @@ def _graph(seed: int) -> bytes:
 
 def _write_manifest(path: Path, **fields: Any) -> None:
     manifest = {
-        "schema_version": 1,
+        "schema_version": 2,
         "edgeembed_version": "0.1.0",
         "name": "tiny",
         "role": "semantic",
+        "roles": ["semantic", "relevance"],
         "dimension": _DIMENSION,
         "max_seq_length": 32,
         "pooling": "mean",
@@ -173,17 +174,22 @@ def _write_manifest(path: Path, **fields: Any) -> None:
         "backend": "onnx",
         "precision": "fp32",
         "model_file": "onnx/model.onnx",
-        "parameters": (len(_VOCABULARY) + _DIMENSION) * _HIDDEN,
+        "num_parameters": (len(_VOCABULARY) + _DIMENSION) * _HIDDEN,
         "teacher": None,
         "recipe": None,
         "licenses": ["CC0-1.0"],
         "parity": {
             "sentences": 2,
-            "worst_cosine": 0.999,
+            "min_cosine": 0.999,
             "mean_cosine": 0.9995,
             "worst_sentences": [{"text": "the cat", "cosine": 0.999}],
+            "p01_cosine": None,
+            "spearman": None,
+            "top_10_overlap": None,
         },
         "quality": None,
+        "latency": None,
+        "near_cosine": None,
         "files": [_record(file, path) for file in sorted(path.rglob("*")) if _is_listed(file)],
         **fields,
     }
@@ -193,7 +199,7 @@ def _write_manifest(path: Path, **fields: Any) -> None:
 def _record(file: Path, folder: Path) -> dict[str, Any]:
     content = file.read_bytes()
     name = file.relative_to(folder).as_posix()
-    return {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    return {"name": name, "size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def _is_listed(file: Path) -> bool:

@@ -74,7 +74,7 @@ def test_a_path_is_loaded(bundle_path: Path, tmp_path: Path, monkeypatch: pytest
         again = pickle.loads(pickle.dumps(Encoder(path)))  # noqa: S301  # our own bytes
         assert np.array_equal(again.encode("the cat"), expected)
     for path in (Path("absent"), "./absent", "some/absent"):
-        with pytest.raises(BundleError, match="absent is no folder; expected a bundle"):
+        with pytest.raises(BundleError, match="absent is not a folder; expected a bundle"):
             Encoder(path)
 
 

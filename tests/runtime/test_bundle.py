@@ -41,15 +41,15 @@ def test_a_field_that_a_later_version_adds_is_ignored(bundle_copy: Path) -> None
     assert Bundle.open(bundle_copy).name == "tiny"
 
 
-def test_what_later_versions_measure_is_read_and_need_not_be_there(bundle_path: Path, bundle_copy: Path) -> None:
-    older = Bundle.open(bundle_path)
-    assert (older.latency, older.parity.first_percentile_cosine, older.parity.top_10_overlap) == (None, None, None)
-    measured = {"first_percentile_cosine": 0.9991, "rank_correlation": 0.998, "top_10_overlap": None}
+def test_optional_measurements_are_read_and_may_be_null(bundle_path: Path, bundle_copy: Path) -> None:
+    unmeasured = Bundle.open(bundle_path)
+    assert (unmeasured.latency, unmeasured.parity.p01_cosine, unmeasured.parity.top_10_overlap) == (None, None, None)
+    measured = {"p01_cosine": 0.9991, "spearman": 0.998, "top_10_overlap": None}
     _edit(bundle_copy, lambda m: m["parity"].update(measured) or m.update(latency={"median_ms": 0.3}))
-    later = Bundle.open(bundle_copy)
-    assert later.latency == {"median_ms": 0.3}
-    assert (later.parity.first_percentile_cosine, later.parity.rank_correlation) == (0.9991, 0.998)
-    assert later.parity.top_10_overlap is None
+    bundle = Bundle.open(bundle_copy)
+    assert bundle.latency == {"median_ms": 0.3}
+    assert (bundle.parity.p01_cosine, bundle.parity.spearman) == (0.9991, 0.998)
+    assert bundle.parity.top_10_overlap is None
 
 
 @pytest.mark.parametrize("value", [0, -0.3, 1.01, "0.4", math.nan, True, [0.4]])
@@ -62,9 +62,9 @@ def test_a_threshold_of_interests_that_is_no_cosine_is_refused(bundle_copy: Path
 
 
 @pytest.mark.parametrize("value", ["0.9", math.inf, [0.9]])
-def test_what_later_versions_measure_is_checked(bundle_copy: Path, value: object) -> None:
-    _edit(bundle_copy, lambda m: m["parity"].update(rank_correlation=value))
-    assert "'rank_correlation'" in _refusal(bundle_copy)
+def test_optional_measurements_are_validated(bundle_copy: Path, value: object) -> None:
+    _edit(bundle_copy, lambda m: m["parity"].update(spearman=value))
+    assert "'spearman'" in _refusal(bundle_copy)
 
 
 def test_a_file_that_the_manifest_does_not_list_is_refused(bundle_path: Path) -> None:
@@ -73,11 +73,11 @@ def test_a_file_that_the_manifest_does_not_list_is_refused(bundle_path: Path) ->
 
 
 def test_a_path_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    assert "is no folder" in _refusal(tmp_path / "absent")
+    assert "is not a folder" in _refusal(tmp_path / "absent")
 
 
 def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
-    assert "holds no edgeembed.json" in _refusal(tmp_path)
+    assert "has no edgeembed.json" in _refusal(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b'{"a": 1' + b"0" * 5000 + b"}"])
@@ -92,9 +92,10 @@ def test_a_manifest_that_is_no_object_is_refused(bundle_copy: Path, content: byt
     assert "expected a JSON object" in _refusal(bundle_copy)
 
 
-def test_an_unknown_schema_version_is_refused(bundle_copy: Path) -> None:
-    _edit(bundle_copy, lambda m: m.update(schema_version=2))
-    assert "schema version 2, expected 1; upgrade edgeembed-runtime" in _refusal(bundle_copy)
+@pytest.mark.parametrize(("version", "remedy"), [(1, "export the bundle again"), (3, "upgrade edgeembed-runtime")])
+def test_another_schema_version_is_refused_with_a_remedy(bundle_copy: Path, version: int, remedy: str) -> None:
+    _edit(bundle_copy, lambda m: m.update(schema_version=version))
+    assert f"has schema version {version}, expected 2; {remedy}" in _refusal(bundle_copy)
 
 
 def test_each_missing_field_is_named(bundle_path: Path, bundle_copy: Path) -> None:
@@ -129,8 +130,8 @@ def test_each_field_of_a_wrong_kind_is_named(bundle_copy: Path, name: str, value
 
 
 def test_a_parity_that_is_not_finite_is_refused(bundle_copy: Path) -> None:
-    _edit(bundle_copy, lambda m: m["parity"].update(worst_cosine=math.nan))
-    assert "'worst_cosine' is NaN" in _refusal(bundle_copy)
+    _edit(bundle_copy, lambda m: m["parity"].update(min_cosine=math.nan))
+    assert "'min_cosine' is NaN" in _refusal(bundle_copy)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +187,7 @@ def test_a_changed_byte_of_the_manifest_is_found_where_it_has_a_checksum(bundle_
     (bundle_copy / "edgeembed.json.sha256").write_text(f"{digest}  edgeembed.json\n", encoding="utf-8")
     Bundle.open(bundle_copy, verify=True)
     manifest.write_bytes(manifest.read_bytes()[:-1] + b"\n")
-    with pytest.raises(VerificationError, match=r"edgeembed\.json has SHA-256 [0-9a-f]{64}, which .* does not say"):
+    with pytest.raises(VerificationError, match=r"edgeembed\.json has SHA-256 [0-9a-f]{64}, which is not the one in"):
         Bundle.open(bundle_copy, verify=True)
 
 

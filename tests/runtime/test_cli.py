@@ -220,7 +220,7 @@ def test_an_encoder_in_the_wheel_goes_by_its_name(
     (tmp_path / "nano").mkdir()
     assert _json(argv, capsys)["name"] == "edgeembed-nano"
     folder = [f"./{word}" if word == "nano" else word for word in argv]
-    assert "nano holds no edgeembed.json" in _error(folder, capsys)
+    assert "nano has no edgeembed.json" in _error(folder, capsys)
 
 
 def test_a_wheel_without_an_encoder_asks_for_a_bundle(
@@ -242,7 +242,7 @@ def test_a_wheel_without_an_encoder_asks_for_a_bundle(
         (["search", "index", "query", "more"], "unrecognized arguments: more"),
         (["encode", "no such file"], "cannot read no such file"),
         (["encode", "/"], "cannot read /: Is a directory"),
-        (["encode", "--text", "a", "--bundle", "/absent"], "/absent is no folder"),
+        (["encode", "--text", "a", "--bundle", "/absent"], "/absent is not a folder"),
         (["encode", "--text", "a", "--bundle", ""], "expected one of 'mini', 'nano', or the path of a bundle"),
         (["encode", "--text", "a", "--bundle", "Mimi"], "no folder; did you mean 'mini'? expected one of"),
         (

@@ -239,7 +239,7 @@ def test_a_model_that_gives_vectors_of_any_length_is_refused(bundle_copy: Path, 
 
 
 def test_what_is_no_bundle_or_no_option_is_refused(encoder: Encoder) -> None:
-    with pytest.raises(BundleError, match=r"bundle is no folder; expected a bundle"):
+    with pytest.raises(BundleError, match=r"bundle is not a folder; expected a bundle"):
         Encoder("bundle/")
     with pytest.raises(InputError, match="the texts are not a list"):
         encoder.encode(np.array("the cat"))

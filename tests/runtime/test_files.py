@@ -217,7 +217,7 @@ def test_a_folder_with_a_foreign_file_is_never_replaced(tmp_path: Path, foreign:
         '{"made_by": "x"}',
         '{"made_by": "x", "files": []}',
         '{"made_by": "x", "files": ["old"]}',
-        '{"files": [{"name": "old", "bytes": 3, "sha256": "' + "0" * 64 + '"}]}',
+        '{"files": [{"name": "old", "size_bytes": 3, "sha256": "' + "0" * 64 + '"}]}',
     ],
 )
 def test_a_folder_whose_manifest_is_not_ours_is_never_replaced(tmp_path: Path, manifest: str) -> None:

@@ -119,7 +119,7 @@ def test_mutated_fields_are_refused_or_sound(
 def test_a_name_that_is_none_of_an_index_is_refused(encoder: Encoder, tmp_path: Path, name: str) -> None:
     Index.build(encoder, ["cat"]).save(tmp_path / "index")
     manifest = json.loads((tmp_path / "index" / "index.json").read_bytes())
-    manifest["files"].append({"name": name, "bytes": 1, "sha256": "0" * 64})
+    manifest["files"].append({"name": name, "size_bytes": 1, "sha256": "0" * 64})
     (tmp_path / "index" / "index.json").write_text(json.dumps(with_own_sha256(manifest)), encoding="utf-8")
     with pytest.raises(InputError, match="make it again"):
         Index.open(tmp_path / "index", encoder)

@@ -42,7 +42,7 @@ def test_a_ranker_warns_in_one_line_of_a_bundle_of_the_other_role_and_ranks(bund
         SemanticRanker(Encoder.load(bundles["relevance"]), ":memory:")
 
 
-def test_bundles_of_older_exporters_serve_both_rankers(bundle_path: Path) -> None:
+def test_a_bundle_with_both_roles_serves_both_rankers(bundle_path: Path) -> None:
     encoder = Encoder.load(bundle_path)
     assert encoder.bundle.roles == ("semantic", "relevance")
     RelevanceRanker(encoder)

@@ -31,7 +31,7 @@ def _lines(bundle: Bundle) -> dict[str, object]:
         "role": ", ".join(bundle.roles),
         "teacher": bundle.teacher or "none",
         "size": f"{bundle.size_bytes / 1e6:.2f} MB",
-        "parameters": f"{bundle.parameters:,}",
+        "parameters": f"{bundle.num_parameters:,}",
         "precision": bundle.precision,
         "backend": bundle.backend,
         "dimension": bundle.dimension,
@@ -39,6 +39,6 @@ def _lines(bundle: Bundle) -> dict[str, object]:
         "pooling": bundle.pooling,
         "prompts": ", ".join(bundle.prompts) or "none",
         "licenses": ", ".join(bundle.licenses) or "none given",
-        "worst cosine": f"{bundle.parity.worst_cosine:.4f} to its student, {bundle.parity.sentences:,} texts",
+        "minimum cosine": f"{bundle.parity.min_cosine:.4f} to its student, {bundle.parity.sentences:,} texts",
         "fingerprint": bundle.fingerprint,
     }

@@ -44,7 +44,7 @@ class FileRecord:
         Raises:
             InputError: Or the error class of `fields`, if a field is wrong or the name leads out of the folder.
         """
-        record = cls(fields.string("name"), fields.integer("bytes"), fields.string("sha256"))
+        record = cls(fields.string("name"), fields.integer("size_bytes"), fields.string("sha256"))
         if not _is_safe_relative_path(record.name):
             raise fields.field_error("name", "a relative path that stays inside the folder")
         if not _SHA256.fullmatch(record.sha256):
@@ -53,7 +53,7 @@ class FileRecord:
 
     def to_json(self) -> dict[str, str | int]:
         """Return the record as JSON fields."""
-        return {"name": self.name, "bytes": self.size_bytes, "sha256": self.sha256}
+        return {"name": self.name, "size_bytes": self.size_bytes, "sha256": self.sha256}
 
     def size_difference(self, folder: Folder) -> str | None:
         """Describe how the file's presence or size differs from the record; None if they match."""

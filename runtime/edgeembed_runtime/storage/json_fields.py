@@ -108,22 +108,18 @@ class JsonFields:
         """Return a finite number."""
         return float(self._take(name, "a finite number", _is_number))
 
-    def optional_number(self, name: str) -> float | None:
-        """Return a finite number, or None if the field is null or missing."""
-        if self._values.get(name) is None:
-            return None
-        return float(self._take(name, "a finite number or null", _is_number))
+    def nullable_number(self, name: str) -> float | None:
+        """Return a finite number or None."""
+        value = self._take(name, "a finite number or null", lambda v: v is None or _is_number(v))
+        return None if value is None else float(value)
 
     def strings(self, name: str) -> tuple[str, ...]:
         """Return a list of strings."""
         return tuple(self._take(name, "a list of strings", lambda v: isinstance(v, list) and _are_strings(v)))
 
-    def optional_strings(self, name: str, choices: Collection[str]) -> tuple[str, ...]:
-        """Return a list of at least one of `choices`, or an empty tuple if the field is missing."""
-        if name not in self._values:
-            return ()
-        expected = f"a list of some of {', '.join(choices)}"
-        return tuple(self._take(name, expected, lambda v: _are_choices(v, choices)))
+    def choices(self, name: str, choices: Collection[str]) -> tuple[str, ...]:
+        """Return a list of at least one of `choices`."""
+        return tuple(self._take(name, f"a list of some of {', '.join(choices)}", lambda v: _are_choices(v, choices)))
 
     def string_dict(self, name: str) -> dict[str, str]:
         """Return an object whose values are strings."""
@@ -136,10 +132,6 @@ class JsonFields:
         value: dict[str, Any] | None
         value = self._take(name, "an object or null", lambda v: v is None or isinstance(v, dict))
         return value
-
-    def optional_object(self, name: str) -> dict[str, Any] | None:
-        """Return an object with any content, or None if the field is null or missing."""
-        return None if name not in self._values else self.nullable_object(name)
 
     def child(self, name: str) -> "JsonFields":
         """Return the fields of a nested object."""
