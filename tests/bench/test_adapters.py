@@ -39,7 +39,7 @@ def test_a_bundle_encodes_as_the_runtime_does_and_tells_its_parts() -> None:
         assert worker.count_tokens(["read a file"]) == [5]
         info = read_model_info(Subject("a", "bundle"), worker)
     assert info.dimension == encoder.dimension
-    assert info.parameters == encoder.bundle.parameters
+    assert info.parameters == encoder.bundle.num_parameters
     assert info.embedding_parameters == 20_000 * 128 + 256 * 384
     assert info.vocabulary == 20_000
 

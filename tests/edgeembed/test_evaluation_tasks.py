@@ -234,7 +234,7 @@ def test_a_bundle_is_counted_as_the_student_that_it_was_made_of() -> None:
     encoder = Encoder()
     counted = count_parameters(encoder)
     assert counted is not None
-    assert counted.parameters == encoder.bundle.parameters
+    assert counted.parameters == encoder.bundle.num_parameters
     assert counted.embedding_parameters == 20_000 * 128 + 256 * 384
 
 
