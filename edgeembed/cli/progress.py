@@ -54,7 +54,9 @@ class TerminalReporter:
             if speaker.is_alive():
                 speaker.join()
             bar.stop()
-        count = f"{total:,} in " if total else ""
+        count = ""
+        if total:  # training may stop early
+            count = f"{pace.done:,} of {total:,} in " if 0 < pace.done < total else f"{total:,} in "
         self.console.print(f"{name}: {count}{time.perf_counter() - start:.1f} s", highlight=False)
 
     def note(self, message: str) -> None:
@@ -80,6 +82,11 @@ class Pace:
         # The first advance tells what was done before this run, which says nothing about its speed.
         self._first: tuple[int, float] | None = None
         self._last = (0, 0.0)
+
+    @property
+    def done(self) -> int:
+        """How much was done when the step last advanced."""
+        return self._last[0]
 
     def advance(self, done: int, now_s: float) -> None:
         """Note how much is done at a time in seconds."""

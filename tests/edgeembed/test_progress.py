@@ -34,7 +34,17 @@ def test_a_long_step_prints_lines_without_a_terminal(capfd: pytest.CaptureFixtur
                 break
             time.sleep(0.02)
     assert "stage 1: 3 of 8 (38 %)" in lines
-    assert "stage 1: 8 in" in capfd.readouterr().err
+    assert "stage 1: 3 of 8 in" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("done", "expected"), [(0, "train: 8 in"), (5, "train: 5 of 8 in"), (8, "train: 8 in")])
+def test_a_step_that_ends_early_says_how_much_was_done(
+    done: int, expected: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with TerminalReporter().step("train", 8) as advance:
+        if done:
+            advance(done)
+    assert capfd.readouterr().err.startswith(expected)
 
 
 def test_a_short_step_prints_one_line(capfd: pytest.CaptureFixture[str]) -> None:
