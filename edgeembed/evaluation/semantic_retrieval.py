@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edgeembed_bench.inverted_lists import (
+from edgeembed_bench.paper_tables.hpd import (
     NLIST,
     NPROBE,
     QUERIES,
-    ListIndex,
+    IVFIndex,
     RetrievalTask,
-    Searched,
-    lists_for,
-    search_by_turns,
+    SearchResult,
+    choose_nlist,
+    search_interleaved,
 )
 from edgeembed_bench.stats import Quartiles
 
@@ -67,7 +67,7 @@ def search_task(found: RetrievalSet) -> RetrievalTask:
     )
 
 
-def index_documents(encoder: SentenceEncoder, task: RetrievalTask, lists: ListSettings) -> ListIndex:
+def index_documents(encoder: SentenceEncoder, task: RetrievalTask, lists: ListSettings) -> IVFIndex:
     """Encode a task and put its documents into inverted lists.
 
     Args:
@@ -79,15 +79,15 @@ def index_documents(encoder: SentenceEncoder, task: RetrievalTask, lists: ListSe
         CheckError: If the encoder gives vectors that are not finite.
         MissingExtraError: If faiss is not installed.
     """
-    return ListIndex(
+    return IVFIndex(
         vectors(encoder.encode_query, list(task.queries)),
         vectors(encoder.encode_document, list(task.documents)),
-        nlist=lists_for(len(task.documents), lists.nlist),
+        nlist=choose_nlist(len(task.documents), lists.nlist),
         nprobe=lists.nprobe,
     )
 
 
-def score_searches(indexes: dict[str, ListIndex], task: RetrievalTask, lists: ListSettings) -> dict[str, Score]:
+def score_searches(indexes: dict[str, IVFIndex], task: RetrievalTask, lists: ListSettings) -> dict[str, Score]:
     """Search with each encoder's vectors, by turns on one thread of the processor.
 
     Args:
@@ -99,7 +99,7 @@ def score_searches(indexes: dict[str, ListIndex], task: RetrievalTask, lists: Li
         MRR@10 x100 by the encoder's name; among the details the median and quartiles of the milliseconds for 1,000
         queries, encoding not included, the megabytes (10^6 bytes) of the index, and the dimension of a vector.
     """
-    return {name: _score(found, task, lists) for name, found in search_by_turns(indexes, task.relevant).items()}
+    return {name: _score(found, task, lists) for name, found in search_interleaved(indexes, task.relevant).items()}
 
 
 def savings(comparisons: Sequence[Comparison]) -> tuple[Savings, ...]:
@@ -125,7 +125,7 @@ def times_less(comparison: Comparison, figure: str) -> float:
     return comparison.reference.details[figure] / comparison.score.details[figure]
 
 
-def _score(found: Searched, task: RetrievalTask, lists: ListSettings) -> Score:
+def _score(found: SearchResult, task: RetrievalTask, lists: ListSettings) -> Score:
     time_ms = Quartiles.of(found.search_ms)
     details: dict[str, float] = {
         "dimension": found.dimension,
@@ -134,7 +134,7 @@ def _score(found: Searched, task: RetrievalTask, lists: ListSettings) -> Score:
         f"{TIME}, third quartile": time_ms.q3,
         MEMORY: found.index_bytes / 1e6,
         "documents": len(task.documents),
-        "nlist": lists_for(len(task.documents), lists.nlist),
+        "nlist": choose_nlist(len(task.documents), lists.nlist),
         "nprobe": lists.nprobe,
     }
     return Score(f"{task.name}, IVF", METRIC, 100 * found.mrr_at_10, len(task.queries), details)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from edgeembed_bench.inverted_lists import ListIndex, RetrievalTask, import_faiss
 from edgeembed_bench.model_info import Parameters
+from edgeembed_bench.paper_tables.hpd import IVFIndex, RetrievalTask, import_faiss
 
 from edgeembed.evaluation.bitext import ROWS, BitextSet, read_bitext, score_bitext
 from edgeembed.evaluation.cross_lingual_retrieval import (
@@ -103,7 +103,7 @@ class _Seen:
 
     parameters: Parameters | None
     scores: tuple[Score, ...]
-    indexes: tuple[ListIndex, ...]
+    indexes: tuple[IVFIndex, ...]
 
 
 def evaluate(

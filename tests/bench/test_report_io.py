@@ -53,7 +53,7 @@ def test_what_was_not_measured_is_null_and_never_0(make_report: MakeReport) -> N
     ("change", "message"),
     [
         ({"schema_version": 2}, r"schema version 2; expected 3: run the benchmark again$"),
-        ({"kind": "edgeembed bench form"}, "report of another kind, edgeembed bench form"),
+        ({"kind": "edgeembed paper table"}, "report of another kind, edgeembed paper table"),
         ({"baseline": "nobody"}, "nobody is not among its subjects"),
         ({"subjects": [{}]}, "is damaged"),
         ({"machine": None}, "is damaged"),

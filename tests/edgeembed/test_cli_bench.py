@@ -143,7 +143,7 @@ def test_a_form_is_filled_in(pairs: Path, tmp_path: Path) -> None:
 
 def test_the_form_xayn_needs_no_file() -> None:
     form = json.loads(_run(OURS, "--paper-table", "xayn", "--json").stdout)
-    assert form["form"] == "xayn"
+    assert form["name"] == "xayn"
     assert len(form["samples"]["ours"]["latency_ms"]) == 4
 
 

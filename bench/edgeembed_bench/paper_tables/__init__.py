@@ -1,9 +1,8 @@
-"""The forms of the papers' own cost tables, filled in for given subjects."""
+"""The cost tables of the papers, measured for given subjects."""
 
-from edgeembed_bench.inverted_lists import RetrievalTask
 from edgeembed_bench.paper_tables.base import PaperTable
 from edgeembed_bench.paper_tables.cmow import cmow_table
-from edgeembed_bench.paper_tables.hpd import hpd_table
+from edgeembed_bench.paper_tables.hpd import RetrievalTask, hpd_table
 from edgeembed_bench.paper_tables.simtde import simtde_table
 from edgeembed_bench.paper_tables.xayn import xayn_table
 

@@ -1,31 +1,38 @@
-"""A paper's table with our rows: what it shows, the raw samples behind it, and what a reader has to know."""
+"""A cost table of a paper, measured for given subjects, and the processes that measure it."""
 
+import contextlib
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from edgeembed_bench.machine import Load, Machine
+from edgeembed_bench.machine import Load, LoadWatch, Machine, this_machine
+from edgeembed_bench.model_info import ModelInfo, read_model_info
+from edgeembed_bench.runner import pin_to_cores
+from edgeembed_bench.subjects import Subject, check_names
+from edgeembed_bench.worker_client import Worker, start_worker
 
-SCHEMA_VERSION = 1  # 1: the first
+SCHEMA_VERSION = 2  # 1: the first; 2: "form" is "name"
 
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A paper's cost table, filled in.
+    """A cost table of a paper with a row for each subject.
 
     Attributes:
-        form: Its name: "simtde", "hpd", "xayn" or "cmow".
+        name: "simtde", "hpd", "xayn" or "cmow".
         source: The paper and its table.
-        columns: Titles, the subject's name first, with units.
-        rows: As many cells each, as text.
-        notes: How it was measured, and where that departs from the paper.
-        samples: Raw samples by subject, and what they are by name, such as "pass_s".
-        machine: Where.
-        load: What else went on there.
-        created_utc: When, ISO 8601.
+        columns: Column titles with units; the first is the subject's name.
+        rows: One row for each subject, as text.
+        notes: How it was measured, and how that differs from the paper.
+        samples: Raw samples by subject and by name, such as "pass_s".
+        machine: The machine.
+        load: Load of the machine by other work.
+        created_utc: Time of the measurement, ISO 8601.
     """
 
-    form: str
+    name: str
     source: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -36,6 +43,61 @@ class PaperTable:
     created_utc: str
 
     def to_json(self) -> str:
-        """Give all of it as JSON text."""
-        content = {"schema_version": SCHEMA_VERSION, "kind": "edgeembed bench form"} | asdict(self)
+        """Return the table and its raw samples as JSON."""
+        content = {"schema_version": SCHEMA_VERSION, "kind": "edgeembed paper table"} | asdict(self)
         return json.dumps(content, ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class OpenSubjects:
+    """Running processes of the subjects of a table.
+
+    Attributes:
+        workers: The processes, by subject name.
+        info: Facts about the subjects, by name.
+        machine: The machine.
+        watch: Watches the machine's load since the processes started.
+        created_utc: Time of the start, ISO 8601.
+    """
+
+    workers: dict[str, Worker]
+    info: dict[str, ModelInfo]
+    machine: Machine
+    watch: LoadWatch
+    created_utc: str
+
+    def table(self, name: str, source: str, **content: Any) -> PaperTable:
+        """Return a table measured with these processes.
+
+        Args:
+            name: Name of the table.
+            source: The paper and its table.
+            content: Columns, rows, notes and samples.
+        """
+        return PaperTable(
+            name, source, machine=self.machine, load=self.watch.load(), created_utc=self.created_utc, **content
+        )
+
+
+@contextlib.contextmanager
+def open_subjects(subjects: Sequence[Subject], text: str, threads: int) -> Iterator[OpenSubjects]:
+    """Start one process of each subject, all on the same cores, and end them after the `with` block.
+
+    Args:
+        subjects: The subjects; their names must differ.
+        text: The first text that each encodes.
+        threads: Number of threads and cores that each may use.
+
+    Raises:
+        InputError: If there are no subjects, or two share a name.
+        CheckError: If a subject fails.
+    """
+    check_names([subject.name for subject in subjects], None)
+    machine, watch = this_machine(), LoadWatch()
+    created_utc = datetime.now(UTC).isoformat(timespec="seconds")
+    with pin_to_cores(threads), contextlib.ExitStack() as stack:
+        workers = {
+            subject.name: stack.enter_context(start_worker(subject, text, threads=threads)) for subject in subjects
+        }
+        info = {subject.name: read_model_info(subject, workers[subject.name]) for subject in subjects}
+        yield OpenSubjects(workers, info, machine, watch, created_utc)

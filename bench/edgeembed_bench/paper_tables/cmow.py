@@ -1,4 +1,4 @@
-"""Table 5 of the bidirectional CMOW/CBOW-Hybrid paper: sentences a second, in batches of random sequences."""
+"""Table 5 of the bidirectional CMOW/CBOW-Hybrid paper: sentences per second, in batches of random sequences."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,8 +6,7 @@ import numpy as np
 from edgeembed_runtime.errors import InputError
 
 from edgeembed_bench.formats import millions
-from edgeembed_bench.paper_tables.base import PaperTable
-from edgeembed_bench.paper_tables.measuring import opened
+from edgeembed_bench.paper_tables.base import PaperTable, open_subjects
 from edgeembed_bench.schedule import shuffled_orders
 from edgeembed_bench.stats import Quartiles
 from edgeembed_bench.subjects import Subject
@@ -28,70 +27,73 @@ def cmow_table(
     threads: int = 1,
     seed: int = 0,
 ) -> PaperTable:
-    """Fill in table 5: encoding speed on random sequences of one length, without gradients.
+    """Measure table 5: encoding speed on random sequences of one length, without gradients.
 
     Args:
-        subjects: The rows; the first that counts tokens decides which words have one.
-        texts: Words are drawn from these.
-        batches: How many; the paper's 1,024 take hours on a processor.
-        batch_size: Sequences in each.
-        tokens: Of each sequence.
-        threads: Threads a subject.
-        seed: Decides the words, and the order of turns.
+        subjects: The rows; the tokenizer of the first that counts tokens decides which words are one token.
+        texts: Texts from which words are drawn.
+        batches: Number of batches; the paper's 1,024 take hours on a CPU.
+        batch_size: Number of sequences per batch.
+        tokens: Number of tokens per sequence.
+        threads: Threads per subject.
+        seed: Seed of the words and of the order in which subjects take turns.
 
     Returns:
-        The form, with the time of each batch.
+        The table; its samples hold the time of each batch.
 
     Raises:
-        InputError: If there are no subjects, names are not unique, or no subject counts tokens.
+        InputError: If there are no subjects, two share a name, or none counts tokens.
         CheckError: If a subject fails.
     """
-    with opened(subjects, texts[0], threads, "cmow", "CMOW/CBOW-Hybrid, table 5: encoding speed") as all_of_them:
-        words, around, counted_by = _single_token_words(all_of_them.workers, texts)
-        random = np.random.default_rng(seed)
-        times_ms: dict[str, list[float]] = {name: [] for name in all_of_them.workers}
-        hidden = set()
-        for names in shuffled_orders(times_ms, batches + 1, seed):
-            drawn = random.choice(words, size=(batch_size, tokens - around))
+    tokenization_included = set()
+    with open_subjects(subjects, texts[0], threads) as opened:
+        words, special_tokens, counted_by = _single_token_words(opened.workers, texts)
+        generator = np.random.default_rng(seed)
+        batch_ms: dict[str, list[float]] = {name: [] for name in opened.workers}
+        for names in shuffled_orders(batch_ms, batches + 1, seed):
+            drawn = generator.choice(words, size=(batch_size, tokens - special_tokens))
             batch = [" ".join(row) for row in drawn]
             for name in names:
-                worker = all_of_them.workers[name]
-                times = worker.model_times_ms([batch])
-                if times is None:
-                    hidden.add(name)
-                    times = worker.times_ms([batch])
-                times_ms[name].extend(times)
+                worker = opened.workers[name]
+                times_ms = worker.model_times_ms([batch])
+                if times_ms is None:
+                    tokenization_included.add(name)
+                    times_ms = worker.times_ms([batch])
+                batch_ms[name].extend(times_ms)
+    timed_ms = {name: times[1:] for name, times in batch_ms.items()}  # the first batch is a warm-up
     rows = []
-    for name, times in times_ms.items():
-        speed = Quartiles.of([batch_size / time * 1e3 for time in times[1:]])  # the first does not count
+    for name, times in timed_ms.items():
+        speed = Quartiles.of([batch_size / time * 1e3 for time in times])
         quartiles = f"{speed.q1:,.0f} to {speed.q3:,.0f}"
-        rows.append((name, millions(all_of_them.facts[name].parameters), f"{speed.median:,.0f}", quartiles))
+        rows.append((name, millions(opened.info[name].parameters), f"{speed.median:,.0f}", quartiles))
     notes = [
         (
             f"{batches:,} batches (the paper: {BATCHES:,}) of {batch_size} random sequences of {tokens} tokens, "
-            f"of words that are one token to {counted_by}; {threads} thread(s) of this processor (the paper: an "
-            "A100)"
+            f"made of words that are one token to {counted_by}; {threads} thread(s) of this CPU (the paper: an A100)"
         ),
-        "tokenizing is left out, as in the paper",
+        "tokenization is not included, as in the paper",
     ]
-    if hidden:
-        notes.append(f"tokenizing is included for {', '.join(sorted(hidden))}, which hide it")
-    return all_of_them.frame(
+    if tokenization_included:
+        names_included = ", ".join(sorted(tokenization_included))
+        notes.append(f"tokenization is included for {names_included}, where it cannot be separated")
+    return opened.table(
+        "cmow",
+        "CMOW/CBOW-Hybrid, table 5: encoding speed",
         columns=("model", "# parameters", "encoding speed (sentences / second)", "quartiles"),
         rows=tuple(rows),
         notes=tuple(notes),
-        samples={name: {"batch_ms": times[1:]} for name, times in times_ms.items()},
+        samples={name: {"batch_ms": times} for name, times in timed_ms.items()},
     )
 
 
 def _single_token_words(workers: Mapping[str, Worker], texts: Sequence[str]) -> tuple[list[str], int, str]:
-    """Give words of one token each, how many tokens a text has besides its words, and who counted them."""
+    """Return words of one token each, the number of special tokens per text, and the subject that counted them."""
     words = list(dict.fromkeys(" ".join(texts).split()))
     for name, worker in workers.items():
         counts = worker.count_tokens(["", *words])
         if counts is not None:
-            around, *of_words = counts
-            found = [word for word, count in zip(words, of_words, strict=True) if count == around + 1]
+            special_tokens, *word_counts = counts
+            found = [word for word, count in zip(words, word_counts, strict=True) if count == special_tokens + 1]
             if found:
-                return found, around, name
-    raise InputError("no subject tells how many tokens a text has; expected one that does, such as a bundle")
+                return found, special_tokens, name
+    raise InputError("no subject counts the tokens of a text; expected one that does, such as a bundle")

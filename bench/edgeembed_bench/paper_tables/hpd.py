@@ -1,58 +1,142 @@
-"""Table 3 of HPD (2022): semantic retrieval through a faiss IVF index: MRR@10, time for 1,000 queries, index memory."""
+"""Table 3 of HPD (2022): semantic retrieval with a faiss IVF index: MRR@10, time for 1,000 queries, index memory."""
 
-from collections.abc import Sequence
+import contextlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from edgeembed_bench.inverted_lists import (
-    FEWEST_A_LIST,
-    NLIST,
-    NPROBE,
-    QUERIES,
-    REPEATS,
-    ListIndex,
-    RetrievalTask,
-    import_faiss,
-    lists_for,
-    search_by_turns,
-)
-from edgeembed_bench.paper_tables.base import PaperTable
-from edgeembed_bench.paper_tables.measuring import opened
+import numpy as np
+import numpy.typing as npt
+from edgeembed_runtime.errors import MissingExtraError
+from edgeembed_runtime.similarity import normalize
+
+from edgeembed_bench.paper_tables.base import PaperTable, open_subjects
+from edgeembed_bench.schedule import shuffled_orders
 from edgeembed_bench.stats import Quartiles
 from edgeembed_bench.subjects import Subject
 
+Matrix = npt.NDArray[np.float32]
+
+NLIST = 1024
+NPROBE = 5
+QUERIES = 1000
+REPEATS = 10
+MIN_DOCUMENTS_PER_LIST = 39
+"""With fewer, faiss warns that it has too few points to train a centroid."""
+_TOP_K = 10
+
+
+@dataclass(frozen=True)
+class RetrievalTask:
+    """Queries, documents and their relevance.
+
+    Attributes:
+        name: Name of the data set.
+        queries: Query texts.
+        documents: Document texts.
+        relevant: Indices of the relevant documents of each query, at least one.
+    """
+
+    name: str
+    queries: tuple[str, ...]
+    documents: tuple[str, ...]
+    relevant: tuple[frozenset[int], ...]
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Quality and cost of searching with one encoder's embeddings.
+
+    Attributes:
+        dimension: Dimension of an embedding.
+        mrr_at_10: Mean over the queries of 1 / rank of the first relevant document, 0 if none is among the top ten.
+        search_ms: Milliseconds for 1,000 queries, for each repetition.
+        index_bytes: Size of the serialized index.
+    """
+
+    dimension: int
+    mrr_at_10: float
+    search_ms: tuple[float, ...]
+    index_bytes: int
+
+
+class IVFIndex:
+    """A faiss IVF index of an encoder's document embeddings, with its query embeddings.
+
+    Args:
+        queries: Query embeddings, shape (n, dim); normalized here.
+        documents: Document embeddings, shape (m, dim); normalized here.
+        nlist: Number of inverted lists, see `choose_nlist`.
+        nprobe: Number of lists searched per query.
+        threads: Threads of faiss.
+
+    Raises:
+        MissingExtraError: If faiss is not installed.
+    """
+
+    def __init__(self, queries: Matrix, documents: Matrix, *, nlist: int, nprobe: int, threads: int = 1) -> None:
+        faiss = import_faiss()
+        self._queries = normalize(queries)
+        self._threads = threads
+        dimension = documents.shape[1]
+        self._index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, nlist, faiss.METRIC_INNER_PRODUCT)
+        normalized = normalize(documents)
+        with _faiss_threads(threads):
+            self._index.train(normalized)
+            self._index.add(normalized)
+        self._index.nprobe = nprobe
+        self.dimension = dimension
+        self.size_bytes = int(faiss.serialize_index(self._index).nbytes)
+
+    def time_search_ms(self) -> float:
+        """Return the milliseconds of one search for 1,000 queries; fewer queries are repeated in order."""
+        queries = np.resize(self._queries, (QUERIES, self.dimension))
+        with _faiss_threads(self._threads):
+            start_s = time.perf_counter()
+            self._index.search(queries, _TOP_K)
+            return (time.perf_counter() - start_s) * 1e3
+
+    def search(self) -> npt.NDArray[np.int64]:
+        """Return the indices of the top ten documents of each query, shape (n, 10); -1 where fewer were found."""
+        with _faiss_threads(self._threads):
+            indices: npt.NDArray[np.int64] = self._index.search(self._queries, _TOP_K)[1]
+        return indices
+
 
 def hpd_table(subjects: Sequence[Subject], task: RetrievalTask, *, threads: int = 1, seed: int = 0) -> PaperTable:
-    """Fill in table 3.
+    """Measure table 3.
 
     Args:
         subjects: The rows.
-        task: What is searched for and in. The paper's is Quora's duplicate questions, question1 in all of question2.
+        task: The retrieval task. The paper's is Quora's duplicate questions, question1 in all of question2.
         threads: Threads for encoding and for faiss.
-        seed: Decides the order of turns.
+        seed: Seed of the order in which subjects take turns.
 
     Returns:
-        The form, with the times of each repetition.
+        The table; its samples hold the times of each repetition.
 
     Raises:
-        InputError: If there are no subjects, or names are not unique.
+        InputError: If there are no subjects, or two share a name.
         CheckError: If a subject fails.
         MissingExtraError: If faiss is not installed.
     """
     import_faiss()
-    nlist = lists_for(len(task.documents))
-    with opened(subjects, task.queries[0], threads, "hpd", "HPD, table 3: semantic retrieval") as all_of_them:
+    nlist = choose_nlist(len(task.documents))
+    with open_subjects(subjects, task.queries[0], threads) as opened:
         indexes = {
-            name: ListIndex(
+            name: IVFIndex(
                 worker.encode(task.queries, "query"),
                 worker.encode(task.documents, "document"),
                 nlist=nlist,
                 nprobe=NPROBE,
                 threads=threads,
             )
-            for name, worker in all_of_them.workers.items()
+            for name, worker in opened.workers.items()
         }
-        searched = search_by_turns(indexes, task.relevant, seed=seed)
+        results = search_interleaved(indexes, task.relevant, seed=seed)
     rows, samples = [], {}
-    for name, each in searched.items():
+    for name, each in results.items():
         search = Quartiles.of(each.search_ms)
         figures = (f"{each.mrr_at_10:.3f}", f"{search.median:.1f}", f"{search.q1:.1f} to {search.q3:.1f}")
         rows.append((name, str(each.dimension), *figures, f"{each.index_bytes / 1e6:.2f}"))
@@ -61,19 +145,103 @@ def hpd_table(subjects: Sequence[Subject], task: RetrievalTask, *, threads: int 
             "search_ms": list(each.search_ms),
             "index_bytes": each.index_bytes,
         }
-    return all_of_them.frame(
+    return opened.table(
+        "hpd",
+        "HPD, table 3: semantic retrieval",
         columns=("model", "dim", "MRR@10", "time (ms for 1,000 queries)", "quartiles", "mem (MB)"),
         rows=tuple(rows),
         notes=(
             (
                 f"{len(task.queries):,} queries in {len(task.documents):,} documents of {task.name}; faiss IVF on the "
-                f"CPU, inner product of unit vectors, nlist {nlist} (the paper: {NLIST}; at most a list for every "
-                f"{FEWEST_A_LIST} documents), nprobe {NPROBE}"
+                f"CPU, inner product of normalized embeddings, nlist {nlist} (the paper: {NLIST}; at least "
+                f"{MIN_DOCUMENTS_PER_LIST} documents per list), nprobe {NPROBE}"
             ),
             (
-                f"time: searching alone, without encoding, {QUERIES:,} queries at once (repeated in order where there "
-                f"are fewer), the median of {REPEATS}; {threads} thread(s). mem: the index, serialized"
+                f"time: the search without encoding, {QUERIES:,} queries at once (repeated in order if there are "
+                f"fewer), median of {REPEATS}; {threads} thread(s). mem: the serialized index"
             ),
         ),
         samples=samples,
     )
+
+
+def import_faiss() -> Any:
+    """Return the faiss module.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    try:
+        import faiss
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("faiss", "faiss", "edgeembed-runtime") from error
+    return faiss
+
+
+def choose_nlist(documents: int, nlist: int = NLIST) -> int:
+    """Return the number of inverted lists: the requested one, but at most one for every 39 documents.
+
+    Args:
+        documents: Number of documents.
+        nlist: Requested number of lists.
+    """
+    return max(1, min(nlist, documents // MIN_DOCUMENTS_PER_LIST))
+
+
+def search_interleaved(
+    indexes: Mapping[str, IVFIndex], relevant: Sequence[frozenset[int]], *, seed: int = 0
+) -> dict[str, SearchResult]:
+    """Search all indexes in turn, in a new shuffled order for each repetition, after one warm-up.
+
+    Args:
+        indexes: Indexes of the same task, by the encoder's name.
+        relevant: Indices of the relevant documents of each query.
+        seed: Seed of the orders.
+
+    Returns:
+        The results by the encoder's name.
+    """
+    times_ms: dict[str, list[float]] = {name: [] for name in indexes}
+    for names in shuffled_orders(indexes, REPEATS + 1, seed):
+        for name in names:
+            times_ms[name].append(indexes[name].time_search_ms())
+    return {
+        name: SearchResult(
+            index.dimension,
+            mean_reciprocal_rank(index.search(), relevant),
+            tuple(times_ms[name][1:]),
+            index.size_bytes,
+        )
+        for name, index in indexes.items()
+    }
+
+
+def mean_reciprocal_rank(retrieved: npt.NDArray[np.int64], relevant: Sequence[frozenset[int]]) -> float:
+    """Return the mean over queries of 1 / rank of the first relevant document, computed by sentence-transformers.
+
+    Args:
+        retrieved: Indices of the retrieved documents, shape (queries, k), best first; -1 for none.
+        relevant: Indices of the relevant documents of each query, at least one.
+    """
+    from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
+
+    k = retrieved.shape[1]
+    queries = {str(number): "" for number in range(len(relevant))}
+    relevant_ids = {str(number): {str(index) for index in indices} for number, indices in enumerate(relevant)}
+    evaluator = InformationRetrievalEvaluator(queries, {}, relevant_ids, mrr_at_k=[k], write_csv=False)
+    hits = [
+        [{"corpus_id": str(index), "score": -rank} for rank, index in enumerate(row) if index >= 0]
+        for row in retrieved.tolist()
+    ]
+    return float(evaluator.compute_metrics(hits)["mrr@k"][k])
+
+
+@contextlib.contextmanager
+def _faiss_threads(count: int) -> Iterator[None]:
+    faiss = import_faiss()
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(count)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from edgeembed_bench.formats import millions
-from edgeembed_bench.paper_tables.base import PaperTable
-from edgeembed_bench.paper_tables.measuring import opened
+from edgeembed_bench.paper_tables.base import PaperTable, open_subjects
 from edgeembed_bench.schedule import interleave_blocks
 from edgeembed_bench.subjects import Subject
 
 PASSES = 3
-_WARMUP = 20
-_TURN = 100
+_WARMUP_TEXTS = 20
+_BLOCK_TEXTS = 100
 
 
 def simtde_table(
@@ -24,51 +23,53 @@ def simtde_table(
     passes: int = PASSES,
     seed: int = 0,
 ) -> PaperTable:
-    """Fill in table 4: the time of a pass over all pairs at batch size 1 on the CPU, the mean of three passes.
+    """Measure table 4: the time of a pass over all pairs at batch size 1 on the CPU, mean of three passes.
 
     Args:
-        subjects: The rows; the first is what the others are compared with, as the paper's teacher is.
+        subjects: The rows; speed-ups are relative to the first, as to the teacher in the paper.
         pairs: Sentence pairs; both sentences of a pair are encoded, one by one.
-        pairs_from: Where they come from.
-        threads: Threads a subject; the paper does not say how many.
-        passes: Over all pairs.
-        seed: Decides the order of turns.
+        pairs_from: Name of the pairs' source.
+        threads: Threads per subject; the paper does not state their number.
+        passes: Number of passes over all pairs.
+        seed: Seed of the order in which subjects take turns.
 
     Returns:
-        The form, with the seconds of each pass.
+        The table; its samples hold the seconds of each pass.
 
     Raises:
-        InputError: If there are no subjects, or names are not unique.
+        InputError: If there are no subjects, or two share a name.
         CheckError: If a subject fails.
     """
     texts = [text for pair in pairs for text in pair]
-    with opened(subjects, texts[0], threads, "simtde", "SimTDE, table 4: inference time comparison") as all_of_them:
-        timers = {name: worker.times_ms for name, worker in all_of_them.workers.items()}
+    with open_subjects(subjects, texts[0], threads) as opened:
+        timers = {name: worker.times_ms for name, worker in opened.workers.items()}
         timed = [
-            interleave_blocks(timers, texts, warmup=_WARMUP, block=_TURN, seed=seed + number)
+            interleave_blocks(timers, texts, warmup=_WARMUP_TEXTS, block=_BLOCK_TEXTS, seed=seed + number)
             for number in range(passes)
         ]
-        pass_s = {name: [sum(each[name].timed_ms) / 1e3 for each in timed] for name in timers}
-    means = {name: float(np.mean(seconds)) for name, seconds in pass_s.items()}
-    first = means[subjects[0].name]
+    pass_s = {name: [sum(each[name].timed_ms) / 1e3 for each in timed] for name in timers}
+    mean_s = {name: float(np.mean(seconds)) for name, seconds in pass_s.items()}
+    baseline_s = mean_s[subjects[0].name]
     rows = [
         (
             name,
-            millions(all_of_them.facts[name].parameters),
-            f"{means[name]:.2f} (x{first / means[name]:.1f})",
-            " to ".join(f"{end:.2f}" for end in (min(pass_s[name]), max(pass_s[name]))),
+            millions(opened.info[name].parameters),
+            f"{mean_s[name]:.2f} (x{baseline_s / mean_s[name]:.1f})",
+            f"{min(pass_s[name]):.2f} to {max(pass_s[name]):.2f}",
         )
-        for name in means
+        for name in mean_s
     ]
-    return all_of_them.frame(
+    return opened.table(
+        "simtde",
+        "SimTDE, table 4: inference time comparison",
         columns=("model", "params", "time (seconds)", "fastest to slowest pass"),
         rows=tuple(rows),
         notes=(
             (
-                f"a pass: both sentences of {len(pairs):,} pairs of {pairs_from}, one text a call, tokenizing "
-                f"included; the mean of {passes} passes; {threads} thread(s)"
+                f"a pass: both sentences of {len(pairs):,} pairs of {pairs_from}, one text per call, tokenization "
+                f"included; mean of {passes} passes; {threads} thread(s)"
             ),
-            f"subjects take turns of {_TURN} texts in a shuffled order",
+            f"subjects take turns of {_BLOCK_TEXTS} texts in a shuffled order",
         ),
         samples={name: {"pass_s": seconds} for name, seconds in pass_s.items()},
     )

@@ -1,4 +1,4 @@
-"""Table 3 of Xayn's extreme compression paper: energy and time of an inference, medians and quartiles of 1,000 runs."""
+"""Table 3 of Xayn's extreme compression paper: energy and time per inference, medians and quartiles of 1,000 runs."""
 
 from edgeembed_bench.paper_tables.base import PaperTable
 from edgeembed_bench.report import BenchmarkReport
@@ -6,13 +6,15 @@ from edgeembed_bench.stats import Quartiles
 
 
 def xayn_table(report: BenchmarkReport) -> PaperTable:
-    """Fill in table 3 from a run of the bench. The paper prints kilojoule; 153 ms of a laptop make it millijoule.
+    """Return table 3 with the results of a benchmark.
+
+    The paper prints kilojoules; 153 ms on a laptop make them millijoules.
 
     Args:
-        report: A run; the paper's has 1,000 single texts.
+        report: A benchmark; the paper's has 1,000 single texts.
 
     Returns:
-        The form. What was not measured says so, and never 0.
+        The table. Energy that was not measured is marked as such, never 0.
     """
     rows = [
         (
@@ -28,14 +30,14 @@ def xayn_table(report: BenchmarkReport) -> PaperTable:
     sources = {subject.energy.source for subject in report if subject.energy.source is not None}
     notes = [
         (
-            f"time: {report.settings.runs:,} single texts a subject in {report.settings.processes} processes, "
-            f"tokenizing included; {report.settings.threads} thread(s)"
+            f"time: {report.settings.runs:,} single texts per subject in {report.settings.processes} processes, "
+            f"tokenization included; {report.settings.threads} thread(s)"
         ),
         *(f"energy: {source}, windows of many inferences" for source in sorted(sources)),
         *(f"energy not measured: {reason}" for reason in sorted(reasons)),
     ]
     return PaperTable(
-        form="xayn",
+        name="xayn",
         source="Xayn's extreme compression, table 3: energy and inference time",
         columns=("model", "dim", "energy [mJ]", "energy above idle [mJ]", "inference time [ms]"),
         rows=tuple(rows),
@@ -47,5 +49,5 @@ def xayn_table(report: BenchmarkReport) -> PaperTable:
     )
 
 
-def _cell(found: Quartiles | None) -> str:
-    return "not measured" if found is None else f"{found.median:.3f} [{found.q1:.3f}, {found.q3:.3f}]"
+def _cell(quartiles: Quartiles | None) -> str:
+    return "not measured" if quartiles is None else f"{quartiles.median:.3f} [{quartiles.q1:.3f}, {quartiles.q3:.3f}]"
