@@ -1,4 +1,4 @@
-"""docs/news.md does what it says: its program, on its feed, prints what stands there."""
+"""The program in docs/news.md prints the output that the page shows."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ def _ranked(printed: str) -> list[tuple[float, int, str]]:
     return [(float(score), int(number), story) for score, number, story in found]
 
 
-def test_the_news_ranker_prints_what_its_page_shows(tmp_path: Path) -> None:
+def test_news_ranker_prints_the_output_on_its_page(tmp_path: Path) -> None:
     (program,), (feed,), consoles = _blocks("python"), _blocks("xml"), _blocks("console")
     (tmp_path / "news.py").write_text(program, encoding="utf-8")
     (tmp_path / "feed.xml").write_text(feed, encoding="utf-8")

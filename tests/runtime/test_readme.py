@@ -1,4 +1,4 @@
-"""The examples of the README, run from top to bottom."""
+"""The examples of the runtime's README, run from top to bottom."""
 
 import importlib.metadata
 import re
@@ -24,12 +24,12 @@ def _blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to be in."""
+    """An empty folder as the current folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_the_python_examples_run_each_twice_and_all_of_them_again(
+def test_python_examples_run_twice_each_and_twice_in_all(
     place: Path, shipped: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     blocks = _blocks("python")
@@ -38,12 +38,12 @@ def test_the_python_examples_run_each_twice_and_all_of_them_again(
         namespace: dict[str, object] = {}
         for block in blocks:
             for _ in range(2):
-                exec(compile(block, "README.md", "exec"), namespace)  # noqa: S102 - our own text
+                exec(compile(block, "README.md", "exec"), namespace)  # noqa: S102 - text of this repository
     first = capsys.readouterr().out.splitlines()[0]
     assert re.fullmatch(r"0\.\d\d Open a text file and read its lines\.", first)
 
 
-def test_the_commands_run_and_all_of_them_again(place: Path, shipped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_run_twice(place: Path, shipped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "notes.txt").write_text("How to bake rye bread\nShares fell on Monday.\n", encoding="utf-8")
     commands = [line[2:] for block in _blocks("console") for line in block.splitlines() if line.startswith("$ ")]
     assert len(commands) >= 8
