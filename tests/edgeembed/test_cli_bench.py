@@ -121,7 +121,7 @@ def test_a_budget_that_is_kept_leaves_with_0(pairs: Path) -> None:
         (["--max-mb", "1"], "--max-mb cannot be checked for ours: not measured; it names no files"),
         (["--paper-table", "simtde"], "0 files for the paper table simtde; expected one --sts FILE"),
         (["--paper-table", "hpd"], "0 files for the paper table hpd; expected one --retrieval DIR"),
-        (["--paper-table", "cmow"], "no subject tells how many tokens"),
+        (["--paper-table", "cmow"], "no subject counts the tokens"),
         (["--paper-table", "xayn", "--preset", "runtime"], "expected no --html, --markdown, --preset or limits"),
         (["--paper-table", "xayn", "--html", "x.html"], "expected no --html, --markdown, --preset or limits"),
     ],
