@@ -1,27 +1,27 @@
-"""Every error that edgeembed raises on purpose.
+"""Errors and warnings of edgeembed, and helpers for their messages.
 
     EdgeEmbedError
-    ├── InputError (ValueError)          what was given cannot be used: exit code 2
+    ├── InputError (ValueError)          an argument or input is invalid: exit code 2
     │   └── BundleError                  a folder is not a bundle this version can open
     ├── CheckError                       a check or a gate failed: exit code 1
-    │   ├── VerificationError            a bundle's files or vectors are not the ones that were exported
-    │   └── GateError                    a bundle does not meet what was demanded: nothing was written
+    │   ├── VerificationError            a bundle's files or embeddings differ from the exported ones
+    │   └── GateError                    a bundle misses its limits: nothing was written
     └── MissingExtraError (ImportError)  an optional package is needed: exit code 2
 
-    TruncationWarning (UserWarning)      a text was longer than the encoder reads
-    RoleWarning (UserWarning)            a ranker was given an encoder that was exported for the other one
+    TruncationWarning (UserWarning)      a text was longer than the encoder's limit and was cut
+    RoleWarning (UserWarning)            an encoder was exported for another ranker
 
-A message is one line: what was given, what is expected, what to do. The tree lives in the lowest room because
-every other room raises these too; GateError alone lives with what raises it, in edgeembed_exporters.
+A message is one line: what was given, what is expected, what to do. The classes are defined in the lowest package,
+because all packages raise them. GateError alone is defined in edgeembed_exporters, which raises it.
 """
 
 
 class EdgeEmbedError(Exception):
-    """Root of all errors that edgeembed raises on purpose."""
+    """Base class of all errors that edgeembed raises on purpose."""
 
 
 class InputError(EdgeEmbedError, ValueError):
-    """Raised when what the caller gave cannot be used."""
+    """Raised when an argument or an input is invalid."""
 
 
 class BundleError(InputError):
@@ -33,19 +33,19 @@ class CheckError(EdgeEmbedError):
 
 
 class VerificationError(CheckError):
-    """Raised when a bundle's files, or its vectors on this processor, differ from the ones that were exported."""
+    """Raised when a bundle's files, or its embeddings on this processor, differ from the exported ones."""
 
 
 class TruncationWarning(UserWarning):
-    """Warned of when the end of a text was not read because the text is too long."""
+    """Emitted when a text is longer than the encoder's limit, so that its end was not read."""
 
 
 class RoleWarning(UserWarning):
-    """Warned of when a ranker was given an encoder that was exported for another role alone."""
+    """Emitted when a ranker gets an encoder that was exported only for another role."""
 
 
 class MissingExtraError(EdgeEmbedError, ImportError):
-    """Raised when an optional package is needed and absent.
+    """Raised when an optional package is needed but not installed.
 
     Args:
         package: The package that is missing.

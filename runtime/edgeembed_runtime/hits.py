@@ -9,8 +9,8 @@ class Hit:
 
     Attributes:
         id: The document's position in the list that was ranked; for an `Index`, the id that `add` returned for it.
-        score: The cosine with the query, or what `SemanticRanker` makes of it; at most 1, and higher is better.
-        document: Its text.
+        score: The cosine with the query, or the score of `SemanticRanker`. At most 1; higher is better.
+        document: The text.
     """
 
     id: int

@@ -90,6 +90,23 @@ def pairwise_cosine_similarity(a: Any, b: Any, precision: Precision | None = Non
     return _like(a, np.einsum("ij,ij->i", normalize(left), normalize(right)))
 
 
+def dot_products(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the dot product of each row of `a` with each row of `b`: the cosines, if the rows are L2-normalized.
+
+    Equal rows of `a` get exactly equal results, which a matmul does not guarantee: BLAS may round them differently, and
+    ties would then depend on their positions.
+
+    Args:
+        a: (n, dimension) float32.
+        b: (m, dimension) float32.
+
+    Returns:
+        (n, m) float32.
+    """
+    products: npt.NDArray[np.float32] = np.einsum("nd,md->nm", a, b)
+    return products
+
+
 def top_k_indices(scores: npt.NDArray[Any], k: int | None) -> npt.NDArray[np.intp]:
     """Return the indices of the highest scores, in descending order of score; ties keep their order.
 

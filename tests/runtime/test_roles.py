@@ -22,14 +22,14 @@ def bundles(tmp_path_factory: pytest.TempPathFactory, make_bundle: Make) -> dict
     ("role", "ranker"),
     [("semantic", "semantic"), ("relevance", "relevance"), ("both", "semantic"), ("both", "relevance")],
 )
-def test_a_ranker_takes_a_bundle_of_its_role_in_silence(bundles: dict[str, Path], role: str, ranker: str) -> None:
+def test_ranker_with_a_bundle_of_its_role_does_not_warn(bundles: dict[str, Path], role: str, ranker: str) -> None:
     encoder = Encoder.load(bundles[role])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         RelevanceRanker(encoder) if ranker == "relevance" else SemanticRanker(encoder, ":memory:")
 
 
-def test_a_ranker_warns_in_one_line_of_a_bundle_of_the_other_role_and_ranks(bundles: dict[str, Path]) -> None:
+def test_ranker_with_a_bundle_of_another_role_warns_and_works(bundles: dict[str, Path]) -> None:
     expected = (
         "semantic was exported for the role semantic, but this ranker's role is relevance; export .* --role relevance"
     )
@@ -42,24 +42,26 @@ def test_a_ranker_warns_in_one_line_of_a_bundle_of_the_other_role_and_ranks(bund
         SemanticRanker(Encoder.load(bundles["relevance"]), ":memory:")
 
 
-def test_a_bundle_with_both_roles_serves_both_rankers(bundle_path: Path) -> None:
+def test_bundle_with_both_roles_works_with_both_rankers(bundle_path: Path) -> None:
     encoder = Encoder.load(bundle_path)
     assert encoder.bundle.roles == ("semantic", "relevance")
     RelevanceRanker(encoder)
     SemanticRanker(encoder, ":memory:")
 
 
-def test_a_bundle_of_which_the_first_role_is_none_of_its_roles_is_refused(tmp_path: Path, make_bundle: Make) -> None:
+def test_bundle_whose_role_is_not_in_its_roles_is_rejected(tmp_path: Path, make_bundle: Make) -> None:
     with pytest.raises(BundleError, match="'role' is \"semantic\", expected one of the names in 'roles'"):
         Encoder.load(make_bundle(tmp_path / "b", roles=["relevance"]))
 
 
-def test_the_command_line_warns_in_one_line(bundles: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_prints_the_role_warning_in_one_line(
+    bundles: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["rank", "the cat", "--text", "the cat", "--bundle", str(bundles["semantic"])]) == 0
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("edgeembed-runtime: warning: semantic was exported for the role semantic")
 
 
-def test_info_names_all_roles(bundles: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_prints_all_roles(bundles: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(bundles["both"])]) == 0
     assert "semantic, relevance" in capsys.readouterr().out

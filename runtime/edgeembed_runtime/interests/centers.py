@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from edgeembed_runtime._validation import validate_number
 from edgeembed_runtime.errors import InputError, one_line, short_repr
-from edgeembed_runtime.similarity import normalize
+from edgeembed_runtime.similarity import dot_products, normalize
 
 Kind = Literal["interest", "disinterest"]
 
@@ -193,6 +193,4 @@ def _pull(centers: Sequence[Center], kind: Kind, embeddings: npt.NDArray[np.floa
 
 
 def _cosines(embeddings: npt.NDArray[np.float32], centers: Sequence[Center]) -> npt.NDArray[np.float32]:
-    # Not a matmul: BLAS may give two equal rows different scores, and ties would depend on their positions.
-    cosines: npt.NDArray[np.float32] = np.einsum("nd,cd->nc", embeddings, np.stack([c.vector for c in centers]))
-    return cosines
+    return dot_products(embeddings, np.stack([center.vector for center in centers]))
