@@ -125,7 +125,7 @@ def search_documentation(
         ]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TruncationWarning)  # one summary in thousands is that long
-            index = Index.build(Encoder.load(bundle), documents)
+            index = Index.build(Encoder.load(bundle, threads=None), documents)
         index.save(index_folder, force=True)
     return [Answer(question, index.search(question, k)) for question in questions]
 
@@ -136,7 +136,7 @@ def measure_costs(
     """Measure teacher and student side by side, and how much of the teacher's ranking of held-out text each keeps."""
     with reporter.step("ranking kept"):
         wanted = load_model(recipe.teacher).encode(text.heldout, show_progress_bar=False)
-        kept = ranking_agreement(wanted, Encoder.load(bundle).encode(text.heldout))
+        kept = ranking_agreement(wanted, Encoder.load(bundle, threads=None).encode(text.heldout))
     with reporter.step("costs"):
         subjects = [
             Subject("teacher", "sentence-transformer", str(model_folder(recipe.teacher))),

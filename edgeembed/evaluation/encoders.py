@@ -42,7 +42,7 @@ def open_encoder(name: str) -> SentenceEncoder:
     if is_bundle(folder):
         from edgeembed_runtime import Encoder
 
-        encoder = Encoder.load(folder, verify=True)
+        encoder = Encoder.load(folder, verify=True, threads=None)
     else:
         encoder = load_model(name)
     return encoder

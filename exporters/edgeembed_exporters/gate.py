@@ -54,7 +54,7 @@ def compare(model: SentenceTransformer, folder: Path, sentences: Sequence[str]) 
     texts = list(dict.fromkeys(sentences))
     expected = model.encode(texts, convert_to_numpy=True, show_progress_bar=False)
     try:
-        given = Encoder.load(folder).encode(texts, on_truncate="ignore", show_progress_bar=False)
+        given = Encoder.load(folder, threads=None).encode(texts, on_truncate="ignore", show_progress_bar=False)
     except BundleError as error:
         raise GateError(f"the bundle cannot encode; nothing was written: take another precision ({error})") from error
     if given.shape != expected.shape:
@@ -103,7 +103,7 @@ def compare_with_original(original: SentenceTransformer, folder: Path, sentences
     """
     texts = list(dict.fromkeys(sentences))
     expected = original.encode(texts, convert_to_numpy=True, show_progress_bar=False)
-    given = Encoder.load(folder).encode(texts, on_truncate="ignore", show_progress_bar=False)
+    given = Encoder.load(folder, threads=None).encode(texts, on_truncate="ignore", show_progress_bar=False)
     if given.shape == expected.shape:
         return OriginalParity(**vars(measure_parity(texts, expected, given)))
     correlation, overlap = _rank_agreement(_unit(expected), _unit(given))

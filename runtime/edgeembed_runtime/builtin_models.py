@@ -1,6 +1,7 @@
-"""The encoders that ship inside the wheel."""
+"""The encoders inside the wheel."""
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,70 +10,73 @@ from edgeembed_runtime.manifest import MANIFEST
 from edgeembed_runtime.storage.files import Folder, is_dir
 
 DEFAULT = "mini"
-"""The one that is taken where none is named."""
+"""The encoder used if none is named."""
 
 _MODELS = Path(__file__).parent / "models"
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)  # an organization and a repository
 
 
 def find_bundle(name: str | None = None) -> tuple[Folder, bool]:
-    """Find a bundle by its name or its path.
+    """Return the folder of a bundle given by name or path, and whether it is a built-in one.
 
     Args:
-        name: The name of an encoder in the wheel, or the path of a folder. A name in the wheel comes first: `./mini` is
-            the folder. None stands for the default encoder, or the only one that this build carries.
+        name: The name of a built-in encoder, or the path of a folder. Names have precedence: `./mini` is a folder.
+            None means the default encoder, or the only one in this build.
 
     Returns:
-        The bundle's folder, and whether it is in the wheel.
+        The bundle's folder, and True if it is inside the wheel.
 
     Raises:
-        InputError: If there is no encoder of this name in the wheel, and no such folder.
-        BundleError: If none is named, and this build carries none, or several without the default one.
+        InputError: If `name` is neither a built-in encoder nor a folder.
+        BundleError: If `name` is None and this build contains no encoder, or several without the default one.
     """
     if name is None or name in (found := _bundles()):
         return builtin_bundle(name), True
+    if _HUB_ID.fullmatch(name) and not is_dir(Path(name)):
+        raise InputError(
+            f"{name!r} is neither a folder nor a built-in encoder; to use a model of the Hugging Face Hub, download it "
+            f"first: hf download {name} --local-dir FOLDER"
+        )
     if name and (os.sep in name or "/" in name or is_dir(Path(name))):
         return Path(name), False
-    import difflib  # an error may take its time
+    import difflib  # only needed for an error
 
     close = difflib.get_close_matches(name.lower(), found, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    names = ", ".join(map(repr, found)) or "(this build carries none)"
+    names = ", ".join(map(repr, found)) or "(this build contains none)"
     raise InputError(
-        f"{name!r} is no encoder in the wheel and no folder; {hint}expected one of {names}, or the path of a bundle"
+        f"{name!r} is neither a built-in encoder nor a folder; {hint}expected one of {names}, or the path of a bundle"
     )
 
 
 def builtin_bundle(name: str | None = None) -> Folder:
-    """Return the folder of a bundle in the wheel, which lies in a zip file if the whole package does.
+    """Return the folder of a built-in bundle; it is inside a zip file if the package is.
 
     Args:
-        name: Its name; None stands for the default one, or the only one that this build carries.
+        name: The encoder's name. None means the default encoder, or the only one in this build.
 
     Returns:
         The folder.
 
     Raises:
-        InputError: If there is none of this name.
-        BundleError: If none is named, and this build carries none, or several without the default one.
+        InputError: If there is no built-in encoder of this name.
+        BundleError: If `name` is None and this build contains no encoder, or several without the default one.
     """
     found = _bundles()
     if name is not None and name not in found:
-        carried = f"one of {', '.join(map(repr, found))}" if found else "none, since this build carries no encoder"
-        raise InputError(f"there is no encoder {name!r} in the wheel; expected {carried}")
+        expected = f"one of {', '.join(map(repr, found))}" if found else "none, because this build contains no encoder"
+        raise InputError(f"there is no built-in encoder {name!r}; expected {expected}")
     if not found:
-        raise BundleError(
-            "this build carries no encoder; expected one inside edgeembed_runtime: "
-            "give a bundle, with Encoder(path) or --bundle"
-        )
+        raise BundleError("this build contains no encoder; pass the path of a bundle, with Encoder(path) or --bundle")
     if name is None and DEFAULT not in found and len(found) > 1:
         raise BundleError(
-            f"this build carries {len(found)} encoders ({', '.join(found)}) and none is {DEFAULT}: name one"
+            f"this build contains {len(found)} encoders ({', '.join(found)}) but not {DEFAULT}; name one of them"
         )
     return found[name or (DEFAULT if DEFAULT in found else next(iter(found)))]
 
 
 def builtin_names() -> list[str]:
-    """Give the names of the encoders in the wheel."""
+    """Return the names of the built-in encoders."""
     return list(_bundles())
 
 
@@ -83,7 +87,7 @@ def _bundles() -> dict[str, Folder]:
 def _models() -> Sequence[Folder]:
     if _MODELS.is_dir():
         return sorted(_MODELS.iterdir())
-    # Imported only inside a zip file: it costs as much as half of numpy.
+    # Imported only inside a zip file, because it takes half as long to import as numpy.
     from importlib.resources import files
 
     packed = files("edgeembed_runtime") / "models"

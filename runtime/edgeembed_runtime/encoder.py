@@ -1,20 +1,19 @@
-"""Text to vectors."""
+"""The encoder: texts in, embeddings out."""
 
 import dataclasses
 import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
+from typing import Any, Literal, overload
 
-import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime._compat import NoModelCard, mteb_model_meta
 from edgeembed_runtime._threads import available_cores
-from edgeembed_runtime._validation import validate_texts
+from edgeembed_runtime._validation import is_positive_int, validate_texts
 from edgeembed_runtime._warnings import caller_stacklevel
-from edgeembed_runtime.builtin_models import find_bundle
+from edgeembed_runtime.builtin_models import builtin_names, find_bundle
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import InputError, TruncationWarning
 from edgeembed_runtime.pipeline import Pipeline
@@ -23,52 +22,32 @@ from edgeembed_runtime.quantization import PRECISIONS, Precision, quantize
 from edgeembed_runtime.similarity import as_tensor, cosine_similarity, pairwise_cosine_similarity, truncate
 from edgeembed_runtime.tokenizer import TextInfo
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 OnTruncate = Literal["warn", "error", "ignore"]
+OutputValue = Literal["sentence_embedding"]
 
 _ON_TRUNCATE: tuple[OnTruncate, ...] = ("warn", "error", "ignore")
-
-
-class EncodeOptions(TypedDict, total=False):
-    """What may be given beside the texts; `Encoder.encode` explains each."""
-
-    batch_size: int
-    normalize_embeddings: bool
-    truncate_dim: int | None
-    precision: Precision | None
-    prompt_name: str | None
-    prompt: str | None
-    on_truncate: OnTruncate
-    show_progress_bar: bool | None
-    convert_to_numpy: bool
-    convert_to_tensor: bool
-    prompt_type: str | None
-    task_metadata: object
-    hf_split: str | None
-    hf_subset: str | None
+_OUTPUT_VALUES = ("sentence_embedding", None)
 
 
 class Encoder:
-    """Gives a text's vector. Threads may share one, and a forked process may go on using it.
+    """Encode texts as embeddings. Threads may share an encoder, and it keeps working in a forked process.
 
     Args:
-        bundle: The name of an encoder that ships inside the wheel, "mini" or "nano", whose checksums are not compared
-            (`edgeembed-runtime verify` does); or the path of a bundle's folder; or an opened `Bundle`. None, the
-            default, is "mini". A name comes first: a folder called "mini" is "./mini".
-        threads: On how many threads many texts are encoded; None, the default, stands for as many as the process
-            has cores. One text is always encoded on one, which is the fastest. For ONNX Runtime each thread loads
-            a model of its own, from 64 texts on, and the encoder keeps it.
+        bundle: The name of an encoder in the wheel, "mini" or "nano"; or the path of a bundle's folder; or an opened
+            `Bundle`. None, the default, is "mini". A name has precedence: a folder called "mini" is "./mini". The
+            checksums of the encoders in the wheel are not compared here; `edgeembed-runtime verify` compares them.
+        threads: The number of threads that encode many texts; None takes all cores that the process may use. The
+            default is 1, because with ONNX Runtime each further thread loads a model of its own, about 20 MB, which
+            the encoder keeps; it does so from 64 texts on. A single text always runs on one thread, which is fastest.
 
     Attributes:
-        similarity_fn_name: How vectors are compared, as sentence-transformers calls it.
-        model_card_data: Takes the scores that sentence-transformers' evaluators report, and drops them.
+        similarity_fn_name: The similarity function, as sentence-transformers names it.
+        model_card_data: Accepts the scores that sentence-transformers' evaluators report, and discards them.
 
     Raises:
-        InputError: If `threads` is below 1, or there is neither an encoder of this name in the wheel nor such a folder.
-        BundleError: If the bundle cannot be loaded, or this build carries no encoder.
-        VerificationError: If the model or the tokenizer is not the one that was exported.
+        InputError: If `threads` is below 1, or `bundle` is neither a built-in name nor a folder.
+        BundleError: If the bundle cannot be loaded, or this build contains no encoder.
+        VerificationError: If the model or the tokenizer does not match its checksum.
 
     Example:
         >>> encoder = Encoder()
@@ -78,56 +57,82 @@ class Encoder:
 
     similarity_fn_name = "cosine"
 
-    def __init__(self, bundle: Bundle | str | os.PathLike[str] | None = None, *, threads: int | None = None) -> None:
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+    def __init__(self, bundle: Bundle | str | os.PathLike[str] | None = None, *, threads: int | None = 1) -> None:
+        if threads is not None and not is_positive_int(threads):
             raise InputError(f"threads is {threads!r}, expected an integer of at least 1, or None for all cores")
-        self._is_shipped = False
+        self._is_builtin = False
         if isinstance(bundle, Bundle):
             self._bundle = bundle
         elif bundle is None or isinstance(bundle, str):
-            folder, self._is_shipped = find_bundle(bundle)
+            folder, self._is_builtin = find_bundle(bundle)
             self._bundle = Bundle.open(folder)
         elif isinstance(bundle, os.PathLike):
             self._bundle = Bundle.open(bundle)
         else:
             raise InputError(
-                f"the bundle is {type(bundle).__name__}, expected the name of an encoder in the wheel, the path of a "
+                f"the bundle is {type(bundle).__name__}, expected the name of a built-in encoder, the path of a "
                 "bundle, or a Bundle"
             )
         self._bundle.check_sizes()
         self._threads = threads
-        self._pipeline = Pipeline(self._bundle, trusted=self._is_shipped)
+        self._pipeline = Pipeline(self._bundle, trusted=self._is_builtin)
         default = self._bundle.default_prompt_name
         self._default_prefix = "" if default is None else self._bundle.prompts[default]
         self.model_card_data = NoModelCard()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let processes pass an encoder on: it is loaded anew where it arrives."""
-        bundle: Bundle | str = self._bundle.path.name if self._is_shipped else self._bundle
+        """Support pickling: the receiving process loads the bundle again."""
+        bundle: Bundle | str = self._bundle.path.name if self._is_builtin else self._bundle
         if isinstance(bundle, Bundle) and isinstance(bundle.path, Path):
             bundle = dataclasses.replace(bundle, path=bundle.path.absolute())
         return _load_again, (bundle, self._threads)
 
     def __repr__(self) -> str:
-        """Give its name and where it is from."""
-        return f"<Encoder {self._bundle.name!r}, {self.dimension} numbers a vector, from {str(self._bundle.path)!r}>"
+        """Return the encoder's name, dimension and folder."""
+        return f"<Encoder {self._bundle.name!r}, {self.dimension} dimensions, from {str(self._bundle.path)!r}>"
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, verify: bool = False, threads: int | None = None) -> "Encoder":
-        """Load the encoder in a bundle's folder, whatever its name; `Encoder(path)` does the same.
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = False, threads: int | None = 1) -> "Encoder":
+        """Load the encoder in a bundle's folder; unlike `Encoder(path)`, "mini" is the folder of that name.
 
         Args:
             path: The bundle's folder.
-            verify: Whether to compare every file with its checksum first. The sizes of all, and the checksums of
-                the model and the tokenizer, are compared in any case.
+            verify: Whether to compare every file with its checksum. The sizes of all files, and the checksums of the
+                model and the tokenizer, are always compared.
             threads: As for `Encoder`.
+
+        Returns:
+            The encoder.
 
         Raises:
             InputError: If `threads` is below 1.
-            BundleError: If the folder is no whole bundle that this version can load.
-            VerificationError: If a file is not the one that was exported.
+            BundleError: If the folder is not a complete bundle of this schema version.
+            VerificationError: If a file does not match its checksum.
         """
         return cls(Bundle.open(path, verify=verify), threads=threads)
+
+    @classmethod
+    def from_pretrained(
+        cls, name_or_path: str | os.PathLike[str], *, verify: bool = False, threads: int | None = 1
+    ) -> "Encoder":
+        """Load an encoder by the name of a built-in one or by the path of a bundle's folder. Nothing is downloaded.
+
+        Args:
+            name_or_path: "mini", "nano", or a folder, for example one downloaded with `hf download`.
+            verify: As for `load`; it applies to a folder.
+            threads: As for `Encoder`.
+
+        Returns:
+            The encoder.
+
+        Raises:
+            InputError: If there is no such encoder or folder; for a hub id, the message says how to download it.
+            BundleError: As for `load`.
+            VerificationError: As for `load`.
+        """
+        if verify and not (isinstance(name_or_path, str) and name_or_path in builtin_names()):
+            return cls.load(name_or_path, verify=True, threads=threads)
+        return cls(name_or_path, threads=threads)
 
     @property
     def bundle(self) -> Bundle:
@@ -136,116 +141,204 @@ class Encoder:
 
     @property
     def dimension(self) -> int:
-        """The length of a vector, before `truncate_dim`."""
+        """The dimension of an embedding, before `truncate_dim`."""
+        return self._bundle.dimension
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """Return the dimension of an embedding, before `truncate_dim`."""
         return self._bundle.dimension
 
     @property
     def max_seq_length(self) -> int:
-        """The most tokens of a text that are read, special ones included."""
+        """The maximum number of tokens read from a text, including special tokens."""
         return self._bundle.max_seq_length
 
     @property
     def mteb_model_meta(self) -> Any:
-        """The name and revision under which mteb files the scores; None where mteb is not loaded."""
+        """The name and revision under which mteb stores scores; None if mteb is not loaded."""
         return mteb_model_meta(self._bundle)
 
     @overload
     def encode(
-        self, texts: str | Iterable[Any], *, return_info: Literal[False] = ..., **options: "Unpack[EncodeOptions]"
+        self,
+        sentences: str | Iterable[Any],
+        *,
+        prompt_name: str | None = ...,
+        prompt: str | None = ...,
+        batch_size: int = ...,
+        show_progress_bar: bool | None = ...,
+        output_value: OutputValue | None = ...,
+        precision: Precision | None = ...,
+        convert_to_numpy: bool = ...,
+        convert_to_tensor: bool = ...,
+        device: str | None = ...,
+        normalize_embeddings: bool = ...,
+        truncate_dim: int | None = ...,
+        on_truncate: OnTruncate = ...,
+        return_info: Literal[False] = ...,
+        prompt_type: str | None = ...,
+        task_metadata: object = ...,
+        hf_split: str | None = ...,
+        hf_subset: str | None = ...,
     ) -> npt.NDArray[Any]: ...
 
     @overload
     def encode(
-        self, texts: str, *, return_info: Literal[True], **options: "Unpack[EncodeOptions]"
+        self,
+        sentences: str,
+        *,
+        prompt_name: str | None = ...,
+        prompt: str | None = ...,
+        batch_size: int = ...,
+        show_progress_bar: bool | None = ...,
+        output_value: OutputValue | None = ...,
+        precision: Precision | None = ...,
+        convert_to_numpy: bool = ...,
+        convert_to_tensor: bool = ...,
+        device: str | None = ...,
+        normalize_embeddings: bool = ...,
+        truncate_dim: int | None = ...,
+        on_truncate: OnTruncate = ...,
+        return_info: Literal[True],
+        prompt_type: str | None = ...,
+        task_metadata: object = ...,
+        hf_split: str | None = ...,
+        hf_subset: str | None = ...,
     ) -> tuple[npt.NDArray[Any], TextInfo]: ...
 
     @overload
     def encode(
-        self, texts: Iterable[Any], *, return_info: Literal[True], **options: "Unpack[EncodeOptions]"
+        self,
+        sentences: Iterable[Any],
+        *,
+        prompt_name: str | None = ...,
+        prompt: str | None = ...,
+        batch_size: int = ...,
+        show_progress_bar: bool | None = ...,
+        output_value: OutputValue | None = ...,
+        precision: Precision | None = ...,
+        convert_to_numpy: bool = ...,
+        convert_to_tensor: bool = ...,
+        device: str | None = ...,
+        normalize_embeddings: bool = ...,
+        truncate_dim: int | None = ...,
+        on_truncate: OnTruncate = ...,
+        return_info: Literal[True],
+        prompt_type: str | None = ...,
+        task_metadata: object = ...,
+        hf_split: str | None = ...,
+        hf_subset: str | None = ...,
     ) -> tuple[npt.NDArray[Any], list[TextInfo]]: ...
 
     @overload
-    def encode(self, texts: str | Iterable[Any], *, return_info: bool, **options: "Unpack[EncodeOptions]") -> Any: ...
-
-    def encode(  # noqa: PLR0913 - the names are those of sentence-transformers and mteb
+    def encode(
         self,
-        texts: str | Iterable[Any],
+        sentences: str | Iterable[Any],
         *,
-        batch_size: int = 32,
-        normalize_embeddings: bool = True,
-        truncate_dim: int | None = None,
-        precision: Precision | None = "float32",
+        prompt_name: str | None = ...,
+        prompt: str | None = ...,
+        batch_size: int = ...,
+        show_progress_bar: bool | None = ...,
+        output_value: OutputValue | None = ...,
+        precision: Precision | None = ...,
+        convert_to_numpy: bool = ...,
+        convert_to_tensor: bool = ...,
+        device: str | None = ...,
+        normalize_embeddings: bool = ...,
+        truncate_dim: int | None = ...,
+        on_truncate: OnTruncate = ...,
+        return_info: bool,
+        prompt_type: str | None = ...,
+        task_metadata: object = ...,
+        hf_split: str | None = ...,
+        hf_subset: str | None = ...,
+    ) -> Any: ...
+
+    def encode(  # noqa: PLR0913 - the parameters of sentence-transformers and mteb
+        self,
+        sentences: str | Iterable[Any],
+        *,
         prompt_name: str | None = None,
         prompt: str | None = None,
-        on_truncate: OnTruncate = "warn",
+        batch_size: int = 32,
         show_progress_bar: bool | None = None,
-        return_info: bool = False,
-        convert_to_numpy: bool = True,  # noqa: ARG002 - sentence-transformers' evaluators pass it
+        output_value: OutputValue | None = "sentence_embedding",
+        precision: Precision | None = "float32",
+        convert_to_numpy: bool = True,  # noqa: ARG002 - for compatibility, as are the last three
         convert_to_tensor: bool = False,
+        device: str | None = None,
+        normalize_embeddings: bool = True,
+        truncate_dim: int | None = None,
+        on_truncate: OnTruncate = "warn",
+        return_info: bool = False,
         prompt_type: str | None = None,
-        task_metadata: object = None,  # noqa: ARG002 - mteb passes this and the two that follow
+        task_metadata: object = None,  # noqa: ARG002
         hf_split: str | None = None,  # noqa: ARG002
         hf_subset: str | None = None,  # noqa: ARG002
     ) -> Any:
-        """Give the vector of a text, or of each of many.
+        """Return the embedding of a text, or of each of many texts.
 
-        Many texts are shared out over `threads`, the longest first. Each is run by itself, unpadded, so that its
-        vector never depends on its neighbours.
+        Many texts are distributed over `threads`, the longest first. Each one runs alone, without padding, so that
+        its embedding never depends on the other texts.
 
         Args:
-            texts: One text, or many; or mteb's batches of texts. The empty text is one.
-            batch_size: Is checked, and changes nothing.
-            normalize_embeddings: Whether vectors that `truncate_dim` cuts get unit length again; whole ones
-                have it.
-            truncate_dim: Keep only that many leading numbers of a vector; None, the default, keeps all.
-            precision: "float32", of which None is another name, or fewer bytes: "int8" or "uint8", a byte a number,
-                or "binary" or "ubinary", a bit a number. `edgeembed_runtime.quantization.quantize` says how; other
-                than in sentence-transformers, it needs no texts to fit a range to.
-            prompt_name: Which of the bundle's prompts to put before each text; None is the bundle's default.
-            prompt: What to put before each text instead.
-            on_truncate: What becomes of texts of more than `max_seq_length` tokens, whose ends are not read:
-                "warn" once a call, refuse with an "error", or "ignore" it.
-            show_progress_bar: Whether to count on stderr, if it is a terminal, once two seconds have passed.
-            return_info: Whether to say, too, what became of each text.
-            convert_to_numpy: Changes nothing: vectors are arrays unless tensors are asked for.
-            convert_to_tensor: Whether to give a torch tensor; the caller must have imported torch.
-            prompt_type: "query" or "document", as mteb says it: use the bundle's prompt for these, if it has one.
-            task_metadata: What mteb is measuring; changes nothing.
+            sentences: A text, or many; or mteb's batches of texts. An empty text is valid.
+            prompt_name: The name of the bundle's prompt to put before each text; None takes the bundle's default.
+            prompt: A prompt to put before each text, instead of one of the bundle's.
+            batch_size: Must be at least 1, and has no effect, because texts run one by one.
+            show_progress_bar: Whether to show a counter on stderr, if that is a terminal, after two seconds.
+            output_value: Must be "sentence_embedding", or None for the same.
+            precision: "float32", or None for the same; "int8" or "uint8", one byte per component; "binary" or
+                "ubinary", one bit per component. See `edgeembed_runtime.quantization.quantize`; unlike in
+                sentence-transformers, no texts are needed to calibrate a range.
+            convert_to_numpy: Has no effect: the result is an array unless `convert_to_tensor` is set.
+            convert_to_tensor: Whether to return a torch tensor; the caller must have imported torch.
+            device: Must be "cpu", or None for the same.
+            normalize_embeddings: Whether to normalize embeddings again after `truncate_dim`. Embeddings that are not
+                truncated are always normalized.
+            truncate_dim: The number of leading components to keep; None, the default, keeps all.
+            on_truncate: What to do about texts with more than `max_seq_length` tokens, whose ends are not read: "warn"
+                once per call, raise an "error", or "ignore" it.
+            return_info: Whether to return, in addition, the tokenization results of each text.
+            prompt_type: "query" or "document", as mteb passes it: take the bundle's prompt for these, if there is one.
+            task_metadata: Passed by mteb; has no effect.
             hf_split: Likewise.
             hf_subset: Likewise.
 
         Returns:
-            (dimension,) for one text, (texts, dimension) for many, in the precision asked for. With `return_info`
-            that and a `TextInfo`, or a list of them.
+            (dimension,) for one text, (texts, dimension) for many, in the requested precision. With `return_info`,
+            a tuple of that and a `TextInfo`, or a list of them.
 
         Raises:
-            InputError: If a text is no valid text, or an option has no such value.
-            BundleError: If the model cannot run, or gives a vector that is not finite.
+            InputError: If a text is not valid Unicode, or an argument has an unsupported value.
+            BundleError: If the model cannot run, or returns an embedding that is not finite.
 
         Warns:
-            TruncationWarning: If a text is longer than the limit and `on_truncate` is "warn".
+            TruncationWarning: If a text is too long and `on_truncate` is "warn".
         """
         precision = precision or "float32"
-        if precision not in PRECISIONS or on_truncate not in _ON_TRUNCATE or not _is_count(batch_size):
-            raise _refused(precision, on_truncate, batch_size)
+        if precision not in PRECISIONS or on_truncate not in _ON_TRUNCATE or not is_positive_int(batch_size):
+            raise _argument_error(precision, on_truncate, batch_size)
+        if device is not None or output_value != "sentence_embedding":
+            _check_device_and_output(device, output_value)
         is_plain = prompt is None and prompt_name is None and prompt_type is None
         prefix = self._default_prefix if is_plain else self._prefix(prompt, prompt_name, prompt_type)
-        refuse_long = on_truncate == "error"
-        rows = [texts] if isinstance(texts, str) else validate_texts(texts)
+        error_if_long = on_truncate == "error"
+        texts = [sentences] if isinstance(sentences, str) else validate_texts(sentences)
         if prefix:
-            rows = [prefix + row for row in rows]
+            texts = [prefix + text for text in texts]
         truncated: int
-        if isinstance(texts, str):
-            result, truncated = self._pipeline.run_one(rows[0], refuse_long=refuse_long)
+        if isinstance(sentences, str):
+            result, truncated = self._pipeline.run_one(texts[0], refuse_long=error_if_long)
         else:
             result, truncated = self._pipeline.run(
-                rows,
+                texts,
                 threads=self._threads or available_cores(),
-                refuse_long=refuse_long,
+                refuse_long=error_if_long,
                 show_progress=bool(show_progress_bar),
             )
         if truncated and on_truncate == "warn":
-            message = f"{truncated:d} of {len(rows)} texts: only the first {self.max_seq_length} tokens were read"
+            message = f"{truncated:d} of {len(texts)} texts: only the first {self.max_seq_length} tokens were read"
             warnings.warn(message, TruncationWarning, stacklevel=caller_stacklevel())
         if truncate_dim is not None:
             result = truncate(result, truncate_dim, renormalize=normalize_embeddings)
@@ -255,46 +348,114 @@ class Encoder:
             result = as_tensor(result)
         if not return_info:
             return result
-        infos = [self._pipeline.describe(row) for row in rows]
-        return result, infos[0] if isinstance(texts, str) else infos
+        infos = [self._pipeline.describe(text) for text in texts]
+        return result, infos[0] if isinstance(sentences, str) else infos
 
-    def encode_query(self, texts: str | Iterable[Any], **options: "Unpack[EncodeOptions]") -> npt.NDArray[Any]:
-        """Give the vectors of queries: as `encode`, with the prompt "query" if the bundle has it."""
-        return self.encode(texts, **_typed("query", options))
+    def encode_query(  # noqa: PLR0913 - the parameters of sentence-transformers
+        self,
+        sentences: str | Iterable[Any],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,
+        output_value: OutputValue | None = "sentence_embedding",
+        precision: Precision | None = "float32",
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        device: str | None = None,
+        normalize_embeddings: bool = True,
+        truncate_dim: int | None = None,
+        on_truncate: OnTruncate = "warn",
+    ) -> npt.NDArray[Any]:
+        """Return the embeddings of queries, with the prompt "query" if the bundle has it.
 
-    def encode_document(self, texts: str | Iterable[Any], **options: "Unpack[EncodeOptions]") -> npt.NDArray[Any]:
-        """Give the vectors of documents: as `encode`, with the prompt "document", "passage" or "corpus"."""
-        return self.encode(texts, **_typed("document", options))
+        The arguments and the result are those of `encode`.
+        """
+        return self.encode(
+            sentences,
+            prompt_name=prompt_name,
+            prompt=prompt,
+            batch_size=batch_size,
+            show_progress_bar=show_progress_bar,
+            output_value=output_value,
+            precision=precision,
+            convert_to_numpy=convert_to_numpy,
+            convert_to_tensor=convert_to_tensor,
+            device=device,
+            normalize_embeddings=normalize_embeddings,
+            truncate_dim=truncate_dim,
+            on_truncate=on_truncate,
+            prompt_type="query",
+        )
+
+    def encode_document(  # noqa: PLR0913 - the parameters of sentence-transformers
+        self,
+        sentences: str | Iterable[Any],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,
+        output_value: OutputValue | None = "sentence_embedding",
+        precision: Precision | None = "float32",
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        device: str | None = None,
+        normalize_embeddings: bool = True,
+        truncate_dim: int | None = None,
+        on_truncate: OnTruncate = "warn",
+    ) -> npt.NDArray[Any]:
+        """Return the embeddings of documents, with the prompt "document", "passage" or "corpus".
+
+        The arguments and the result are those of `encode`.
+        """
+        return self.encode(
+            sentences,
+            prompt_name=prompt_name,
+            prompt=prompt,
+            batch_size=batch_size,
+            show_progress_bar=show_progress_bar,
+            output_value=output_value,
+            precision=precision,
+            convert_to_numpy=convert_to_numpy,
+            convert_to_tensor=convert_to_tensor,
+            device=device,
+            normalize_embeddings=normalize_embeddings,
+            truncate_dim=truncate_dim,
+            on_truncate=on_truncate,
+            prompt_type="document",
+        )
 
     def similarity(self, a: Any, b: Any, *, precision: Precision | None = None) -> Any:
-        """Give the cosine of each vector with each other.
+        """Return the cosine similarity of each embedding in `a` with each embedding in `b`.
 
         Args:
             a: (n, dimension) or (dimension,), an array, or a torch tensor on the CPU.
             b: (m, dimension) or (dimension,), likewise.
-            precision: In which precision they were encoded; vectors of bytes do not show it, and need it.
+            precision: The precision they were encoded in; required for 8-bit embeddings, whose type is ambiguous.
 
         Returns:
             (n, m) float32; a tensor if `a` is one.
 
         Raises:
-            InputError: If these are no vectors of one dimension, or not finite.
+            InputError: If the embeddings are not finite, or differ in dimension.
         """
         return cosine_similarity(a, b, precision)
 
     def similarity_pairwise(self, a: Any, b: Any, *, precision: Precision | None = None) -> Any:
-        """Give the cosine of each vector with the one in its place.
+        """Return the cosine similarity of each embedding in `a` with the embedding in the same row of `b`.
 
         Args:
             a: (n, dimension) or (dimension,), an array, or a torch tensor on the CPU.
-            b: Likewise.
+            b: Likewise, with as many rows.
             precision: As for `similarity`.
 
         Returns:
             (n,) float32; a tensor if `a` is one.
 
         Raises:
-            InputError: If these are not as many vectors, of one dimension, or not finite.
+            InputError: If the embeddings are not finite, or differ in number or dimension.
         """
         return pairwise_cosine_similarity(a, b, precision)
 
@@ -308,15 +469,14 @@ def _load_again(bundle: Bundle | str, threads: int | None) -> Encoder:
     return Encoder(bundle, threads=threads)
 
 
-def _typed(prompt_type: str, options: EncodeOptions) -> EncodeOptions:
-    return {**options, "prompt_type": prompt_type}
+def _check_device_and_output(device: object, output_value: object) -> None:
+    if device is not None and str(device) != "cpu":
+        raise InputError(f"device is {str(device)!r}, expected None or 'cpu': the runtime runs on the CPU only")
+    if output_value not in _OUTPUT_VALUES:
+        raise InputError(f"output_value is {output_value!r}, expected 'sentence_embedding' or None")
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int | np.integer) and int(value) >= 1
-
-
-def _refused(precision: str, on_truncate: str, batch_size: object) -> InputError:
+def _argument_error(precision: str, on_truncate: str, batch_size: object) -> InputError:
     if precision not in PRECISIONS:
         return InputError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
     if on_truncate not in _ON_TRUNCATE:

@@ -227,8 +227,8 @@ def test_a_wheel_without_an_encoder_asks_for_a_bundle(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("edgeembed_runtime.builtin_models._MODELS", tmp_path)
-    assert "this build carries no encoder" in _error(["encode", "--text", "cat"], capsys)
-    assert "this build carries no encoder" in _error(["info"], capsys)
+    assert "this build contains no encoder" in _error(["encode", "--text", "cat"], capsys)
+    assert "this build contains no encoder" in _error(["info"], capsys)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_a_wheel_without_an_encoder_asks_for_a_bundle(
         (["encode", "/"], "cannot read /: Is a directory"),
         (["encode", "--text", "a", "--bundle", "/absent"], "/absent is not a folder"),
         (["encode", "--text", "a", "--bundle", ""], "expected one of 'mini', 'nano', or the path of a bundle"),
-        (["encode", "--text", "a", "--bundle", "Mimi"], "no folder; did you mean 'mini'? expected one of"),
+        (["encode", "--text", "a", "--bundle", "Mimi"], "nor a folder; did you mean 'mini'? expected one of"),
         (
             ["rank", "query", "--text", "a", "-k", "x"],
             "-k: 'x' was given, expected a whole number of at",

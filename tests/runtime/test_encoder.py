@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +102,43 @@ def test_options_of_no_such_value_are_refused(encoder: Encoder) -> None:
         encoder.encode("a", batch_size=0)
     with pytest.raises(InputError, match="prompt_name is 'query', expected None"):
         encoder.encode("a", prompt_name="query")
+
+
+def test_encode_takes_the_keywords_of_sentence_transformers(encoder: Encoder) -> None:
+    expected = encoder.encode(["the cat"])
+    options: dict[str, Any] = {
+        "prompt_name": None,
+        "prompt": None,
+        "batch_size": 8,
+        "show_progress_bar": False,
+        "output_value": "sentence_embedding",
+        "precision": "float32",
+        "convert_to_numpy": True,
+        "convert_to_tensor": False,
+        "device": "cpu",
+        "normalize_embeddings": True,
+        "truncate_dim": None,
+    }
+    for encode in (encoder.encode, encoder.encode_query, encoder.encode_document):
+        assert np.array_equal(encode(sentences=["the cat"], **options), expected)
+        assert np.array_equal(encode(["the cat"], output_value=None, device=None), expected)
+        with pytest.raises(InputError, match="device is 'cuda', expected None or 'cpu'"):
+            encode(["the cat"], device="cuda")
+        with pytest.raises(InputError, match="output_value is 'token_embeddings', expected 'sentence_embedding'"):
+            encode(["the cat"], output_value="token_embeddings")  # type: ignore[arg-type]
+
+
+def test_from_pretrained_loads_a_folder_or_a_built_in_encoder(bundle_path: Path, shipped: Path) -> None:
+    encoder = Encoder.from_pretrained(bundle_path, verify=True)
+    assert encoder.get_sentence_embedding_dimension() == encoder.dimension == 8
+    assert Encoder.from_pretrained(str(bundle_path)).dimension == 8
+    assert Encoder.from_pretrained("mini", verify=True).bundle.path == shipped
+
+
+def test_a_hub_id_is_refused_with_the_command_that_downloads_it() -> None:
+    for load in (Encoder, Encoder.from_pretrained):
+        with pytest.raises(InputError, match=r"hf download acme/small --local-dir FOLDER$"):
+            load("acme/small")
 
 
 def test_long_texts_are_warned_of_once_a_call(encoder: Encoder) -> None:

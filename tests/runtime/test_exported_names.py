@@ -38,6 +38,10 @@ def test_every_exported_name_exists_and_is_listed() -> None:
         assert name in dir(edgeembed_runtime)
 
 
+def test_dir_lists_exactly_the_public_names() -> None:
+    assert dir(edgeembed_runtime) == sorted(edgeembed_runtime.__all__)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="NoSuchName"):
         _ = edgeembed_runtime.NoSuchName

@@ -76,7 +76,7 @@ def load_encoder(args: argparse.Namespace) -> "Encoder":
     """
     from edgeembed_runtime.encoder import Encoder
 
-    encoder = Encoder(args.bundle)
+    encoder = Encoder(args.bundle, threads=None)
     silence_engine(encoder.bundle)
     return encoder
 
