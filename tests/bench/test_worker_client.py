@@ -211,3 +211,31 @@ def test_the_whole_of_an_exception_is_told(stub: Callable[..., Subject]) -> None
 def test_what_is_no_vector_is_told(stub: Callable[..., Subject], function: str) -> None:
     with pytest.raises(CheckError, match="expected a vector"), start_worker(stub(function=function), "a text"):
         pass
+
+
+_ISOLATED = """
+import importlib.util, sys
+
+def embed(texts):
+    foreign = {"numpy", "scipy", "psutil", "edgeembed_runtime"} & sys.modules.keys()
+    visible = [name for name in ("adapters", "packages", "timing") if importlib.util.find_spec(name)]
+    return [[float(len(foreign)), float(len(visible)), float(sys.flags.no_site)] for _ in texts]
+"""
+
+
+@pytest.mark.parametrize("safe_path", [None, "1"])
+def test_worker_imports_no_packages_and_hides_its_own_modules_from_the_subject(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, safe_path: str | None
+) -> None:
+    (tmp_path / "isolated.py").write_text(_ISOLATED, encoding="utf-8")
+    # A Python without site-packages has neither edgeembed_bench nor its dependencies.
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    if safe_path:
+        monkeypatch.setenv("PYTHONSAFEPATH", safe_path)
+    with start_worker(Subject("a", "function", "isolated:embed", str(python)), "a text") as worker:
+        assert worker.encode(["a text"]).tolist() == [[0.0, 0.0, 1.0]]
+        assert len(worker.times_ms(["a text"])) == 1
+        assert worker.info()["footprint_bytes"] is None
