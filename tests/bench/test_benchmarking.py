@@ -45,26 +45,26 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BenchmarkReport
         yield benchmark(subjects, TEXTS, QUICK, texts_from="three lines", baseline="c", meter=NOTHING)
 
 
-def test_every_raw_sample_is_kept_by_process_and_warmups_are_apart(report: BenchmarkReport) -> None:
+def test_all_samples_are_kept_by_process_and_warmup_apart(report: BenchmarkReport) -> None:
     for name in "ab":
         assert [len(run.latency_ms) for run in report[name].processes] == [6, 6]
         assert [len(run.warmup_ms) for run in report[name].processes] == [3 + 2] * 2  # and the first of each turn
         assert [len(run.batches_ms) for run in report[name].processes] == [1, 1]
 
 
-def test_each_process_is_started_afresh_and_one_start_before_does_not_count(report: BenchmarkReport) -> None:
+def test_each_process_is_fresh_and_the_first_start_is_discarded(report: BenchmarkReport) -> None:
     result = report["a"]
     starts = [run.start for run in result.processes]
     assert len({start.total_ms for start in (*starts, result.discarded_start)}) == 3
     assert result.start_ms.median == pytest.approx(np.median([start.total_ms for start in starts]))
 
 
-def test_runs_that_do_not_divide_are_rounded_up_and_told(stub: Stub) -> None:
+def test_runs_are_rounded_up_to_a_multiple_of_the_processes(stub: Stub) -> None:
     report = _report(stub, "a", settings=replace(QUICK, runs=11))
     assert report.settings.runs == len(report["a"].latency_ms) == 12
 
 
-def test_a_slow_subject_is_slower_in_latency_throughput_and_processor_time(stub: Stub) -> None:
+def test_slow_subject_is_slower_in_latency_throughput_and_cpu_time(stub: Stub) -> None:
     report = benchmark([stub("fast"), stub("slow", "slow")], TEXTS, replace(QUICK, processes=3), meter=NOTHING)
     assert report["slow"].latency.q1 >= 2
     assert (report.latency_ratio("slow").low or 0) > 1
@@ -80,11 +80,11 @@ def test_ratio_is_against_the_named_baseline(report: BenchmarkReport) -> None:
     assert report.latency_ratio("a").low is None  # two processes
 
 
-def test_few_processes_are_not_tested_for_a_difference(report: BenchmarkReport) -> None:
+def test_few_processes_have_no_significance_test(report: BenchmarkReport) -> None:
     assert report.compare_latency("b").is_significant is None
 
 
-def test_a_subject_that_is_not_in_the_report_is_named_with_those_that_are(report: BenchmarkReport) -> None:
+def test_unknown_subject_is_an_input_error_that_lists_the_known_ones(report: BenchmarkReport) -> None:
     with pytest.raises(InputError, match="no subject 'd' in the report; expected one of: b, a, c"):
         report.compare_latency("d")
 
@@ -93,7 +93,7 @@ def test_subjects_stay_in_the_order_given(report: BenchmarkReport) -> None:
     assert [result.name for result in report] == ["b", "a", "c"]
 
 
-def test_energy_is_millijoules_an_inference_and_above_idle(stub: Stub) -> None:
+def test_energy_is_in_millijoules_per_inference_and_above_idle(stub: Stub) -> None:
     energy = _report(stub, "a", meter=_TenWatts())["a"].energy
     assert len(energy.windows) == QUICK.processes
     assert energy.mj_per_inference is not None
@@ -105,20 +105,20 @@ def test_energy_is_millijoules_an_inference_and_above_idle(stub: Stub) -> None:
     assert energy.source == "ten watts"
 
 
-def test_energy_without_a_meter_is_none_with_the_reason_and_processor_time_is_there(report: BenchmarkReport) -> None:
+def test_energy_without_a_meter_is_none_with_the_reason(report: BenchmarkReport) -> None:
     result = report["a"]
     assert result.energy.mj_per_inference is None
     assert result.energy.reason == "no meter in this test"
     assert result.cpu_ms > 0
 
 
-def test_a_meter_with_long_windows_is_asked_in_few_processes(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_meter_with_long_windows_measures_few_processes(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_SHORT_WINDOW_S", 0.01)
     report = _report(stub, "a", settings=replace(QUICK, processes=4), meter=_TenWatts())
     assert len(report["a"].energy.windows) == 3
 
 
-def test_the_bench_tells_what_it_takes_itself(report: BenchmarkReport) -> None:
+def test_overhead_of_the_benchmark_is_measured(report: BenchmarkReport) -> None:
     result = report["a"]
     assert all(run.timer_ms > 0 for run in result.processes)
     assert result.timer_share > 0
@@ -147,7 +147,7 @@ def test_settings_and_machine_are_recorded(report: BenchmarkReport) -> None:
         (["a"], TEXTS, {}, {"baseline": "z"}, "baseline z"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_in_a_line(
+def test_invalid_arguments_are_input_errors(
     stub: Stub, names: list[str], texts: list[str], settings: Any, options: Any, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -161,11 +161,11 @@ def test_what_cannot_be_measured_is_refused_in_a_line(
         ("one_for_all", "a", "expected a vector for each text of a list"),
     ],
 )
-def test_vectors_that_mean_nothing_are_refused(stub: Stub, function: str, text: str, message: str) -> None:
+def test_invalid_embeddings_are_check_errors(stub: Stub, function: str, text: str, message: str) -> None:
     with pytest.raises(CheckError, match=message):
         benchmark([stub("a", function)], [text, "b"], QUICK, meter=NOTHING)
 
 
-def test_a_subject_that_falls_over_is_named(stub: Stub) -> None:
+def test_subject_that_raises_is_named(stub: Stub) -> None:
     with pytest.raises(CheckError, match=r"^a ended with exit code 1: RuntimeError: the model fell over$"):
         benchmark([stub("a")], ["fine", "crash", "fine"], QUICK, meter=NOTHING)

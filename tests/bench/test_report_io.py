@@ -11,7 +11,7 @@ MakeReport = Callable[..., BenchmarkReport]
 
 
 @pytest.mark.parametrize("bare", [True, False])
-def test_a_report_read_again_is_the_same(make_report: MakeReport, bare: bool, tmp_path: Path) -> None:
+def test_report_is_unchanged_by_writing_and_reading(make_report: MakeReport, bare: bool, tmp_path: Path) -> None:
     report = make_report(3, bare=bare)
     (tmp_path / "a.json").write_text(report_json(report), encoding="utf-8")
     assert read_report(tmp_path / "a.json") == report
@@ -33,7 +33,7 @@ def test_json_holds_version_samples_machine_and_figures_by_name(make_report: Mak
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_an_interval_of_too_few_processes_is_null_with_the_reason(make_report: MakeReport, processes: int) -> None:
+def test_interval_of_too_few_processes_is_null_with_the_reason(make_report: MakeReport, processes: int) -> None:
     derived = json.loads(report_json(make_report(2, bare=True, processes=processes)))["derived"]["student"]
     ratio = derived["latency_ratio"]
     assert ratio["value"] > 0
@@ -41,7 +41,7 @@ def test_an_interval_of_too_few_processes_is_null_with_the_reason(make_report: M
     assert "a confidence interval takes at least 3" in ratio["reason"]
 
 
-def test_what_was_not_measured_is_null_and_never_0(make_report: MakeReport) -> None:
+def test_missing_measurements_are_null_and_never_zero(make_report: MakeReport) -> None:
     derived = json.loads(report_json(make_report(2, bare=True, processes=3)))["derived"]["student"]
     for name in ("mj_per_inference", "mj_above_idle", "energy_source", "sentences_per_s", "mean_quality"):
         assert derived[name] is None
@@ -59,7 +59,7 @@ def test_what_was_not_measured_is_null_and_never_0(make_report: MakeReport) -> N
         ({"machine": None}, "is damaged"),
     ],
 )
-def test_a_file_that_is_no_report_is_refused_in_a_line(
+def test_invalid_report_is_an_input_error_of_one_line(
     make_report: MakeReport, change: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "a.json"
@@ -70,7 +70,7 @@ def test_a_file_that_is_no_report_is_refused_in_a_line(
 
 
 @pytest.mark.parametrize("times", [[], [-1.0] * 120, [0.0] * 120, [1.0]])
-def test_a_report_whose_times_cannot_be_is_refused(make_report: MakeReport, times: list[float], tmp_path: Path) -> None:
+def test_report_with_impossible_times_is_refused(make_report: MakeReport, times: list[float], tmp_path: Path) -> None:
     content = json.loads(report_json(make_report(2)))
     content["subjects"][1]["processes"][0]["latency_ms"] = times
     (tmp_path / "a.json").write_text(json.dumps(content), encoding="utf-8")
@@ -79,7 +79,7 @@ def test_a_report_whose_times_cannot_be_is_refused(make_report: MakeReport, time
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "{", None])
-def test_a_file_that_cannot_be_read_is_refused(content: str | None, tmp_path: Path) -> None:
+def test_unreadable_file_is_an_input_error(content: str | None, tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     if content is not None:
         file.write_text(content, encoding="utf-8")

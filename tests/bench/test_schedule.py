@@ -12,12 +12,12 @@ def _logged(names: str, inputs: list[int], **options: Any) -> tuple[list[tuple[s
     return calls, samples
 
 
-def test_each_callable_gets_each_input_once_counted() -> None:
+def test_each_callable_is_timed_once_per_input() -> None:
     _, samples = _logged("ab", [1, 2, 3, 4, 5])
     assert {name: len(found.timed_ms) for name, found in samples.items()} == {"a": 5, "b": 5}
 
 
-def test_warmup_calls_are_kept_apart_one_more_for_each_turn() -> None:
+def test_warmup_calls_are_apart_and_each_turn_has_one() -> None:
     _, samples = _logged("a", [1, 2, 3, 4, 5], warmup=7)
     assert len(samples["a"].warmup_ms) == 7 + 3
 
@@ -38,7 +38,7 @@ def test_order_of_turns_changes_with_rounds_and_repeats_with_the_seed() -> None:
     assert leaders == {"a", "b"}
 
 
-def test_a_slow_callable_measures_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_callable_has_longer_times(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0]
 
     def slow(_: Any) -> None:
@@ -53,7 +53,7 @@ def test_a_slow_callable_measures_slower(monkeypatch: pytest.MonkeyPatch) -> Non
     assert samples["fast"].quantile_ms(0.5) == pytest.approx(1.0)
 
 
-def test_a_short_call_settles_for_longer_than_a_long_one() -> None:
+def test_short_calls_get_more_settling_calls_than_long_ones() -> None:
     calls: dict[str, list[list[int]]] = {"short": [], "long": []}
 
     def timer(name: str, each_ms: float, items: list[int]) -> list[float]:
@@ -68,12 +68,12 @@ def test_a_short_call_settles_for_longer_than_a_long_one() -> None:
     assert [len(samples[name].warmup_ms) for name in timers] == [2 + 2 * 4, 2 + 2]
 
 
-def test_a_call_of_no_time_settles_for_ten() -> None:
+def test_settling_calls_are_limited_to_ten() -> None:
     timers = {"a": lambda items: [1e-6] * len(items)}
     assert len(interleave_blocks(timers, [1], warmup=1, block=1, seed=0, settle_ms=10)["a"].warmup_ms) == 1 + 10
 
 
-def test_advance_hears_of_all_counted_calls() -> None:
+def test_advance_is_called_for_all_timed_calls() -> None:
     done: list[int] = []
     _logged("ab", [1, 2, 3], advance=done.append)
     assert sum(done) == 6

@@ -12,12 +12,12 @@ def _processes(factor: float, seed: int, processes: int = 10, between: float = 0
     return times
 
 
-def test_alike_subjects_are_told_apart_in_hardly_any_trial() -> None:
+def test_equal_subjects_hardly_ever_differ_significantly() -> None:
     found = [compare_times(_processes(1, 2 * seed), _processes(1, 2 * seed + 1)).is_significant for seed in range(25)]
     assert sum(map(bool, found)) <= 1  # at a level of 1 %
 
 
-def test_five_percent_is_told_apart_in_nearly_every_trial() -> None:
+def test_five_percent_is_nearly_always_significant() -> None:
     found = [
         compare_times(_processes(1.05, 2 * seed), _processes(1, 2 * seed + 1)).is_significant for seed in range(20)
     ]
@@ -35,7 +35,7 @@ def test_the_interval_of_a_simulated_benchmark_covers_the_true_ratio_in_93_to_97
     assert 0.93 <= np.mean(covers) <= 0.97
 
 
-def test_a_difference_of_the_smallest_size_seen_is_told_apart_in_most_trials() -> None:
+def test_minimum_detectable_effect_is_significant_in_most_trials() -> None:
     def trial(factor: float, seed: int) -> SignificanceTest:
         return compare_times(_processes(factor, 2 * seed, between=0.03), _processes(1, 2 * seed + 1, between=0.03))
 
@@ -44,19 +44,19 @@ def test_a_difference_of_the_smallest_size_seen_is_told_apart_in_most_trials() -
     assert sum(map(bool, found)) >= 0.75 * len(found)  # 90 % expected
 
 
-def test_processes_that_scatter_widen_the_interval() -> None:
+def test_scatter_between_processes_widens_the_interval() -> None:
     steady, unsteady = (
         median_ratio(_processes(1, 2, between=between), _processes(1, 3, between=between)) for between in (0.01, 0.1)
     )
     assert (unsteady.high or 0) - (unsteady.low or 0) > 3 * ((steady.high or 0) - (steady.low or 0)) > 0
 
 
-def test_noise_that_would_hide_five_percent_is_told() -> None:
+def test_noise_that_would_hide_five_percent_is_reported() -> None:
     assert compare_times(_processes(1, 2, between=0.2), _processes(1, 3, between=0.2)).is_noisy
     assert not compare_times(_processes(1, 2), _processes(1, 3)).is_noisy
 
 
-def test_too_few_processes_are_not_tested() -> None:
+def test_fewer_processes_than_the_test_needs_have_no_p_value() -> None:
     few = MIN_FOR_TEST - 1
     found = compare_times(_processes(2, 1, few), _processes(1, 2, few))
     assert found.is_significant is None
@@ -65,13 +65,13 @@ def test_too_few_processes_are_not_tested() -> None:
     assert enough.is_significant is True
 
 
-def test_a_subject_beside_itself_does_not_differ() -> None:
+def test_subject_does_not_differ_from_itself() -> None:
     times = _processes(1, 1)
     assert compare_times(times, times).is_significant is False
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_two_processes_or_fewer_have_a_ratio_and_no_interval(processes: int) -> None:
+def test_fewer_than_three_processes_have_a_ratio_but_no_interval(processes: int) -> None:
     found = compare_times(_processes(1.5, 1, processes), _processes(1, 2, processes))
     assert found.ratio.value == pytest.approx(1.5, rel=0.1)
     assert (found.ratio.low, found.ratio.high, found.is_significant, found.min_detectable_effect) == (

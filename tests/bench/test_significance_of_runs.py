@@ -1,4 +1,4 @@
-"""What the bench promises: no difference where there is none, and one of 5 % where there is one."""
+"""Real runs: no significant difference where there is none, and one of 5 % where there is one."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from edgeembed_runtime.builtin_models import builtin_bundle
 from experiments.random_students import write_random_student
 
 NO_METER = NullMeter("not asked for")
-QUIET = 0.035  # what a run says of itself on a quiet machine: that it would have told so little apart
+QUIET = 0.035  # minimum detectable effect of a run on a quiet machine
 TEXTS = [
     f"The {word} that stood by the river was sold to a farmer in {year}."
     for word in ("mill", "old barn")
@@ -36,14 +36,14 @@ def slowed(texts):
 
 
 def _test(first: Subject, second: Subject, seed: int) -> SignificanceTest:
-    # What has no part in the verdict is left out; the rest is as by default.
+    # Default settings, without measurements that the test does not use.
     settings = BenchmarkSettings(batches=0, sweep_runs=0, seed=1000 * seed)
     return benchmark([first, second], TEXTS, settings, meter=NO_METER).compare_latency(second.name)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_a_bundle_beside_itself_differs_in_at_most_one_of_twenty_runs() -> None:
+def test_bundle_differs_from_itself_in_at_most_one_of_twenty_runs() -> None:
     differs = [_test(Subject("a", "bundle"), Subject("b", "bundle"), seed).is_significant for seed in range(20)]
     assert None not in differs
     assert sum(map(bool, differs)) <= 1
@@ -51,7 +51,7 @@ def test_a_bundle_beside_itself_differs_in_at_most_one_of_twenty_runs() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_a_subject_slowed_by_five_percent_is_told_apart_in_nine_of_ten_quiet_runs(
+def test_subject_slowed_by_five_percent_differs_in_nine_of_ten_quiet_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "delayed.py").write_text(_FUNCTIONS, encoding="utf-8")
@@ -69,8 +69,8 @@ def test_a_subject_slowed_by_five_percent_is_told_apart_in_nine_of_ten_quiet_run
 
 
 @pytest.mark.slow
-def test_the_bench_takes_less_than_two_percent_of_the_shortest_subject_for_itself(tmp_path: Path) -> None:
-    write_random_student(tmp_path / "cbow", "cbow", Bundle.open(builtin_bundle()))  # tens of microseconds a text
+def test_overhead_of_the_benchmark_is_below_two_percent_of_a_short_subject(tmp_path: Path) -> None:
+    write_random_student(tmp_path / "cbow", "cbow", Bundle.open(builtin_bundle()))  # tens of microseconds per text
     settings = BenchmarkSettings(runs=300, processes=3, batches=0, sweep_runs=0)
     report = benchmark([Subject("cbow", "bundle", str(tmp_path / "cbow"))], TEXTS, settings, meter=NO_METER)
     assert 0 < report["cbow"].timer_share < 0.02

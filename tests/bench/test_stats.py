@@ -3,12 +3,12 @@ import pytest
 from edgeembed_bench.stats import MIN_FOR_INTERVAL, Quartiles, mean_interval, ratio_interval
 
 
-def test_spread_is_the_median_and_the_quartiles() -> None:
+def test_quartiles_of_samples() -> None:
     found = Quartiles.of([4.0, 1.0, 3.0, 2.0, 5.0])
     assert (found.q1, found.median, found.q3) == (2.0, 3.0, 4.0)
 
 
-def test_the_interval_of_a_mean_is_students() -> None:
+def test_interval_of_a_mean_is_students_t() -> None:
     # mean 5, standard deviation sqrt(10), 5 values: t(0.975, 4) = 2.776445
     found = mean_interval([1.0, 3.0, 5.0, 7.0, 9.0])
     assert found.value == 5
@@ -26,14 +26,14 @@ def test_the_ratio_is_the_geometric_mean_and_lies_in_the_middle_of_its_interval_
     assert found.low > 0
 
 
-def test_what_hits_both_of_a_pair_does_not_widen_the_interval() -> None:
+def test_common_drift_does_not_widen_the_interval() -> None:
     baseline = np.random.default_rng(0).uniform(1, 100, 50)
     found = ratio_interval(3 * baseline, baseline)
     assert (found.value, found.low, found.high) == pytest.approx((3, 3, 3))
 
 
 @pytest.mark.parametrize(("processes", "measured"), [(1, "1 process was"), (2, "2 processes were")])
-def test_two_processes_or_fewer_have_no_interval_and_the_reason(processes: int, measured: str) -> None:
+def test_fewer_than_three_processes_have_no_interval_but_a_reason(processes: int, measured: str) -> None:
     found = ratio_interval([3.0] * processes, [2.0] * processes)
     assert found.value == pytest.approx(1.5)
     assert (found.low, found.high) == (None, None)

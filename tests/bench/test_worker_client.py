@@ -19,7 +19,7 @@ def subject(stub: Callable[..., Subject]) -> Subject:
     return stub()
 
 
-def test_a_start_is_split_into_stages_that_are_its_whole(subject: Subject) -> None:
+def test_stages_of_a_start_add_up_to_its_total(subject: Subject) -> None:
     with start_worker(subject, "a text") as worker:
         start = worker.start
     stages = (start.interpreter_ms, start.import_ms, start.load_ms, start.first_call_ms)
@@ -27,7 +27,7 @@ def test_a_start_is_split_into_stages_that_are_its_whole(subject: Subject) -> No
     assert start.total_ms == sum(stages)
 
 
-def test_each_text_has_a_time_of_its_own_and_what_the_subject_prints_does_no_harm(subject: Subject) -> None:
+def test_each_text_is_timed_and_output_of_the_subject_does_no_harm(subject: Subject) -> None:
     with start_worker(subject, "a text") as worker:
         times = worker.times_ms(["noise", "two", "thrée\n四"])
         again = worker.times_ms([])
@@ -36,20 +36,20 @@ def test_each_text_has_a_time_of_its_own_and_what_the_subject_prints_does_no_har
     assert again == []
 
 
-def test_processor_time_is_no_less_than_the_work(stub: Callable[..., Subject]) -> None:
+def test_cpu_time_covers_the_work(stub: Callable[..., Subject]) -> None:
     with start_worker(stub(function="slow"), "a text") as worker:
         times, cpu_s = worker.times_and_cpu(["one", "two"])
     assert all(time >= 2 for time in times)
     assert cpu_s >= 0.003  # the loops' processor time; a clock of 1 ms may miss a little
 
 
-def test_a_list_of_texts_is_one_item(stub: Callable[..., Subject]) -> None:
+def test_list_of_texts_is_one_item(stub: Callable[..., Subject]) -> None:
     with start_worker(stub(function="batch_size"), "a text") as worker:
         assert worker.encode(["one", "two", "three"]).tolist() == [[3.0]] * 3
         assert len(worker.times_ms([["one", "two", "three"], "one"])) == 2
 
 
-def test_vectors_come_back_as_they_are(subject: Subject) -> None:
+def test_embeddings_are_returned_unchanged(subject: Subject) -> None:
     texts = ["x" * length for length in range(1, 600)]
     with start_worker(subject, "a text") as worker:
         vectors = worker.encode(texts)
@@ -59,12 +59,12 @@ def test_vectors_come_back_as_they_are(subject: Subject) -> None:
     assert none.shape == (0, 3)
 
 
-def test_work_goes_on_for_as_long_as_asked(stub: Callable[..., Subject]) -> None:
+def test_encode_for_runs_for_the_given_time(stub: Callable[..., Subject]) -> None:
     with start_worker(stub(function="slow"), "a text") as worker:
         assert 1 <= worker.encode_for(0.02, ["one", "two"]) <= 10
 
 
-def test_a_subject_that_hides_its_parts_has_none(subject: Subject) -> None:
+def test_subject_whose_parts_cannot_be_called_has_none(subject: Subject) -> None:
     with start_worker(subject, "a text") as worker:
         assert worker.parts_ms(["one"]) == {}
         assert worker.model_times_ms(["one"]) is None
@@ -72,14 +72,14 @@ def test_a_subject_that_hides_its_parts_has_none(subject: Subject) -> None:
         assert worker.info()["parameters"] is None
 
 
-def test_timing_takes_time_of_its_own(subject: Subject) -> None:
+def test_empty_calls_are_timed(subject: Subject) -> None:
     with start_worker(subject, "a text") as worker:
         times = worker.timer_ms(100)
     assert len(times) == 100
     assert 0 < float(np.median(times)) < 1
 
 
-def test_a_worker_tells_dimension_python_and_memory(subject: Subject) -> None:
+def test_worker_reports_dimension_python_and_memory(subject: Subject) -> None:
     with start_worker(subject, "a text") as worker:
         assert worker.dimension == 3
         assert worker.info()["python"] == sys.version.split()[0]
@@ -90,12 +90,12 @@ def test_a_worker_tells_dimension_python_and_memory(subject: Subject) -> None:
         assert 1e6 < memory["resident_bytes"] <= memory["peak_bytes"]
 
 
-def test_what_imports_alone_encodes_nothing() -> None:
+def test_subject_that_only_imports_has_no_dimension() -> None:
     with start_worker(Subject("floor", "nothing", modules=("json", "csv")), "a text") as worker:
         assert worker.dimension is None
 
 
-def test_a_worker_is_a_fresh_process_that_ends_with_the_block(subject: Subject) -> None:
+def test_worker_is_a_fresh_process_that_ends_with_the_block(subject: Subject) -> None:
     with start_worker(subject, "a") as first, start_worker(subject, "a") as second:
         pids = {first._process.pid, second._process.pid}
     assert len(pids | {os.getpid()}) == 3
@@ -103,7 +103,7 @@ def test_a_worker_is_a_fresh_process_that_ends_with_the_block(subject: Subject) 
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_subjects_are_held_to_their_threads(
+def test_number_of_threads_is_enforced(
     stub: Callable[..., Subject], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
@@ -119,24 +119,24 @@ def test_subjects_are_held_to_their_threads(
         ("nan", "^stub ended with exit code 1: the first embedding is not finite$"),
     ],
 )
-def test_a_subject_that_fails_is_named_with_the_last_line_it_said(subject: Subject, text: str, message: str) -> None:
+def test_failing_subject_is_named_with_its_last_line(subject: Subject, text: str, message: str) -> None:
     with pytest.raises(CheckError, match=message), start_worker(subject, text):
         pass
 
 
-def test_a_subject_that_fails_later_is_named_too(subject: Subject) -> None:
+def test_subject_that_fails_later_is_named(subject: Subject) -> None:
     with pytest.raises(CheckError, match=r"^stub ended .*fell over$"), start_worker(subject, "a text") as worker:
         worker.times_ms(["fine", "crash"])
 
 
-def test_a_question_to_a_process_that_is_gone_says_why(subject: Subject) -> None:
+def test_request_to_an_ended_process_reports_why_it_ended(subject: Subject) -> None:
     with start_worker(subject, "a text") as worker:
         for texts in (["vanish"], ["a text"]):
             with pytest.raises(CheckError, match=r"^stub ended with exit code 3: it printed no error$"):
                 worker.times_ms(texts)
 
 
-def test_a_silent_subject_is_ended(subject: Subject) -> None:
+def test_subject_that_does_not_answer_is_ended(subject: Subject) -> None:
     with pytest.raises(CheckError, match=r"^stub gave no answer"), start_worker(subject, "sleep", timeout_s=0.5):
         pass
 
@@ -150,7 +150,9 @@ def test_a_silent_subject_is_ended(subject: Subject) -> None:
         ({"python": "/no/such/python"}, "^stub cannot start: /no/such/python: No such file"),
     ],
 )
-def test_a_subject_that_cannot_load_says_so_in_a_line(subject: Subject, broken: dict[str, Any], message: str) -> None:
+def test_subject_that_cannot_load_is_an_error_of_one_line(
+    subject: Subject, broken: dict[str, Any], message: str
+) -> None:
     with pytest.raises(CheckError, match=message) as error, start_worker(replace(subject, **broken), "a text"):
         pass
     assert "\n" not in str(error.value)
@@ -163,7 +165,7 @@ def test_pinning_yields_none_where_the_system_does_not_support_it(monkeypatch: p
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system keeps no process on a core")
-def test_cores_hold_this_process_and_its_children_and_are_given_back(subject: Subject) -> None:
+def test_pinning_covers_child_processes_and_is_undone(subject: Subject) -> None:
     before = os.sched_getaffinity(0)
     with pin_to_cores() as cores, start_worker(subject, "a text") as worker:
         assert cores is not None
@@ -174,7 +176,7 @@ def test_cores_hold_this_process_and_its_children_and_are_given_back(subject: Su
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system keeps no process on a core")
-def test_more_threads_than_cores_are_refused() -> None:
+def test_more_threads_than_cores_are_an_input_error() -> None:
     allowed = len(os.sched_getaffinity(0))
     with (
         pytest.raises(InputError, match=f"^{allowed + 1} threads asked for.* may use {allowed} cores"),
@@ -183,7 +185,7 @@ def test_more_threads_than_cores_are_refused() -> None:
         pass
 
 
-def test_a_program_that_is_no_python_is_named(subject: Subject, tmp_path: Path) -> None:
+def test_program_that_is_not_python_is_an_error(subject: Subject, tmp_path: Path) -> None:
     for said in ("hello", "{}", "[]"):
         program = tmp_path / "program"
         program.write_text(f"#!/bin/sh\necho '{said}'\n", encoding="utf-8")
@@ -193,13 +195,13 @@ def test_a_program_that_is_no_python_is_named(subject: Subject, tmp_path: Path) 
                 pass
 
 
-def test_a_text_may_hold_any_sign(subject: Subject) -> None:
+def test_text_may_contain_any_character(subject: Subject) -> None:
     text = "a\x00b \\n \u00e9\U0001f600"
     with start_worker(subject, text) as worker:
         assert worker.encode([text])[0, 0] == len(text)
 
 
-def test_the_whole_of_an_exception_is_told(stub: Callable[..., Subject]) -> None:
+def test_all_lines_of_an_exception_are_reported(stub: Callable[..., Subject]) -> None:
     with (
         pytest.raises(CheckError, match=r"^stub ended with exit code 1: ValueError: first line second line$"),
         start_worker(stub(function="two_lines"), "a text"),
@@ -208,7 +210,7 @@ def test_the_whole_of_an_exception_is_told(stub: Callable[..., Subject]) -> None
 
 
 @pytest.mark.parametrize("function", ["words", "one_number"])
-def test_what_is_no_vector_is_told(stub: Callable[..., Subject], function: str) -> None:
+def test_invalid_vector_is_an_error(stub: Callable[..., Subject], function: str) -> None:
     with pytest.raises(CheckError, match="expected a vector"), start_worker(stub(function=function), "a text"):
         pass
 
