@@ -86,35 +86,35 @@ def query_vector(encoder: "Encoder", query: Any) -> npt.NDArray[np.float32]:
 
 
 def document_vectors(
-    encoder: "Encoder", documents: Sequence[str], vectors: Any, *, show_progress_bar: bool = False
+    encoder: "Encoder", documents: Sequence[str], embeddings: Any, *, show_progress_bar: bool = False
 ) -> npt.NDArray[np.float32]:
-    """Return the vectors of documents.
+    """Return the embeddings of documents.
 
     Args:
-        encoder: Encodes the documents if `vectors` is None.
+        encoder: Encodes the documents if `embeddings` is None.
         documents: The texts. A blank one gets a zero vector, because its embedding is close to every short text's.
-        vectors: (documents, dimension), of any norm, if they are known already; or None.
+        embeddings: (documents, dimension), of any norm, if they are known already; or None.
         show_progress_bar: Whether to show a counter on stderr while texts are encoded.
 
     Returns:
         (documents, dimension) float32, L2-normalized; zeros stay zeros.
 
     Raises:
-        InputError: If `vectors` has another shape or type, or contains NaN or infinity.
+        InputError: If `embeddings` has another shape or type, or contains NaN or infinity.
     """
-    if vectors is None:
+    if embeddings is None:
         encoded = normalize(encoder.encode_document(documents, show_progress_bar=show_progress_bar))
         encoded[[not document.strip() for document in documents]] = 0
         return encoded
     shape = (len(documents), encoder.dimension)
-    rows = _as_float32(vectors, f"the vectors are {type(vectors).__name__}, expected numbers of shape {shape}")
+    rows = _as_float32(embeddings, f"the embeddings are {type(embeddings).__name__}, expected numbers of shape {shape}")
     if rows.size == 0 and not documents:
         return np.empty(shape, dtype=np.float32)
     if rows.shape != shape:
-        raise InputError(f"the vectors have shape {rows.shape}, expected {shape}: one vector per document")
+        raise InputError(f"the embeddings have shape {rows.shape}, expected {shape}: one embedding per document")
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
-        raise InputError(f"vector {int(np.argmin(finite))} contains NaN or infinity, expected finite numbers")
+        raise InputError(f"embedding {int(np.argmin(finite))} contains NaN or infinity, expected finite numbers")
     return normalize(rows)
 
 

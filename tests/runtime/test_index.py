@@ -179,8 +179,8 @@ def test_a_removal_that_cannot_be_done_whole_is_not_done(encoder: Encoder, numbe
     ("documents", "vectors", "message"),
     [
         (["a", None], None, "document 1 is NoneType"),
-        (["a", "b"], np.ones((1, 8)), r"the vectors have shape \(1, 8\), expected \(2, 8\)"),
-        (["a", "b"], np.array([[1.0] * 8, [np.inf] * 8]), "vector 1 contains NaN or infinity"),
+        (["a", "b"], np.ones((1, 8)), r"the embeddings have shape \(1, 8\), expected \(2, 8\)"),
+        (["a", "b"], np.array([[1.0] * 8, [np.inf] * 8]), "embedding 1 contains NaN or infinity"),
         (["a", "\ud800"], np.ones((2, 8)), "document 1 holds half of a surrogate pair"),
     ],
 )

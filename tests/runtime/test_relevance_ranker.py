@@ -104,15 +104,15 @@ def test_scores_are_cosines_of_any_finite_embeddings(
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [
-        (np.ones((3, 8)), r"the vectors have shape \(3, 8\), expected \(4, 8\): one vector per document"),
-        (np.ones((4, 9)), r"the vectors have shape \(4, 9\)"),
-        (np.ones(8), r"the vectors have shape \(8,\)"),
-        (np.full((4, 8), np.nan), "vector 0 contains NaN or infinity"),
-        ([[1e300] * 8] * 4, "vector 0 contains NaN or infinity"),
-        (np.ones((4, 8), dtype=np.uint8), "the vectors are ndarray, expected numbers"),
-        ([["a"] * 8] * 4, "the vectors are list, expected numbers"),
-        ([[1], [1, 2], [], []], "the vectors are list, expected numbers"),
-        ("text", "the vectors are str, expected numbers"),
+        (np.ones((3, 8)), r"the embeddings have shape \(3, 8\), expected \(4, 8\): one embedding per document"),
+        (np.ones((4, 9)), r"the embeddings have shape \(4, 9\)"),
+        (np.ones(8), r"the embeddings have shape \(8,\)"),
+        (np.full((4, 8), np.nan), "embedding 0 contains NaN or infinity"),
+        ([[1e300] * 8] * 4, "embedding 0 contains NaN or infinity"),
+        (np.ones((4, 8), dtype=np.uint8), "the embeddings are ndarray, expected numbers"),
+        ([["a"] * 8] * 4, "the embeddings are list, expected numbers"),
+        ([[1], [1, 2], [], []], "the embeddings are list, expected numbers"),
+        ("text", "the embeddings are str, expected numbers"),
     ],
 )
 def test_invalid_embeddings_are_rejected(ranker: RelevanceRanker, vectors: object, message: str) -> None:
