@@ -1,6 +1,7 @@
-"""`python -m experiments.fused_operators`: ONNX Runtime's fused operators against their parts.
+"""Time ONNX Runtime's fused operators against the same computation in single nodes.
 
-The exporter fuses what is faster here, and leaves the rest in parts (`edgeembed_exporters.fusion`).
+Run with `python -m experiments.fused_operators`. The exporter fuses the patterns that are faster fused, and leaves the
+others as they are (`edgeembed_exporters.fusion`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-import edgeembed_runtime  # noqa: F401  # it turns onnxruntime's telemetry off, if it is imported first
+import edgeembed_runtime  # noqa: F401  # import it before onnxruntime: it turns the telemetry off
 import numpy as np
 import numpy.typing as npt
 from edgeembed_bench.schedule import Samples, time_interleaved
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float32]
 Chain = Callable[[str, str], "list[NodeProto]"]
-"""An input's and an output's name to the nodes between them."""
+"""Maps the names of an input and an output to the nodes between them."""
 
 _TOKENS, _WIDTH, _HEADS = 14, 384, 12
 _SCALE = 1 / math.sqrt(_WIDTH // _HEADS)
-# As many as there are layers, and more: one operator alone takes less than a call of a session.
+# One operator alone takes less time than the overhead of a session call.
 _REPEATED = 24
 _WARM_UP, _TURN = 20, 10
 _EPSILON = 1e-12
@@ -37,11 +38,11 @@ _OPSET, _CONTRIB = 18, "com.microsoft"
 
 @dataclass(frozen=True)
 class Form:
-    """One way to compute something.
+    """One implementation of a computation.
 
     Attributes:
-        name: What the table calls it.
-        chain: Its nodes.
+        name: Label in the table.
+        chain: Builds the nodes.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Form:
 
 
 def forms() -> Mapping[str, tuple[Form, Form]]:
-    """Give what is measured: by what is computed, the fused form and the parts."""
+    """Return the fused and the unfused implementation of each computation."""
     return {
         "skip and norm": (
             Form("SkipLayerNormalization", _skip_norm),
@@ -58,7 +59,7 @@ def forms() -> Mapping[str, tuple[Form, Form]]:
         "bias and GELU": (Form("BiasGelu", _bias_gelu), Form("Add, Gelu", _bias_and_gelu)),
         "GELU": (Form("Gelu", _gelu), Form("Div, Erf, Add, Mul, Mul", _gelu_of_five)),
         "attention": (Form("MultiHeadAttention", _attention), Form("its 12 nodes", _attention_of_parts)),
-        "attention and its product, int8": (
+        "int8 attention, projection": (
             Form("QAttention", _int8_attention),
             Form("MatMulIntegerToFloat, Split, MultiHeadAttention", _int8_attention_of_parts),
         ),
@@ -66,11 +67,11 @@ def forms() -> Mapping[str, tuple[Form, Form]]:
 
 
 def build(chain: Chain, repeated: int = _REPEATED) -> ModelProto:
-    """Give a graph that does the same over and over: float32 x (1, tokens, width) to y of that shape.
+    """Return a graph that repeats a computation: float32 x (1, tokens, width) to y of the same shape.
 
     Args:
-        chain: What it does.
-        repeated: How often, each time with what it gave before.
+        chain: The computation.
+        repeated: Number of repetitions; each reads the output of the one before.
     """
     from onnx import TensorProto, helper, numpy_helper
 
@@ -90,7 +91,7 @@ def build(chain: Chain, repeated: int = _REPEATED) -> ModelProto:
 
 
 def run(model: ModelProto) -> Callable[[Array], Array]:
-    """Give a call of a graph, held to one thread and run as it stands."""
+    """Return a function that runs a graph on one thread, without graph optimizations."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -101,10 +102,10 @@ def run(model: ModelProto) -> Callable[[Array], Array]:
 
 
 def measure(runs: int) -> dict[str, Samples]:
-    """Time a call of each form's graph, which does it 24 times, in turns.
+    """Time the graphs of all implementations, interleaved. Each graph repeats its computation 24 times.
 
     Args:
-        runs: Calls of each that count.
+        runs: Timed calls of each graph.
     """
     calls = {form.name: run(build(form.chain)) for pair in forms().values() for form in pair}
     inputs = list(np.random.default_rng(0).standard_normal((runs, 1, _TOKENS, _WIDTH), dtype=np.float32))
@@ -112,7 +113,7 @@ def measure(runs: int) -> dict[str, Samples]:
 
 
 @click.command()
-@click.option("--runs", default=500, show_default=True, type=click.IntRange(min=1), help="Calls a form that count.")
+@click.option("--runs", default=500, show_default=True, type=click.IntRange(min=1), help="Timed calls of each.")
 def command(runs: int) -> None:
     """Measure fused operators against their parts on one thread: 14 tokens of 384, in microseconds."""
     samples = measure(runs)

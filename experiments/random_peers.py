@@ -1,6 +1,7 @@
-"""`python -m experiments.random_peers`: BERT, DistilBERT, MobileBERT and TinyBERT of random weights.
+"""Write BERT, DistilBERT, MobileBERT and TinyBERT with random weights.
 
-They are the rows of CMOW's table 5: what they cost is what trained ones cost.
+Run with `python -m experiments.random_peers`. They are the rows of table 5 of the CMOW paper. They cost as
+much as trained models.
 """
 
 import tempfile
@@ -13,7 +14,7 @@ from edgeembed_runtime.storage.atomic import atomic_folder
 
 from experiments.random_teacher import RANDOM_MODEL_FOLDER
 
-# Architecture and settings as their papers have them; what is not said is transformers' default, which is theirs.
+# Settings of the papers; those not named here are the defaults of transformers.
 PEERS: dict[str, tuple[str, dict[str, int]]] = {
     "bert-base": ("bert", {}),
     "distilbert": ("distilbert", {}),
@@ -26,13 +27,13 @@ PEERS: dict[str, tuple[str, dict[str, int]]] = {
 
 
 def write_random_peer(out: Path, name: str, tokenizer: Path, *, force: bool = False) -> None:
-    """Write a sentence-transformers folder: an encoder, mean pooling. The same each time.
+    """Write a sentence-transformers folder: encoder and mean pooling. The weights are always the same.
 
     Args:
         out: The folder.
         name: One of `PEERS`.
-        tokenizer: Folder of a tokenizer that transformers loads; BERT's own, for vocabularies of the papers' size.
-        force: Whether an existing model is replaced.
+        tokenizer: Folder of a tokenizer that transformers loads; BERT's own gives vocabularies of the papers' size.
+        force: Whether to replace an existing model.
 
     Raises:
         InputError: If `out` exists, or cannot be written.
@@ -62,10 +63,10 @@ def write_random_peer(out: Path, name: str, tokenizer: Path, *, force: bool = Fa
     "--tokenizer",
     required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of a tokenizer: BERT's own, for tables of the papers' size.",
+    help="Folder of a tokenizer; BERT's own gives vocabularies of the papers' size.",
 )
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for a folder each.")
-@click.option("--force", is_flag=True, help="Replace existing ones.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder that gets one folder per model.")
+@click.option("--force", is_flag=True, help="Replace existing models.")
 def command(names: tuple[str, ...], tokenizer: Path, out: Path, force: bool) -> None:
     """Write encoders of random weights in published shapes."""
     try:

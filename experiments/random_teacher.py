@@ -1,7 +1,7 @@
-"""`python -m experiments.random_teacher`: a multilingual teacher of random weights, in XLM-R's base shape.
+"""Write a multilingual teacher with random weights in the shape of XLM-R base.
 
-What it weighs, what trimming it saves and how long it takes are what they are of a trained one; what its vectors say is
-nothing.
+Run with `python -m experiments.random_teacher`. Its size, its latency and the effect of trimming its vocabulary equal
+those of a trained model; its embeddings mean nothing.
 """
 
 import gzip
@@ -18,22 +18,22 @@ from edgeembed_runtime.storage.atomic import atomic_folder, check_output_path
 from edgeembed_runtime.storage.folder_kind import FolderKind
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-# In XLM-R's order, which is that of their ids.
+# In the order of their ids in XLM-R.
 _SPECIAL = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "mask_token": "<mask>"}
 RANDOM_MODEL_FOLDER = FolderKind("edgeembed_random.json", ("made_by",))
-"""A sentence-transformers folder of random weights."""
+"""Kind of folder that holds a sentence-transformers model with random weights."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How large an encoder is; the defaults are XLM-R's base.
+    """Architecture of an encoder; the defaults are those of XLM-R base.
 
     Attributes:
-        layers: How many there are.
-        width: Of a token's vector.
-        heads: Of an attention.
-        inner: Width between a layer's two products.
-        tokens: The most that a text may have.
+        layers: Number of layers.
+        width: Hidden size.
+        heads: Attention heads of a layer.
+        inner: Intermediate size of the feed-forward network.
+        tokens: Maximum number of tokens of a text.
     """
 
     layers: int = 12
@@ -44,11 +44,11 @@ class Shape:
 
 
 def train_tokenizer(lines: Iterable[str], size: int) -> Tokenizer:
-    """Give a Unigram tokenizer that cuts texts as XLM-R's does.
+    """Train a Unigram tokenizer with the normalization and the special tokens of XLM-R.
 
     Args:
-        lines: What it is trained on.
-        size: The most tokens that it has, special ones included.
+        lines: Training text.
+        size: Maximum vocabulary size, special tokens included.
     """
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.NFKC()
@@ -69,13 +69,13 @@ def train_tokenizer(lines: Iterable[str], size: int) -> Tokenizer:
 
 
 def write_random_teacher(out: Path, tokenizer: Tokenizer, shape: Shape, *, force: bool = False) -> None:
-    """Write a sentence-transformers folder: a transformer, mean pooling, normalisation. The same each time.
+    """Write a sentence-transformers folder: transformer, mean pooling, normalization. The weights are always the same.
 
     Args:
         out: The folder.
-        tokenizer: Its tokenizer, as `train_tokenizer` makes it.
-        shape: How large it is.
-        force: Whether an existing model is replaced.
+        tokenizer: A tokenizer of `train_tokenizer`.
+        shape: The architecture.
+        force: Whether to replace an existing model.
 
     Raises:
         InputError: If `out` exists, or cannot be written.
@@ -107,7 +107,7 @@ def write_random_teacher(out: Path, tokenizer: Tokenizer, shape: Shape, *, force
 
 
 def read_lines(files: Sequence[Path]) -> Iterator[str]:
-    """Give the lines, empty ones left out, of text files: plain, .gz or .xz."""
+    """Yield the lines of text files (plain, .gz or .xz) without the empty ones."""
     openers: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".xz": lzma.open}
     for file in files:
         with openers.get(file.suffix, open)(file, "rt", encoding="utf-8") as opened:
@@ -120,21 +120,23 @@ def read_lines(files: Sequence[Path]) -> Iterator[str]:
     "texts",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Text to train the tokenizer on, a text a line; plain, .gz or .xz. Repeatable.",
+    help="Training text of the tokenizer, one text per line; plain, .gz or .xz. Repeatable.",
 )
-@click.option("--tokens", default=250_000, show_default=True, type=click.IntRange(min=100), help="Most tokens it has.")
+@click.option(
+    "--tokens", default=250_000, show_default=True, type=click.IntRange(min=100), help="Maximum vocabulary size."
+)
 @click.option(
     "--tokenizer",
     "trained",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A tokenizer.json of this command's, instead of minutes of training.",
+    help="A tokenizer.json that this command wrote before; saves minutes of training.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the model.")
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 def command(texts: tuple[Path, ...], tokens: int, trained: Path | None, out: Path, force: bool) -> None:
     """Write a model of 12 layers and 768 dimensions with random weights."""
     if bool(texts) == bool(trained):
-        raise click.UsageError("expected --text with what to train the tokenizer on, or a trained --tokenizer")
+        raise click.UsageError("expected either --text to train a tokenizer, or a trained --tokenizer")
     try:
         check_output_path(out, force=force, kind=RANDOM_MODEL_FOLDER)
         tokenizer = Tokenizer.from_file(str(trained)) if trained else train_tokenizer(read_lines(texts), tokens)

@@ -1,4 +1,7 @@
-"""`python -m experiments.session_options`: what ONNX Runtime's options do to the encoder in the wheel."""
+"""Measure how ONNX Runtime's session options change load time, latency and memory of the default encoder.
+
+Run with `python -m experiments.session_options`.
+"""
 
 import os
 import random
@@ -24,22 +27,22 @@ _FIRST = 500
 
 @dataclass(frozen=True)
 class Options:
-    """How a session is made; the defaults are the runtime's.
+    """Session options; the defaults are those of the runtime.
 
     Attributes:
-        name: What differs from the runtime's choice.
-        arena: Whether memory is kept for the next text.
-        pattern: Whether where results lie is planned for every length.
-        reuse: Whether which results may share memory is planned.
-        optimised: Whether the graph is optimised again.
-        threads: Threads within an operator.
+        name: What differs from the runtime's options.
+        arena: Whether to enable the CPU memory arena (`enable_cpu_mem_arena`).
+        pattern: Whether to plan allocations for each input shape (`enable_mem_pattern`).
+        reuse: Whether intermediate results may share memory (`enable_mem_reuse`).
+        optimized: Whether to run all graph optimizations.
+        threads: Threads of an operator (`intra_op_num_threads`).
     """
 
     name: str = "as the runtime"
     arena: bool = True
     pattern: bool = False
     reuse: bool = False
-    optimised: bool = False
+    optimized: bool = False
     threads: int = 1
 
 
@@ -48,21 +51,21 @@ CHOICES = (
     Options("arena off", arena=False),
     Options("pattern on", pattern=True),
     Options("re-use on", reuse=True),
-    Options("optimised", optimised=True),
+    Options("optimized", optimized=True),
     Options("2 threads", threads=2),
 )
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Times of one fresh process: to load the model, and the median of calls of 12 tokens."""
+    """Load time, and median time of a call with 12 tokens, in one new process."""
 
     load_ms: float
     call_ms: float
 
 
 def measure_speed(options: Options) -> Speed:
-    """Load the model and call it on a short text."""
+    """Measure the load time and the latency of a short text."""
     begun = time.perf_counter()
     session = _session(options)
     load_ms = (time.perf_counter() - begun) * 1e3
@@ -75,7 +78,7 @@ def measure_speed(options: Options) -> Speed:
 
 
 def measure_memory(options: Options, texts: int) -> list[float]:
-    """Give the resident memory in MB after each of many texts of 1 to 500 random tokens, cut at the limit."""
+    """Return the resident memory in MB after each text of 1 to 500 random tokens, truncated to the maximum length."""
     session, limit = _session(options), Bundle.open(builtin_bundle()).max_seq_length
     lengths = random.Random(0)  # noqa: S311 - no secret
     resident_mb = []
@@ -86,11 +89,11 @@ def measure_memory(options: Options, texts: int) -> list[float]:
 
 
 @click.command()
-@click.option("--texts", default=2500, show_default=True, type=click.IntRange(min=1), help="Texts for memory.")
-@click.option("--rounds", default=7, show_default=True, type=click.IntRange(min=1), help="Fresh processes for times.")
+@click.option("--texts", default=2500, show_default=True, type=click.IntRange(min=1), help="Texts for the memory.")
+@click.option("--rounds", default=7, show_default=True, type=click.IntRange(min=1), help="New processes for the times.")
 def command(texts: int, rounds: int) -> None:
-    """Measure one option at a time against the runtime's choice, in fresh processes that take turns."""
-    table = Table("options", "load ms", "call ms", f"MB after {_FIRST}", "least then", "most", "at the end")
+    """Compare one option at a time with the runtime's options, in new processes, interleaved."""
+    table = Table("options", "load ms", "call ms", f"MB after {_FIRST}", "min after", "max after", "at the end")
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as processes:
         speeds: dict[str, list[Speed]] = {options.name: [] for options in CHOICES}
         for options in _turns(rounds):
@@ -120,7 +123,7 @@ def _session(options: Options) -> Any:
     made.intra_op_num_threads = options.threads
     made.add_session_config_entry("session.intra_op.allow_spinning", "0")
     levels = onnxruntime.GraphOptimizationLevel
-    made.graph_optimization_level = levels.ORT_ENABLE_ALL if options.optimised else levels.ORT_DISABLE_ALL
+    made.graph_optimization_level = levels.ORT_ENABLE_ALL if options.optimized else levels.ORT_DISABLE_ALL
     bundle = Bundle.open(builtin_bundle())
     return onnxruntime.InferenceSession(str(bundle.path / bundle.model_file), made, providers=["CPUExecutionProvider"])
 
