@@ -1,4 +1,4 @@
-"""What evaluators ask of an encoder beside its vectors. Neither sentence-transformers nor mteb is imported here."""
+"""Attributes that the evaluators of sentence-transformers and mteb expect of an encoder; neither is imported here."""
 
 import re
 import sys
@@ -7,29 +7,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from edgeembed_runtime.bundle import Bundle
 
-_NOT_IN_A_NAME = re.compile(r"[^\w.-]+")
+_INVALID_IN_NAME = re.compile(r"[^\w.-]+")
 
 
 class NoModelCard:
-    """Where sentence-transformers' evaluators leave their scores: a bundle's card is written at export."""
+    """A model card that discards the scores of sentence-transformers' evaluators."""
 
     def set_evaluation_metrics(self, *args: object, **options: object) -> None:
-        """Drop the scores."""
+        """Discard the scores; a bundle's card is written at export."""
 
 
 def mteb_model_meta(bundle: "Bundle") -> Any:
-    """Give the name and the revision under which mteb files an encoder's scores.
+    """Return the name and the revision under which mteb stores an encoder's scores.
 
-    The revision is the fingerprint: mteb keeps scores, and would give those of another encoder of the same name.
+    The revision is the fingerprint, because mteb caches scores and would reuse those of another encoder of
+    the same name.
 
     Args:
-        bundle: What the encoder was loaded from.
+        bundle: The encoder's bundle.
 
     Returns:
-        mteb's `ModelMeta`; None if the caller has not imported mteb.
+        mteb's `ModelMeta`, or None if the caller has not imported mteb.
     """
     mteb = sys.modules.get("mteb")
     if mteb is None:
         return None
-    name = f"edgeembed/{_NOT_IN_A_NAME.sub('_', bundle.name)}"
+    name = f"edgeembed/{_INVALID_IN_NAME.sub('_', bundle.name)}"
     return mteb.models.ModelMeta.create_empty({"name": name, "revision": bundle.fingerprint})

@@ -1,4 +1,4 @@
-"""A counter on the terminal, for work that takes long enough to want one."""
+"""A progress counter on the terminal."""
 
 import sys
 import time
@@ -8,13 +8,13 @@ _WAIT_S = 2.0
 _REFRESH_S = 0.2
 
 
-def counted(steps: Iterable[int], total: int, what: str) -> Iterator[int]:
-    """Give the steps, with a counter on stderr once two seconds have passed, if stderr is a terminal.
+def with_counter(steps: Iterable[int], total: int, what: str) -> Iterator[int]:
+    """Yield the steps; from two seconds on, show a counter on stderr if that is a terminal.
 
     Args:
-        steps: How many more items are done, each time some are.
-        total: How many there are.
-        what: What the items are called.
+        steps: The number of items finished in each step.
+        total: The number of all items.
+        what: The plural noun for the items.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield from steps

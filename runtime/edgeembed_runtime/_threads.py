@@ -1,4 +1,4 @@
-"""Work on the cores that the process may use."""
+"""Run work on several threads, and count the cores available for them."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -12,20 +12,20 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def available_cores() -> int:
-    """Give how many cores the process may use: those it is bound to, no more than its quota of cgroup v2 pays for."""
-    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(bound, _paid_cores(bound)))
+    """Return the number of cores that the process may use, from its CPU affinity and its cgroup v2 quota."""
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(affinity, _quota_cores(affinity)))
 
 
 def run_in_threads(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> Iterator[Result]:
-    """Give the result of each item, in order, worked on by several threads at once.
+    """Yield the result for each item, in order, computed by several threads.
 
-    If one raises, or the caller stops, what has not begun is dropped.
+    If an item raises, or the caller stops iterating, items that have not started are dropped.
 
     Args:
-        work: What is done with an item.
-        items: What is worked on.
-        threads: How many threads; there are never more than items, and with one it is this thread that works.
+        work: The function to call with each item.
+        items: The items.
+        threads: The number of threads, at most one per item. With one, the calling thread does the work.
     """
     threads = min(threads, len(items))
     if threads <= 1:
@@ -41,9 +41,9 @@ def run_in_threads(work: Callable[[Item], Result], items: Sequence[Item], thread
         executor.shutdown(cancel_futures=True)
 
 
-def _paid_cores(otherwise: int) -> int:
+def _quota_cores(default: int) -> int:
     try:
         quota_us, period_us = _QUOTA.read_text(encoding="ascii").split()
         return round(int(quota_us) / int(period_us))
-    except (OSError, ValueError, ZeroDivisionError):  # no container, or "max": no quota
-        return otherwise
+    except (OSError, ValueError, ZeroDivisionError):  # not in a container, or "max": no quota
+        return default

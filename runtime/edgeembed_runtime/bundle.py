@@ -1,4 +1,4 @@
-"""A bundle: a folder with an encoder, and edgeembed.json that says what is in it."""
+"""A bundle: a folder that contains an encoder and its manifest, edgeembed.json."""
 
 import json
 import os
@@ -10,15 +10,15 @@ from edgeembed_runtime.errors import BundleError, VerificationError
 from edgeembed_runtime.manifest import Manifest, manifest_difference, read_manifest
 from edgeembed_runtime.storage.files import Folder, is_file, sha256_of
 
-_AGAIN = "copy the bundle again or export it again"
+_REMEDY = "copy the bundle again or export it again"
 
 
 @dataclass(frozen=True)
 class Bundle(Manifest):
-    """A manifest and the folder that it describes.
+    """An exported encoder: the fields of its manifest, and its folder.
 
     Attributes:
-        path: The folder; inside a zip file, for an application that is one, no `Path` but a `zipfile.Path`.
+        path: The folder; a `zipfile.Path` if the package is inside a zip file.
     """
 
     path: Folder
@@ -29,40 +29,40 @@ class Bundle(Manifest):
 
         Args:
             path: The folder.
-            verify: Whether to compare every file's bytes with the manifest too; it reads them all.
+            verify: Whether to compare every file with its checksum, which reads them all.
 
         Raises:
             BundleError: If the folder is not a bundle that this version can open, or a file of it is missing, not a
                 regular file, or a symbolic link that leads out of the folder.
-            VerificationError: If `verify` is set and a file is not the one that was exported.
+            VerificationError: If `verify` is set and a file does not match its checksum.
         """
         folder = _folder(path)
         bundle = cls(path=folder, **vars(read_manifest(folder)))
         for file in bundle.files:
             check_inside(folder, file.name)
             if not is_file(folder / file.name):
-                raise BundleError(f"{folder}: {file.name} is missing, expected a whole bundle; {_AGAIN}")
+                raise BundleError(f"{folder}: {file.name} is missing, expected a complete bundle; {_REMEDY}")
         if verify:
             bundle.verify()
         return bundle
 
     @property
     def size_bytes(self) -> int:
-        """The size of all its files together, edgeembed.json excepted."""
+        """The total size of the files in bytes, without edgeembed.json."""
         return sum(file.size_bytes for file in self.files)
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256, in hexadecimal, of all that decides a text's vector.
+        """The SHA-256, in hexadecimal, of everything that embeddings depend on.
 
-        That is the model, the tokenizer, the prompts and the length limit; not the card or the scores.
+        That is the model, the tokenizer, the prompts and the maximum length; not the card or the scores.
         """
         files = {file.name: file.sha256 for file in self.files if file.name in (self.model_file, "tokenizer.json")}
-        decisive = [files, self.max_seq_length, self.prompts, self.default_prompt_name]
-        return sha256_of(json.dumps(decisive, sort_keys=True).encode())
+        content = [files, self.max_seq_length, self.prompts, self.default_prompt_name]
+        return sha256_of(json.dumps(content, sort_keys=True).encode())
 
     def holds(self, name: str) -> bool:
-        """Whether the manifest lists a file of this name."""
+        """Return whether the manifest lists a file of this name."""
         return any(file.name == name for file in self.files)
 
     def read(self, name: str, *, trusted: bool = False) -> bytes:
@@ -70,22 +70,22 @@ class Bundle(Manifest):
 
         Args:
             name: Its path within the folder, with forward slashes.
-            trusted: Whether to skip the comparison of its checksum.
+            trusted: Whether to skip the checksum.
 
         Returns:
             The file's bytes.
 
         Raises:
-            BundleError: If the manifest does not list it, it is missing, not a regular file inside the folder, or of
-                another size, which is checked before anything is read.
-            VerificationError: If its bytes are not the ones that were exported.
+            BundleError: If the manifest does not list the file, or it is missing, not a regular file inside the
+                folder, or of another size, which is checked before the file is read.
+            VerificationError: If the file does not match its checksum.
         """
         record = next((file for file in self.files if file.name == name), None)
         if record is None:
-            raise BundleError(f"{self.path} lists no file {name!r}, expected it in the manifest; {_AGAIN}")
+            raise BundleError(f"{self.path} lists no file {name!r}, expected it in the manifest; {_REMEDY}")
         check_inside(self.path, name)
         if (difference := record.size_difference(self.path)) is not None:
-            raise BundleError(f"{self.path}: {difference}; {_AGAIN}")
+            raise BundleError(f"{self.path}: {difference}; {_REMEDY}")
         try:
             with open_regular(self.path / name) as file:
                 content = file.read(record.size_bytes)
@@ -96,30 +96,30 @@ class Bundle(Manifest):
                 f"{self.path / name} has {record.size_bytes} bytes, more than there is memory for; free some"
             ) from error
         if not trusted and (difference := record.content_difference(sha256_of(content))) is not None:
-            raise VerificationError(f"{self.path}: {difference}; {_AGAIN}")
+            raise VerificationError(f"{self.path}: {difference}; {_REMEDY}")
         return content
 
     def check_sizes(self) -> None:
-        """Check that every file is present and has the size that was exported; this reads no file.
+        """Check that every file exists and has the size in the manifest, without reading it.
 
         Raises:
-            BundleError: If one is not.
+            BundleError: If a file is missing or has another size.
         """
         for file in self.files:
             if (difference := file.size_difference(self.path)) is not None:
-                raise BundleError(f"{self.path}: {difference}; {_AGAIN}")
+                raise BundleError(f"{self.path}: {difference}; {_REMEDY}")
 
     def verify(self) -> None:
-        """Check that every file is, byte for byte, the one that was exported.
+        """Compare every file with its checksum.
 
         Raises:
-            VerificationError: If a file is missing or differs; it names each, and what differs.
+            VerificationError: If files are missing or differ; it lists each one with the difference.
         """
         if differences := self.differences():
-            raise VerificationError(f"{self.path}: {'; '.join(differences)}; {_AGAIN}")
+            raise VerificationError(f"{self.path}: {'; '.join(differences)}; {_REMEDY}")
 
     def differences(self) -> tuple[str, ...]:
-        """Say of each file that is not, byte for byte, the one that was exported, how it differs."""
+        """Return one line for each file that is missing or does not match its checksum."""
         found = (manifest_difference(self.path), *(file.difference(self.path) for file in self.files))
         return tuple(difference for difference in found if difference is not None)
 

@@ -1,4 +1,4 @@
-"""The files of a bundle: regular files inside its folder, and nothing else."""
+"""Check that the files of a bundle are regular files inside its folder."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ _SNAPSHOTS = "snapshots"
 
 
 def check_inside(folder: Folder, name: str) -> None:
-    """Check that a file of a bundle does not lead out of the bundle's folder through a symbolic link.
+    """Check that no symbolic link makes a file of a bundle point outside the bundle's folder.
 
     A link within the folder is followed. So is one from a snapshot of huggingface_hub's cache
     (`snapshots/REVISION/NAME`) into the files of the same cache entry (`blobs/`), because that is how the cache
@@ -24,7 +24,7 @@ def check_inside(folder: Folder, name: str) -> None:
         name: The file's path within the folder, with forward slashes; the file need not exist.
 
     Raises:
-        BundleError: If a link leads elsewhere.
+        BundleError: If a link points outside.
     """
     if not isinstance(folder, Path) or not _has_link(folder, name):
         return
@@ -40,7 +40,7 @@ def check_inside(folder: Folder, name: str) -> None:
 
 
 def open_regular(file: Folder) -> IO[bytes]:
-    """Open a file for reading, unless it is a pipe, a socket or a device, whose reading might never end.
+    """Open a file for reading, unless it is a pipe, a socket or a device, on which reading might block forever.
 
     Args:
         file: The file.

@@ -329,12 +329,12 @@ class Encoder:
             texts = [prefix + text for text in texts]
         truncated: int
         if isinstance(sentences, str):
-            result, truncated = self._pipeline.run_one(texts[0], refuse_long=error_if_long)
+            result, truncated = self._pipeline.run_one(texts[0], error_if_long=error_if_long)
         else:
             result, truncated = self._pipeline.run(
                 texts,
                 threads=self._threads or available_cores(),
-                refuse_long=error_if_long,
+                error_if_long=error_if_long,
                 show_progress=bool(show_progress_bar),
             )
         if truncated and on_truncate == "warn":

@@ -1,4 +1,4 @@
-"""Work during which a process must not fork: a lock that native code holds would stay locked in the child for ever."""
+"""Delay a fork while native code runs: a lock that it holds would stay locked in the child process forever."""
 
 import os
 import threading
@@ -8,41 +8,41 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 
-_PATIENCE_S = 0.0005
+_POLL_INTERVAL_S = 0.0005
 
 
 class ForkGate:
-    """Lets threads work side by side, and a fork wait until none does. Costs a tenth of a microsecond a call."""
+    """Make a fork wait until no thread is inside `run`. A call of `run` costs a tenth of a microsecond."""
 
     def __init__(self) -> None:
-        self._working: list[None] = []  # appending and popping are atomic, and cheaper than any lock
+        self._running: list[None] = []  # appending and popping are atomic, and cheaper than any lock
         self._open = threading.Event()
         self._open.set()
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=self._close, after_in_parent=self._reopen, after_in_child=self._begin_anew)
+            os.register_at_fork(before=self._close, after_in_parent=self._reopen, after_in_child=self._reset)
 
     def run(self, work: Callable[..., Result], *arguments: object) -> Result:
-        """Do some work, before or after a fork of this process but not during one."""
-        self._working.append(None)
+        """Call a function, before or after a fork of this process but not during one."""
+        self._running.append(None)
         while not self._open.is_set():
-            self._working.pop()
+            self._running.pop()
             self._open.wait()
-            self._working.append(None)
+            self._running.append(None)
         try:
             return work(*arguments)
         finally:
-            self._working.pop()
+            self._running.pop()
 
     def _close(self) -> None:
         self._open.clear()
-        while self._working:
-            time.sleep(_PATIENCE_S)
+        while self._running:
+            time.sleep(_POLL_INTERVAL_S)
 
     def _reopen(self) -> None:
         self._open.set()
 
-    def _begin_anew(self) -> None:
-        # A thread that had come to the closed gate and not yet turned back is not in the child.
-        self._working.clear()
+    def _reset(self) -> None:
+        # The child has no other threads, also none that was waiting at the gate.
+        self._running.clear()
         self._open = threading.Event()
         self._open.set()

@@ -8,34 +8,35 @@ import tokenizers
 
 Shorten = Callable[[str, int], tuple[str, bool]]
 
-# What BertNormalizer makes a space, or BertPreTokenizer splits at, and what BertNormalizer removes if it cleans texts.
+# Characters that BertNormalizer replaces by a space or BertPreTokenizer splits at; and those that BertNormalizer
+# removes if `clean_text` is set.
 _SPACES = " \t\n\r\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _REMOVED = "\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufffd"
 # Added tokens such as [PAD] and <mask>, which no run of characters can hold.
 _ORDINARY_TOKEN = re.compile(r"\[[\w-]{1,60}\]|<[/\w|-]{1,60}>", re.ASCII)
-_LONGEST_TOKEN = 64
+_MAX_ADDED_TOKEN_CHARACTERS = 64
 
 
-def shortener(tokenizer: tokenizers.Tokenizer, max_seq_length: int) -> Shorten:
-    """Return a function that gives the beginning of a text, with long runs of characters shortened.
+def make_shortener(tokenizer: tokenizers.Tokenizer, max_seq_length: int) -> Shorten:
+    """Return a function that cuts a text and shortens long runs of characters, without changing its tokens.
 
     For BERT's pipeline (BertNormalizer, BertPreTokenizer, WordPiece), which the encoders in the wheel have, these are
     runs of white space and of characters that the normalizer removes; and runs of one character, or of ASCII letters
     and digits, longer than both the longest word that WordPiece reads and the limit of tokens. In other pipelines a
-    run may mean something, so that none is shortened.
+    run may change the tokens, so that none is shortened.
 
     Args:
         tokenizer: The tokenizer.
-        max_seq_length: The most tokens that are read of a text.
+        max_seq_length: The maximum number of tokens.
 
     Returns:
-        A function of a text and the most characters to give. It gives a text with the same tokens as the beginning that
-        it stands for, and whether the end of the text was left out.
+        A function of a text and a maximum number of characters. It returns a text with the same tokens as the
+        beginning of the given text, and whether the end was cut off.
     """
     blank = _blank_characters(tokenizer)
     if blank is None:
         return lambda text, most: (text[:most], len(text) > most)
-    kept = max(tokenizer.model.max_input_chars_per_word, max_seq_length, _LONGEST_TOKEN) + 1
+    kept = max(tokenizer.model.max_input_chars_per_word, max_seq_length, _MAX_ADDED_TOKEN_CHARACTERS) + 1
     run = re.compile(
         rf"(?P<blank>[{blank}]{{2,}})|(?P<same>(?P<one>.)(?P=one){{{kept},}})|[0-9A-Za-z]{{{kept + 1},}}", re.DOTALL
     )
@@ -53,7 +54,7 @@ def shortener(tokenizer: tokenizers.Tokenizer, max_seq_length: int) -> Shorten:
                 break
             if found["blank"]:
                 end = _end(rest_of_blank, text, found.end())
-                # Blank characters without a space among them are removed, so that one of them stands for all.
+                # Without a space among them, all blank characters are removed by the normalizer: one stands for all.
                 short = " " if space.search(text, found.start(), end) else found[0][0]
             else:
                 rest = re.compile(f"{re.escape(found['one'])}*") if found["same"] else rest_of_word
@@ -72,7 +73,7 @@ def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
 
 
 def _blank_characters(tokenizer: tokenizers.Tokenizer) -> str | None:
-    """Return the characters that are no part of a word, for a regular expression; None for another pipeline."""
+    """Return a regular expression's class of the characters that separate words; None for another pipeline."""
     parts = (tokenizer.normalizer, tokenizer.pre_tokenizer)
     normalizer, pre_tokenizer = (json.loads(part.__getstate__()) if part is not None else {} for part in parts)
     if (

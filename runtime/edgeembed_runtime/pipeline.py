@@ -1,4 +1,4 @@
-"""Tokenizer and model, one after the other, for one text or for many."""
+"""Tokenize texts and run the model on them, one text at a time, on one or several threads."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -7,32 +7,32 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime._progress import counted
+from edgeembed_runtime._progress import with_counter
 from edgeembed_runtime._threads import run_in_threads
 from edgeembed_runtime.backends import Backend, load_backend
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import BundleError, InputError
 from edgeembed_runtime.tokenizer import TextInfo, Tokenizer
 
-# Texts a step of work: fewer are done before another thread has started, with more the counter stands still.
-_FEWEST, _MOST = 8, 64
-_STEPS_A_THREAD = 4
-# Threads that share an onnxruntime session wait for each other's memory: with short texts two do less than one, with
-# long ones little more. So each has a model of its own, which these many texts pay for.
-_WORTH_A_MODEL = 32
-_MOST_SQUARED = 1.02
+# Texts per chunk: smaller chunks are done before another thread has started; with larger ones the counter stands still.
+_MIN_CHUNK, _MAX_CHUNK = 8, 64
+_CHUNKS_PER_THREAD = 4
+# Threads that share an onnxruntime session wait for each other's memory: with short texts two threads are slower than
+# one, with long ones hardly faster. So each thread loads a model of its own, which pays off from this many texts on.
+_MIN_TEXTS_PER_MODEL = 32
+_MAX_SQUARED_NORM = 1.02
 
 
 class Pipeline:
-    """What turns a text into its vector. Threads may share one.
+    """The tokenizer and the model of a bundle. Threads may share a pipeline.
 
     Args:
-        bundle: Where tokenizer and model come from.
-        trusted: Whether to load them without comparing their checksums, and to take vectors as they come.
+        bundle: The bundle to load.
+        trusted: Whether to skip the checksums of tokenizer and model, and the check that embeddings are finite.
 
     Raises:
-        BundleError: If one cannot be loaded.
-        VerificationError: If one is not the one that was exported.
+        BundleError: If the tokenizer or the model cannot be loaded.
+        VerificationError: If one of them does not match its checksum.
     """
 
     def __init__(self, bundle: Bundle, *, trusted: bool = False) -> None:
@@ -40,57 +40,57 @@ class Pipeline:
         where = str(bundle.path / "tokenizer.json")
         self._tokenizer = Tokenizer(bundle.read("tokenizer.json", trusted=trusted), bundle.max_seq_length, where)
         self._backend = load_backend(bundle, trusted=trusted)
-        # Threads take from and give to this one: to load models again each time would let memory grow.
-        self._idle = deque([self._backend])
+        # Threads borrow backends from this pool; loading models anew for each call would let memory grow.
+        self._idle_backends = deque([self._backend])
         self._is_trusted = trusted
 
     def run(
-        self, texts: Sequence[str], *, threads: int, refuse_long: bool, show_progress: bool
+        self, texts: Sequence[str], *, threads: int, error_if_long: bool, show_progress: bool
     ) -> tuple[npt.NDArray[np.float32], int]:
-        """Give the vectors of texts, each run by itself, the longest first.
+        """Return the embeddings of texts, each one run alone, the longest first.
 
         Args:
             texts: The texts, prompts included.
-            threads: How many are worked on at once.
-            refuse_long: Whether a text of too many tokens is an error.
-            show_progress: Whether to count on stderr.
+            threads: The number of threads.
+            error_if_long: Whether a text with too many tokens is an error.
+            show_progress: Whether to show a counter on stderr.
 
         Returns:
-            (texts, dimension) float32, and how many texts' ends were not read.
+            (texts, dimension) float32, and the number of truncated texts.
 
         Raises:
-            InputError: If a text is no valid Unicode, or too long and `refuse_long` is set.
-            BundleError: If the model cannot run, or gives a vector that is not finite.
+            InputError: If a text is not valid Unicode, or is too long and `error_if_long` is set.
+            BundleError: If the model cannot run, or returns an embedding that is not finite.
         """
         vectors = np.empty((len(texts), self._bundle.dimension), dtype=np.float32)
         truncated = bytearray(len(texts))
         if self._bundle.backend == "onnx":
-            threads = min(threads, max(1, len(texts) // _WORTH_A_MODEL))
+            threads = min(threads, max(1, len(texts) // _MIN_TEXTS_PER_MODEL))
 
         def encode(positions: Sequence[int]) -> int:
             with self._one_backend(shared=threads == 1) as backend:
                 for i in positions:
-                    vectors[i], truncated[i] = self.run_one(texts[i], i, refuse_long=refuse_long, backend=backend)
+                    vectors[i], truncated[i] = self.run_one(texts[i], i, error_if_long=error_if_long, backend=backend)
             return len(positions)
 
-        done = run_in_threads(encode, _steps(texts, threads), threads)
-        for _ in counted(done, len(texts), "texts") if show_progress else done:
+        done = run_in_threads(encode, _chunks(texts, threads), threads)
+        for _ in with_counter(done, len(texts), "texts") if show_progress else done:
             pass
         return vectors, sum(truncated)
 
     def run_one(
-        self, text: str, position: int = 0, *, refuse_long: bool, backend: Backend | None = None
+        self, text: str, position: int = 0, *, error_if_long: bool, backend: Backend | None = None
     ) -> tuple[npt.NDArray[np.float32], bool]:
-        """Give the vector of one text, with as little around tokenizer and model as can be.
+        """Return the embedding of one text, with as little overhead as possible.
 
         Args:
             text: The text, its prompt included.
-            position: Its place among others, for messages.
-            refuse_long: As for `run`.
-            backend: The engine to use in place of the pipeline's own.
+            position: Its position in the list of texts, for messages.
+            error_if_long: As for `run`.
+            backend: The backend to use instead of the pipeline's own.
 
         Returns:
-            (dimension,) float32, and whether the end of the text was not read.
+            (dimension,) float32, and whether the text was truncated.
 
         Raises:
             InputError: As for `run`.
@@ -100,7 +100,7 @@ class Pipeline:
             token_ids, truncated = self._tokenizer.tokenize(text)
         except InputError as error:
             raise type(error)(f"text {position} {error}") from error
-        if truncated and refuse_long:
+        if truncated and error_if_long:
             raise InputError(
                 f"text {position} is too long, expected at most {self._bundle.max_seq_length} tokens; "
                 "split it, or pass on_truncate='ignore'"
@@ -109,23 +109,24 @@ class Pipeline:
             vector = (backend or self._backend).embed(token_ids)
         except MemoryError as error:
             raise BundleError(f"{self._bundle.path} needs more memory for text {position} than there is") from error
-        # The square of the length: 1, or 0 for a text of no known token. NaN is not below anything. Of the ways to find
-        # what is not finite, this takes the least time after a model has emptied the processor's caches.
-        if not self._is_trusted and not vector.dot(vector) <= _MOST_SQUARED:
+        # The squared norm is 1, or 0 for a text without a known token; a comparison with NaN is False. No other check
+        # is faster when a large model has just emptied the processor's caches.
+        if not self._is_trusted and not vector.dot(vector) <= _MAX_SQUARED_NORM:
             raise BundleError(
-                f"{self._bundle.path} gives no finite vector of unit length for text {position}; export it again"
+                f"{self._bundle.path} returns an embedding for text {position} that is not finite or not normalized; "
+                "export it again"
             )
         return vector, truncated
 
     @contextmanager
     def _one_backend(self, *, shared: bool) -> Iterator[Backend]:
-        """Lend the backend that all threads share, or one that nobody else uses meanwhile.
+        """Yield the backend that all threads share, or one that no other thread uses at the same time.
 
-        Where no further one can be loaded, for example because the bundle's folder is gone, the shared one is lent:
-        that is slower, and gives the same vectors.
+        If no further backend can be loaded, for example because the bundle's folder was removed, yield the shared one:
+        it is slower, and returns the same embeddings.
 
         Raises:
-            VerificationError: If a further one had to be loaded, and the model is not the exported one anymore.
+            VerificationError: If a backend had to be loaded, and the model no longer matches its checksum.
         """
         if shared or self._bundle.backend != "onnx":
             yield self._backend
@@ -137,12 +138,12 @@ class Pipeline:
         try:
             yield backend
         finally:
-            self._idle.append(backend)
+            self._idle_backends.append(backend)
 
     def _own_backend(self) -> Backend | None:
-        """Return a backend that nobody else uses, a new one if need be; None where none can be loaded."""
+        """Return a backend that no other thread uses, a new one if necessary; None if none can be loaded."""
         try:
-            return self._idle.pop()
+            return self._idle_backends.pop()
         except IndexError:
             pass
         try:
@@ -151,13 +152,13 @@ class Pipeline:
             return None
 
     def describe(self, text: str) -> TextInfo:
-        """Say what becomes of a text, its prompt included."""
+        """Return the tokenization results of a text, including its prompt."""
         return self._tokenizer.describe(text)
 
 
-def _steps(texts: Sequence[str], threads: int) -> list[Sequence[int]]:
-    """Give the texts' positions in steps of work, long texts first, so that no thread is left with one at the end."""
-    size = max(_FEWEST, min(_MOST, len(texts) // (_STEPS_A_THREAD * threads)))
+def _chunks(texts: Sequence[str], threads: int) -> list[Sequence[int]]:
+    """Return the texts' positions in chunks, long texts first, so that no thread ends up with a long one at the end."""
+    size = max(_MIN_CHUNK, min(_MAX_CHUNK, len(texts) // (_CHUNKS_PER_THREAD * threads)))
     positions: Sequence[int] = range(len(texts))
     if len(texts) > size:
         positions = sorted(positions, key=lambda i: len(texts[i]), reverse=True)

@@ -1,10 +1,10 @@
-"""What is put before a text, chosen from the bundle's prompts."""
+"""Select the prompt to put before a text."""
 
 from collections.abc import Mapping
 
 from edgeembed_runtime.errors import InputError
 
-# In the order in which sentence-transformers looks for them.
+# In the order in which sentence-transformers tries them.
 _QUERY = ("query",)
 _DOCUMENT = ("document", "passage", "corpus")
 
@@ -12,16 +12,16 @@ _DOCUMENT = ("document", "passage", "corpus")
 def prompt_for(
     prompts: Mapping[str, str], *, prompt: str | None, prompt_name: str | None, prompt_type: str | None
 ) -> str | None:
-    """Give what is to be put before each text, or None if nothing was asked for.
+    """Return the prompt to put before each text, or None if the caller asked for none.
 
     Args:
-        prompts: The bundle's, by name.
-        prompt: The text itself.
-        prompt_name: Its name.
-        prompt_type: "query" or "document", as mteb calls them: the bundle's prompt for these, if it has one.
+        prompts: The bundle's prompts, by name.
+        prompt: The prompt itself.
+        prompt_name: The name of one of the bundle's prompts.
+        prompt_type: "query" or "document", as mteb passes it: the bundle's prompt for these, if it has one.
 
     Raises:
-        InputError: If both a prompt and a name were given, or there is none of that name.
+        InputError: If both a prompt and a name are given, or the bundle has no prompt of that name.
     """
     if prompt is not None and not isinstance(prompt, str):
         raise InputError(f"prompt is {type(prompt).__name__}, expected str")
@@ -31,7 +31,7 @@ def prompt_for(
         return prompt
     if prompt_name is not None:
         if not isinstance(prompt_name, str) or prompt_name not in prompts:
-            expected = f"one of {', '.join(prompts)}" if prompts else "None, for this bundle has none"
+            expected = f"one of {', '.join(prompts)}" if prompts else "None, because this bundle has no prompts"
             raise InputError(f"prompt_name is {prompt_name!r}, expected {expected}")
         return prompts[prompt_name]
     if prompt_type is None:

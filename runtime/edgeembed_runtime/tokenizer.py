@@ -1,4 +1,4 @@
-"""Text to token ids, in time that a text's length cannot blow up."""
+"""Tokenize texts, in bounded time however long they are."""
 
 import json
 from dataclasses import dataclass
@@ -7,25 +7,25 @@ from typing import NamedTuple
 import tokenizers
 
 from edgeembed_runtime.errors import BundleError, InputError
-from edgeembed_runtime.long_texts import Shorten, shortener
+from edgeembed_runtime.long_texts import Shorten, make_shortener
 from edgeembed_runtime.tokenizer_validation import check_before_loading, check_loaded
 
-# Nearly every text that is too long shows it within this many characters a token of the limit.
+# Nearly every text with too many tokens has them within this many characters per token of the limit.
 _CHARACTERS_PER_TOKEN = 16
 _GROWTH = 4
-# What the tokenizer sees of a text at most, in characters: all there is, unless its words are thousands long.
-_MOST_CHARACTERS_PER_TOKEN = 256
-_MOST_CHARACTERS = 2**16
+# The most characters of a text that the tokenizer gets: enough for all texts without words of thousands of characters.
+_MAX_CHARACTERS_PER_TOKEN = 256
+_MAX_CHARACTERS = 2**16
 
 
 @dataclass(frozen=True)
 class TextInfo:
-    """What became of a text.
+    """The tokenization results of a text.
 
     Attributes:
-        tokens: How many tokens were read, special ones included.
+        tokens: The number of tokens read, including special tokens.
         truncated: Whether the end of the text was not read.
-        unknown: The pieces of the text that the vocabulary has no token for, in order. In a text of thousands of
+        unknown: The pieces of the text without a token in the vocabulary, in order. In a text of thousands of
             characters, very long runs of one character are shortened.
     """
 
@@ -35,11 +35,11 @@ class TextInfo:
 
 
 class Tokens(NamedTuple):
-    """A text's tokens.
+    """The tokens of a text.
 
     Attributes:
-        ids: Token ids, special ones included; their number is the count of tokens that are read.
-        truncated: Whether the end of the text is not among them.
+        ids: Token ids, including special tokens.
+        truncated: Whether the end of the text was cut off.
     """
 
     ids: list[int]
@@ -47,15 +47,15 @@ class Tokens(NamedTuple):
 
 
 class Tokenizer:
-    """A bundle's tokenizer: truncates, never pads.
+    """The tokenizer of a bundle; it truncates and never pads.
 
     Args:
-        content: The bundle's tokenizer.json.
-        max_seq_length: The most tokens that a text may give, special ones included.
+        content: The bytes of the bundle's tokenizer.json.
+        max_seq_length: The maximum number of tokens, including special tokens.
         where: The file's path, for messages.
 
     Raises:
-        BundleError: If the file is no tokenizer, or leaves no room for a token of text.
+        BundleError: If the file is not a tokenizer, or special tokens alone reach the limit.
     """
 
     def __init__(self, content: bytes, max_seq_length: int, where: str) -> None:
@@ -63,9 +63,9 @@ class Tokenizer:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(content)
         except BaseException as error:
-            if not _is_of_the_library(error):
+            if not _is_library_error(error):
                 raise
-            raise BundleError(f"{where} is no tokenizer: {_first_line(error)}; export the bundle again") from error
+            raise BundleError(f"{where} is not a tokenizer: {_first_line(error)}; export the bundle again") from error
         check_loaded(self._tokenizer, where)
         special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         if max_seq_length <= special:
@@ -78,7 +78,7 @@ class Tokenizer:
         self._where = where
         self._limit = max_seq_length
         self._first_cut = max_seq_length * _CHARACTERS_PER_TOKEN
-        self._last_cut = max(max_seq_length * _MOST_CHARACTERS_PER_TOKEN, _MOST_CHARACTERS)
+        self._last_cut = max(max_seq_length * _MAX_CHARACTERS_PER_TOKEN, _MAX_CHARACTERS)
         self._shorten: Shorten | None = None
         self._unknown_id: int | None = None
         self._knows_unknown_id = False
@@ -98,7 +98,7 @@ class Tokenizer:
             The tokens.
 
         Raises:
-            InputError: If the text holds half of a surrogate pair, which no tokenizer can read.
+            InputError: If the text contains half of a surrogate pair, which is not valid Unicode.
             BundleError: If this tokenizer cannot read the text.
         """
         if len(text) <= self._first_cut:
@@ -109,7 +109,7 @@ class Tokenizer:
         return Tokens(ids, is_cut or (len(ids) == self._limit and bool(encoding.overflowing)))
 
     def describe(self, text: str) -> TextInfo:
-        """Return what becomes of a text.
+        """Return the tokenization results of a text.
 
         Raises:
             InputError: As `tokenize` does.
@@ -120,19 +120,19 @@ class Tokenizer:
         return TextInfo(len(encoding.ids), is_cut or bool(encoding.overflowing), pieces)
 
     def _encode_beginning(self, text: str) -> tuple[tokenizers.Encoding, str, bool]:
-        """Return the encoding, the text that it is of, and whether the end of the whole text was left out unread."""
+        """Return the encoding, the text that was encoded, and whether the text was cut before it was tokenized."""
         if len(text) <= self._first_cut:
             return self._encode(text), text, False
         encoding = self._encode(text[: self._first_cut])
-        if _is_settled(encoding):
+        if _is_complete(encoding):
             return encoding, text, False
         if self._shorten is None:
-            self._shorten = shortener(self._tokenizer, self._limit)
+            self._shorten = make_shortener(self._tokenizer, self._limit)
         read, is_cut = self._shorten(text, self._last_cut)
         end = self._first_cut * _GROWTH
         while end < len(read):
             encoding = self._encode(read[:end])
-            if _is_settled(encoding):
+            if _is_complete(encoding):
                 return encoding, read, False
             end *= _GROWTH
         return self._encode(read), read, is_cut
@@ -141,19 +141,19 @@ class Tokenizer:
         try:
             return self._tokenizer.encode(text)
         except TypeError as error:
-            raise InputError(_surrogate(text)) from error
+            raise InputError(_surrogate_message(text)) from error
         except BaseException as error:
-            if not _is_of_the_library(error):
+            if not _is_library_error(error):
                 raise
             raise BundleError(
                 f"cannot be read by {self._where}: {_first_line(error)}; export the bundle again"
             ) from error
 
     def _find_unknown_id(self) -> int | None:
-        """Give the id of the unknown token, None if there is none; looked for once, since few callers ask."""
+        """Return the id of the unknown token, or None; computed at the first call, because few callers need it."""
         if not self._knows_unknown_id:
             model = self._tokenizer.model
-            if isinstance(model, tokenizers.models.Unigram):  # it says so in its JSON alone
+            if isinstance(model, tokenizers.models.Unigram):  # which states it in its JSON only
                 self._unknown_id = json.loads(self._tokenizer.to_str())["model"]["unk_id"]
             elif model.unk_token is not None:
                 self._unknown_id = self._tokenizer.token_to_id(model.unk_token)
@@ -161,8 +161,8 @@ class Tokenizer:
         return self._unknown_id
 
 
-def _is_of_the_library(error: BaseException) -> bool:
-    """Whether the library raised it: bare Exception, or a panic of its Rust, which is none."""
+def _is_library_error(error: BaseException) -> bool:
+    """Return whether tokenizers raised an error: an Exception, or a panic of its Rust code, which is not one."""
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
@@ -170,8 +170,8 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def _is_settled(encoding: tokenizers.Encoding) -> bool:
-    """Whether more text would change no token: the last word, which may go on, is not among them."""
+def _is_complete(encoding: tokenizers.Encoding) -> bool:
+    """Return whether more text would change no token: the last word, which may continue, is beyond the limit."""
     if not encoding.overflowing:
         return False
     return _last_word(encoding) < _last_word(encoding.overflowing[-1])
@@ -181,7 +181,7 @@ def _last_word(encoding: tokenizers.Encoding) -> int:
     return max((word for word in encoding.word_ids if word is not None), default=-1)
 
 
-def _surrogate(text: str) -> str:
+def _surrogate_message(text: str) -> str:
     position = next(i for i, character in enumerate(text) if "\ud800" <= character <= "\udfff")
     return (
         f"holds half of a surrogate pair (U+{ord(text[position]):04X} at character {position}), "

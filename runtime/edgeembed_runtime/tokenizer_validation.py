@@ -1,7 +1,7 @@
-"""What a tokenizer.json must not say: what the library would not survive, or not bring to an end.
+"""Reject a tokenizer.json that would make the tokenizers library crash, panic, or run without end.
 
-Where the library panics, it prints a message of several lines to stderr before it raises an error. So what is known to
-make it panic is looked for beforehand.
+When the library panics, it prints several lines to stderr before it raises an error. Therefore known causes of panics
+are checked beforehand.
 """
 
 import binascii
@@ -16,34 +16,34 @@ import tokenizers
 from edgeembed_runtime.charsmap import check_charsmap
 from edgeembed_runtime.errors import BundleError
 
-# WordPiece looks at every part of a word: the square of its length. Those in use say 100.
-_LONGEST_WORD = 1000
+# WordPiece takes time proportional to the square of a word's length. Published tokenizers have a limit of 100.
+_MAX_WORD_CHARACTERS = 1000
 _COUNT_BYTES = 4
 # An escaped character, a class (whose brackets may be nested once), a repetition without a limit, or any character.
 _REGEX_PART = r"\\.|\[(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\]\\\[])*\]|\{\d*,\}|."
-_LONGEST_REGEX = 4096
-# One Arabic sign becomes 18; those who replace a character by many, several times over, fill the memory with a page.
-_MOST_GROWTH = 1000
+_MAX_REGEX_CHARACTERS = 4096
+# NFKC expands one Arabic character to 18. Repeated replacements of a character by many would fill the memory.
+_MAX_GROWTH = 1000
 
 
 def check_before_loading(content: bytes, where: str) -> None:
-    """Check the tables of characters: the library aborts on one that claims too many bytes, and panics on others.
+    """Check the precompiled_charsmap tables: the library aborts or panics on invalid ones.
 
     Args:
         content: The whole tokenizer.json.
         where: Its path, for messages.
 
     Raises:
-        BundleError: If it holds such a table.
+        BundleError: If a table is invalid.
     """
-    # To parse takes half as long as to load, so only where one may be; an escape could hide its name.
+    # Parsing takes half as long as loading, so it is done only if there may be a table; an escape could hide its name.
     if b"Precompiled" not in content and b"\\u00" not in content:
         return
     try:
         document = json.loads(content)
         tables = [binascii.a2b_base64(table) for table in _character_tables(document)]
     except (ValueError, TypeError, RecursionError) as error:
-        raise BundleError(f"{where} is no tokenizer: {error}; export the bundle again") from error
+        raise BundleError(f"{where} is not a tokenizer: {error}; export the bundle again") from error
     for table in tables:
         try:
             check_charsmap(table)
@@ -52,41 +52,42 @@ def check_before_loading(content: bytes, where: str) -> None:
 
 
 def check_loaded(tokenizer: tokenizers.Tokenizer, where: str) -> None:
-    """Check a loaded tokenizer for random tokens, for unbounded time or memory, and for what makes it panic.
+    """Check that a loaded tokenizer is deterministic, needs bounded time and memory, and will not panic.
 
     Args:
         tokenizer: The tokenizer that the library loaded.
         where: The file's path, for messages.
 
     Raises:
-        BundleError: If the tokenizer has any of these.
+        BundleError: If one of the checks fails.
     """
     if getattr(tokenizer.model, "dropout", None):
         raise BundleError(
             f"{where} drops merges at random, expected the same tokens each time; export the bundle again"
         )
     longest = getattr(tokenizer.model, "max_input_chars_per_word", 0)
-    if longest > _LONGEST_WORD:
+    if longest > _MAX_WORD_CHARACTERS:
         raise BundleError(
-            f"{where} reads words of {longest} characters, expected at most {_LONGEST_WORD}; export the bundle again"
+            f"{where} reads words of {longest} characters, expected at most {_MAX_WORD_CHARACTERS}; "
+            "export the bundle again"
         )
     before = [*_parts(tokenizer.normalizer), *_parts(tokenizer.pre_tokenizer)]
     growth = math.prod(_growth(part) for part in before)
-    if growth > _MOST_GROWTH:
+    if growth > _MAX_GROWTH:
         raise BundleError(
-            f"{where} puts too many characters in one's place, expected at most {_MOST_GROWTH}; export the bundle again"
+            f"{where} replaces one character by too many, expected at most {_MAX_GROWTH}; export the bundle again"
         )
     if any(part.get("type") == "FixedLength" and part["length"] < 1 for part in before):
-        raise BundleError(f"{where} splits texts into pieces of no length; export the bundle again")
+        raise BundleError(f"{where} splits texts into pieces of length 0; export the bundle again")
     for pattern in (part["Regex"] for part in before if isinstance(part.get("Regex"), str)):
         if _may_backtrack(pattern):
             raise BundleError(
                 f"{where} has the regular expression {pattern[:80]!r}, expected none that repeats a group of "
-                "alternatives or repetitions: it may take for ever; export the bundle again"
+                "alternatives or repetitions: it may never finish; export the bundle again"
             )
     for part in _parts(tokenizer.post_processor):
         if (missing := _missing_from_template(part)) is not None:
-            raise BundleError(f"{where} has a template with {missing}, which is not there; export the bundle again")
+            raise BundleError(f"{where} has a template with {missing}, which it does not define; export it again")
         if isinstance(single := part.get("single"), list) and sum("Sequence" in piece for piece in single) > 1:
             raise BundleError(f"{where} repeats a text's tokens, expected each once; export the bundle again")
 
@@ -96,12 +97,12 @@ def _character_tables(document: Any) -> Iterator[Any]:
 
 
 def _parts(component: Any) -> Iterator[dict[str, Any]]:
-    """Give a component of a tokenizer, and all that it consists of, as its JSON says it."""
+    """Yield the JSON objects of a tokenizer component and its parts."""
     return _objects(json.loads(component.__getstate__())) if component is not None else iter(())
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Give the objects in a JSON document, at any depth."""
+    """Yield the objects in a JSON document, at any depth."""
     if isinstance(value, dict):
         yield value
         value = list(value.values())
@@ -111,7 +112,7 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _missing_from_template(part: dict[str, Any]) -> str | None:
-    """Return what a template for a single text refers to without it being there."""
+    """Return what a template for a single text refers to but does not define."""
     if part.get("type") != "TemplateProcessing":
         return None
     for piece in part["single"]:
@@ -126,12 +127,12 @@ def _may_backtrack(pattern: str) -> bool:
     """Return whether a regular expression repeats, without a limit, a group of alternatives or of repetitions.
 
     Such as `(a|aa)+` or `(a+)*`, whose time can double with every character. Expressions of published tokenizers have
-    none. The time of others grows with a power of a text's length, which is limited. Very long ones are not looked at.
+    none. The time of others is polynomial in the text's length, which is limited. Very long ones count as unsafe.
     """
-    if len(pattern) > _LONGEST_REGEX:
+    if len(pattern) > _MAX_REGEX_CHARACTERS:
         return True
-    groups = [False]  # of each group that is open: whether it holds alternatives or repetitions
-    closed = False  # whether a group that does was closed just before
+    groups = [False]  # for each open group: whether it contains alternatives or repetitions
+    closed = False  # whether such a group was closed just before
     for found in re.findall(_REGEX_PART, pattern, flags=re.DOTALL):
         if re.fullmatch(r"[*+]|\{\d*,\}", found):
             if closed:
@@ -147,7 +148,7 @@ def _may_backtrack(pattern: str) -> bool:
 
 
 def _growth(part: dict[str, Any]) -> int:
-    """Give how many characters a part of a normalizer or pre-tokenizer may put in the place of one."""
+    """Return how many characters a part of a normalizer or pre-tokenizer may substitute for one."""
     match part.get("type"):
         case "Replace":
             return max(1, len(part["content"]))

@@ -218,7 +218,7 @@ def test_a_model_that_is_none_is_one_line(bundle_copy: Path, rewrite_manifest: M
 def test_a_tokenizer_that_is_none_is_one_line(bundle_copy: Path, rewrite_manifest: Make, content: bytes) -> None:
     (bundle_copy / "tokenizer.json").write_bytes(content)
     rewrite_manifest(bundle_copy)
-    with pytest.raises(BundleError, match="is no tokenizer: ") as caught:
+    with pytest.raises(BundleError, match="is not a tokenizer: ") as caught:
         Encoder.load(bundle_copy)
     assert "\n" not in str(caught.value)
 

@@ -241,7 +241,7 @@ def _wide_a(value: int = 0, beyond: int = 0) -> str:
 
 _TOKENIZERS: dict[str, tuple[dict[str, Any], str]] = {
     "a table of characters that is none": ({"normalizer": _table("")}, "claims 0"),
-    "a table that is no text": ({"normalizer": _table(3)}, "is no tokenizer"),
+    "a table that is no text": ({"normalizer": _table(3)}, "is not a tokenizer"),
     "a table that claims four gigabytes": ({"normalizer": _table("/////w==")}, "claims 4294967295"),
     "a table that points beyond its end": (
         {"normalizer": _table("BAAAAP////8AAA==")},
@@ -253,9 +253,12 @@ _TOKENIZERS: dict[str, tuple[dict[str, Any], str]] = {
     "a table with a text that begins within a character": ({"normalizer": _table(_wide_a(value=5))}, "beyond its end"),
     "a template with a token that is not there": (
         {"post_processor": _template(_UNKNOWN, _SEQUENCE)},
-        "the token '[X]', which is not there",
+        "the token '[X]', which it does not define",
     ),
-    "a template with a second text": ({"post_processor": _template(_SECOND)}, "a second text, which is not there"),
+    "a template with a second text": (
+        {"post_processor": _template(_SECOND)},
+        "a second text, which it does",
+    ),
     "a template that repeats the text": ({"post_processor": _template(*[_SEQUENCE] * 3)}, "repeats a text's tokens"),
     "a thousand letters for one, over and over": (
         {"normalizer": {"type": "Sequence", "normalizers": [_THOUSAND] * 2000}},
@@ -266,14 +269,14 @@ _TOKENIZERS: dict[str, tuple[dict[str, Any], str]] = {
         "expected at most 1000",
     ),
     "a table with a long text": ({"normalizer": _table(_charsmap({}, "a" * 1200))}, "expected at most 1000"),
-    "pieces of no length": ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "pieces of no length"),
+    "pieces of no length": ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "pieces of length 0"),
     "an expression that is none": (
         {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated", "invert": False}},
-        "is no tokenizer",
+        "is not a tokenizer",
     ),
     "an expression that would take for ever": (
         {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a|aa)+b"}, "behavior": "Isolated", "invert": False}},
-        "may take for ever",
+        "may never finish",
     ),
     "no token for what is unknown": (
         {"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "[UNK]"}},
@@ -430,7 +433,7 @@ def test_tables_whose_numbers_are_none_give_an_error_and_no_warning(tmp_path: Pa
         "head.bias": np.array([0x7FA00000] * 8, dtype=np.uint32).view(np.float32),
     }
     settings = {"format": "edgeembed-matrix", "format_version": "1", "architecture": "cbow", "cbow_pooling": "sum"}
-    assert "gives no finite vector" in _refusal(
+    assert "not finite or not normalized" in _refusal(
         make_numpy_bundle(tmp_path / "b", model=pack_tensors(tensors, settings))
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import tokenizers
 from edgeembed_runtime import Encoder, TruncationWarning
-from edgeembed_runtime.long_texts import shortener
+from edgeembed_runtime.long_texts import make_shortener
 from edgeembed_runtime.tokenizer import Tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,7 +74,7 @@ def _reference(content: bytes, limit: int = _LIMIT) -> tokenizers.Tokenizer:
 @given(text=_TEXTS)
 def test_shortened_runs_change_no_token(pipeline: bytes, text: str) -> None:
     tokenizer, reference = Tokenizer(pipeline, _LIMIT, "tokenizer.json"), _reference(pipeline)
-    short, is_cut = shortener(reference, _LIMIT)(text, _BOUND)
+    short, is_cut = make_shortener(reference, _LIMIT)(text, _BOUND)
     whole = reference.encode(text)
     assert not is_cut
     assert reference.encode(short).ids == whole.ids
@@ -104,7 +104,7 @@ def test_a_million_blank_characters_anywhere_are_as_few(encoder: Encoder, blank:
 @pytest.mark.parametrize("unit", ["\U0001f600", "a", "\u0301", "7f3a", "\n"])
 def test_a_tokenizer_sees_little_of_a_long_run(bundle_path: Path, unit: str) -> None:
     reference = _reference((bundle_path / "tokenizer.json").read_bytes())
-    shortened, is_cut = shortener(reference, _LIMIT)(unit * 1_000_000, _BOUND)
+    shortened, is_cut = make_shortener(reference, _LIMIT)(unit * 1_000_000, _BOUND)
     assert len(shortened) < 500
     assert not is_cut
 

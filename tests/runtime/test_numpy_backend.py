@@ -384,7 +384,7 @@ def test_weights_of_any_value_give_no_warning(value: float) -> None:
 def test_an_encoder_names_a_text_without_a_finite_vector(tmp_path: Path, make_numpy_bundle: Make) -> None:
     broken = {"cbow.weight": np.full((200, 8), math.nan, dtype=np.float32)}
     encoder = Encoder.load(make_numpy_bundle(tmp_path / "b", model=pack_tensors(broken, described(broken))))
-    with pytest.raises(BundleError, match="no finite vector"):
+    with pytest.raises(BundleError, match="not finite or not normalized"):
         encoder.encode(["the cat"])
 
 

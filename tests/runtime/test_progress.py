@@ -4,7 +4,7 @@ import io
 
 import edgeembed_runtime._progress
 import pytest
-from edgeembed_runtime._progress import counted
+from edgeembed_runtime._progress import with_counter
 
 
 class _Terminal(io.StringIO):
@@ -15,7 +15,7 @@ class _Terminal(io.StringIO):
 def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = _Terminal()
     monkeypatch.setattr("sys.stderr", stream)
-    assert list(counted([2, 1], 3, "texts")) == [2, 1]
+    assert list(with_counter([2, 1], 3, "texts")) == [2, 1]
     assert stream.getvalue() == ""
 
 
@@ -24,7 +24,7 @@ def test_long_work_counts_on_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setattr(edgeembed_runtime._progress, "_WAIT_S", 0)
     monkeypatch.setattr(edgeembed_runtime._progress, "_REFRESH_S", 0)
-    assert list(counted([2, 1], 3, "texts")) == [2, 1]
+    assert list(with_counter([2, 1], 3, "texts")) == [2, 1]
     assert stream.getvalue() == "\r2 of 3 texts\r3 of 3 texts\r3 of 3 texts\n"
 
 
@@ -32,5 +32,5 @@ def test_long_work_shows_nothing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> N
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setattr(edgeembed_runtime._progress, "_WAIT_S", 0)
-    assert list(counted([2, 1], 3, "texts")) == [2, 1]
+    assert list(with_counter([2, 1], 3, "texts")) == [2, 1]
     assert stream.getvalue() == ""
