@@ -20,7 +20,7 @@ from edgeembed_runtime._warnings import warn_of_other_role
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.hits import Hit
-from edgeembed_runtime.index.stored_vectors import StoredVectors
+from edgeembed_runtime.index.vectors import StoredVectors
 from edgeembed_runtime.interests.centers import Center, InterestSettings, interest_scores
 from edgeembed_runtime.similarity import top_k_indices
 
@@ -299,7 +299,7 @@ def _check_argument_order(query: object, documents: object) -> None:
 
 def _cosines(embeddings: npt.NDArray[np.float32], query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Return the cosine of each document with the query, with the arithmetic of an `Index`, so that scores agree."""
-    return StoredVectors.of(embeddings, "float32").cosines(query)
+    return StoredVectors.quantize(embeddings, "float32").cosine_similarity(query)
 
 
 def _best_hits(texts: list[str], scores: npt.NDArray[np.float32], top_k: int | None) -> list[Hit]:

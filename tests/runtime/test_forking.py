@@ -71,13 +71,12 @@ def _index(encoder: Encoder, precision: IndexPrecision, engine: EngineName) -> I
         pytest.importorskip("faiss")
     vectors = np.random.default_rng(0).standard_normal((_COUNT, encoder.dimension))
     texts = [str(i) for i in range(_COUNT)]
-    return Index.build(encoder, texts, vectors=vectors, precision=precision, engine=engine)
+    return Index.build(encoder, texts, embeddings=vectors, precision=precision, engine=engine)
 
 
 _KINDS: list[tuple[IndexPrecision, EngineName]] = [
     ("int8", "numpy"),
     ("binary", "numpy"),
-    ("float32", "faiss-flat"),
     ("float32", "faiss-ivf"),
     ("float32", "faiss-hnsw"),
 ]
@@ -103,12 +102,12 @@ def test_a_child_forked_while_a_thread_changes_the_index_changes_it_too(
     more = np.random.default_rng(1).standard_normal((50, encoder.dimension))
 
     def change() -> None:
-        index.remove(index.add(["more"] * 50, vectors=more))
+        index.remove(index.add(["more"] * 50, embeddings=more))
 
     def is_right() -> bool:
         count = len(index)
-        added = index.add(["wanted"], vectors=10 * np.eye(1, encoder.dimension))
-        found = index.search(np.eye(1, encoder.dimension)[0], k=1)
+        added = index.add(["wanted"], embeddings=10 * np.eye(1, encoder.dimension))
+        found = index.search(np.eye(1, encoder.dimension)[0], top_k=1)
         thread = threading.Thread(target=index.search, args=(more[0],))
         thread.start()
         thread.join()
@@ -122,7 +121,7 @@ def test_a_child_forked_while_a_thread_changes_the_index_changes_it_too(
 def test_a_search_does_not_wait_for_a_change(encoder: Encoder) -> None:
     index = _index(encoder, "float32", "numpy")
     expected = index.search("cat")
-    with index._lock:
+    with index._collection._lock.write():
         assert index.search("cat") == expected
 
 

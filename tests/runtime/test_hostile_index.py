@@ -41,10 +41,10 @@ def _open_and_search(folder: Path, encoder: Encoder, *, verify: bool) -> None:
     """Open an index; if it is accepted, its hits must be sound."""
     try:
         index = Index.open(folder, encoder, verify=verify)
-        hits = index.search("read the dog", k=4)
+        hits = index.search("read the dog", top_k=4)
         index.add(["cat"])
         index.remove([hits[0].id])
-        hits += index.search("read the dog", k=4)
+        hits += index.search("read the dog", top_k=4)
     except (InputError, MissingExtraError) as error:  # an engine that this environment has not
         assert "\n" not in str(error)  # noqa: PT017 - either is right
         return
@@ -81,7 +81,7 @@ def test_mutated_files_are_refused_or_sound(
         _record_again(copy)
     if path.read_bytes() != content and path.name != "index.json" and not is_recorded:
         with pytest.raises(InputError, match="is damaged"):
-            Index.open(copy, encoder)
+            Index.open(copy, encoder, verify=True)
     _open_and_search(copy, encoder, verify=data.draw(st.booleans()))
 
 
@@ -128,9 +128,9 @@ def test_a_name_that_is_none_of_an_index_is_refused(encoder: Encoder, tmp_path: 
 @pytest.mark.parametrize("numbers", [[0, 0, 1], [1, 0, 2], [-1, 0, 1], [0, 1, 3], [0, 1, 2**62]])
 def test_numbers_that_are_not_ascending_are_refused(encoder: Encoder, tmp_path: Path, numbers: list[int]) -> None:
     Index.build(encoder, ["cat", "dog", "file"]).save(tmp_path / "index")
-    np.save(tmp_path / "index" / "numbers.npy", np.array(numbers))
+    np.save(tmp_path / "index" / "ids.npy", np.array(numbers))
     _record_again(tmp_path / "index")
-    with pytest.raises(InputError, match=r"numbers\.npy does not hold ascending numbers below 'next_number'"):
+    with pytest.raises(InputError, match=r"ids\.npy does not hold ascending ids below 'next_id'"):
         Index.open(tmp_path / "index", encoder)
 
 

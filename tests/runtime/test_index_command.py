@@ -57,7 +57,7 @@ def test_an_index_can_be_added_to(out: str, bundle: list[str], capsys: pytest.Ca
         (["--append", "--engine", "numpy"], "--append keeps the precision and the engine"),
         (["--append", "--force"], "not allowed with"),
         (["--precision", "int4"], "invalid choice"),
-        (["--force", "--precision", "binary", "--engine", "faiss-flat"], "expected numpy for the precision binary"),
+        (["--force", "--precision", "binary", "--engine", "faiss-ivf"], "expected numpy for the precision binary"),
     ],
 )
 def test_what_does_not_go_together_is_refused(
@@ -96,7 +96,7 @@ def test_six_processes_that_append_at_once_lose_nothing(out: str, bundle: list[s
     command = [*_COMMAND, "index", "--append", "--out", out, *bundle]
     processes = [subprocess.Popen([*command, "--text", f"cat {i}"], stderr=subprocess.PIPE) for i in range(6)]
     assert [(process.communicate()[1], process.returncode) for process in processes] == [(b"", 0)] * 6
-    found = [hit.document for hit in Index.open(out, encoder).search("a cat", k=None)]
+    found = [hit.document for hit in Index.open(out, encoder).search("a cat", top_k=None)]
     assert sorted(found) == sorted(["read the file", "the dog", *(f"cat {i}" for i in range(6))])
     assert [path.name for path in Path(out).parent.iterdir()] == ["index"]
 

@@ -1,1 +1,1 @@
-"""Documents that can be searched."""
+"""Search indexes of documents."""

@@ -1,4 +1,4 @@
-"""How an index keeps its vectors, and how it is searched."""
+"""Settings of an index: the precision of its vectors and the search engine."""
 
 import dataclasses
 from dataclasses import KW_ONLY, dataclass
@@ -9,31 +9,31 @@ from edgeembed_runtime.storage.json_fields import JsonFields
 
 IndexPrecision = Literal["float32", "float16", "int8", "binary"]
 INDEX_PRECISIONS: tuple[IndexPrecision, ...] = get_args(IndexPrecision)
-EngineName = Literal["numpy", "faiss-flat", "faiss-ivf", "faiss-hnsw"]
+EngineName = Literal["numpy", "faiss-ivf", "faiss-hnsw"]
 ENGINE_NAMES: tuple[EngineName, ...] = get_args(EngineName)
 
 
 @dataclass(frozen=True)
 class Engine:
-    """How an index is searched, where the name of an engine does not say enough. Each setting concerns one engine.
+    """A search engine and its settings. Each setting belongs to one engine.
 
     Attributes:
-        name: "numpy" compares the query with every vector. "faiss-flat" does so too, and gives the same hits.
-            "faiss-ivf" compares it with the vectors near to it, kept in lists, and "faiss-hnsw" follows a graph of
-            neighbours: both are faster where there are very many documents, and miss some of the best. In a process
-            that was forked, faiss works on one thread in the thread that forked.
-        nlist: faiss-ivf: how many lists. None, the default, takes the square root of the number of documents. There
-            are never more than documents.
-        nprobe: faiss-ivf: how many lists are searched. 16 of 316, for 100,000 documents, find nearly all of the best.
-        m: faiss-hnsw: how many neighbours a document has. More find better, and take more memory: 16 takes about
-            130 bytes a document.
-        ef_search: faiss-hnsw: how many candidates a search keeps on its way. More find better, and take longer.
-        rescore: numpy, with vectors of the precision "binary": how many times as many documents as were asked for
-            are scored exactly, those whose signs differ least from the query's, and 100 in any case. More find
-            better, and take longer.
+        name: "numpy" compares the query with every vector and is exact. "faiss-ivf" (inverted file) compares it with
+            the vectors of the nearest clusters, and "faiss-hnsw" follows a graph of neighbors: both are faster for very
+            many documents and miss some of the best hits. HNSW builds its graph again when the index is opened and
+            after a removal. In a forked process, faiss uses one thread.
+        nlist: faiss-ivf: the number of lists (clusters). None means the square root of the number of documents. There
+            are never more lists than documents.
+        nprobe: faiss-ivf: the number of lists that are searched. For 100,000 documents, 16 of 316 lists contain nearly
+            all of the best hits.
+        m: faiss-hnsw: the number of neighbors per document. More improve recall and use more memory: 16 take about 130
+            bytes per document.
+        ef_search: faiss-hnsw: the size of the candidate list during search. More improve recall and take longer.
+        rescore: numpy with the precision "binary": the number of candidates per requested hit whose cosine is computed
+            exactly, at least 100 in all. More improve recall and take longer.
 
     Raises:
-        InputError: If there is no such engine, or a setting is outside its range.
+        InputError: If the name is unknown or a setting is out of range.
     """
 
     name: EngineName = "numpy"
@@ -45,26 +45,26 @@ class Engine:
     rescore: int = 20
 
     def __post_init__(self) -> None:
-        """Check the settings."""
+        """Validate the settings."""
         if self.name not in ENGINE_NAMES:
             raise InputError(f"the engine is {self.name!r}, expected one of {', '.join(ENGINE_NAMES)}")
         if self.nlist is not None:
-            self._check("nlist", 1, 1_000_000)
-        self._check("nprobe", 1, 1_000_000)
-        self._check("m", 2, 256)
-        self._check("ef_search", 1, 1_000_000)
-        self._check("rescore", 1, 1_000_000)
+            self._check_range("nlist", 1, 1_000_000)
+        self._check_range("nprobe", 1, 1_000_000)
+        self._check_range("m", 2, 256)
+        self._check_range("ef_search", 1, 1_000_000)
+        self._check_range("rescore", 1, 1_000_000)
 
     @classmethod
-    def of(cls, engine: "str | Engine") -> "Engine":
-        """Give the engine of a name, or the one that is one already."""
+    def from_name(cls, engine: "str | Engine") -> "Engine":
+        """Return the engine of a name; return an Engine unchanged."""
         if isinstance(engine, Engine):
             return engine
-        return cls(engine)  # type: ignore[arg-type] # it is checked there
+        return cls(engine)  # type: ignore[arg-type] # validated there
 
     @classmethod
     def parse(cls, fields: JsonFields) -> "Engine":
-        """Give the engine that was written as JSON.
+        """Return the engine that `to_json` wrote.
 
         Raises:
             InputError: If a field is missing or wrong.
@@ -79,10 +79,10 @@ class Engine:
         )
 
     def to_json(self) -> dict[str, str | int]:
-        """Give what `parse` reads: `nlist` is 0 for None."""
+        """Return the settings as JSON fields; `nlist` is 0 for None."""
         return {**dataclasses.asdict(self), "nlist": self.nlist or 0}
 
-    def _check(self, name: str, least: int, most: int) -> None:
+    def _check_range(self, name: str, minimum: int, maximum: int) -> None:
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise InputError(f"{name} is {value!r}, expected a whole number from {least} to {most:,}")
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+            raise InputError(f"{name} is {value!r}, expected an integer from {minimum} to {maximum:,}")

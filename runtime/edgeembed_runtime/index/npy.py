@@ -1,123 +1,95 @@
-"""Arrays in files of NumPy's format, of which no more is believed than what was expected.
+"""Write arrays to .npy files, and map them into memory after checking their dtype, shape and size."""
 
-`numpy.load` would evaluate the header as a Python expression, and `numpy.save` does not say that a disk is full.
-"""
-
-import math
 import mmap
-import os
-import re
 import weakref
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.errors import InputError
 
-_START = b"\x93NUMPY\x01\x00"
-_HEADER = re.compile(
-    r"\{'descr': '(<f[248]|<i[48]|<u8|\|i1)', 'fortran_order': False, 'shape': \((\d{1,15}),(?: (\d{1,15}))?\), \} *\n"
-)
+_MAX_REASON_CHARACTERS = 200
 
 
-def write_array(path: Path, rows: npt.NDArray[Any]) -> None:
-    """Write an array of one or two axes to a file.
+def write_array(path: Path, array: npt.NDArray[Any]) -> None:
+    """Write an array of one or two axes to a .npy file.
+
+    Unlike `numpy.save`, it states the reason if writing fails.
 
     Raises:
-        OSError: If there is no room for it, for example.
+        OSError: If the file cannot be written, for example because the disk is full.
     """
-    little_endian = np.ascontiguousarray(rows, dtype=rows.dtype.newbyteorder("<"))
+    little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(little_endian))
         file.write(little_endian.data)
 
 
 class MappedArrays:
-    """Arrays mapped into memory from files, and whether those files are still whole.
+    """Arrays mapped from files into memory, and a check that those files are still complete.
 
-    Whoever cuts a mapped file short makes the system end every process that then reads what was cut off (SIGBUS).
-    `check` notices that in time, unless the file is cut in the very moment between the check and the reading.
+    If a mapped file is truncated, the system ends a process that reads the missing part (SIGBUS). `check` detects that
+    in time, unless the file is truncated between the check and the read.
     """
 
     def __init__(self) -> None:
-        # Weak, so that an array that is no longer used, having been copied, is no longer checked.
-        self._maps: list[tuple[Path, weakref.ref[mmap.mmap]]] = []
+        # Weak references: an array that was copied and is no longer used needs no check.
+        self._maps: list[tuple[Path, weakref.ref[mmap.mmap], int]] = []
 
-    def map(self, path: Path, stored_type: str, shape: tuple[int | None, ...]) -> npt.NDArray[Any]:
-        """Map the array in a file into memory.
+    def map(self, path: Path, dtype: str, shape: tuple[int | None, ...]) -> npt.NDArray[Any]:
+        """Map the array in a .npy file into memory.
 
         Args:
             path: The file.
-            stored_type: The type of its numbers: "<f4", for example.
-            shape: Its shape; None stands for any length.
+            dtype: The expected dtype: "<f4", for example.
+            shape: The expected shape; None stands for any length.
 
         Returns:
-            The array, read-only and of that type and shape.
+            The array, read-only, of that dtype and shape.
 
         Raises:
-            InputError: If the file is no such array.
+            InputError: If the file is not such an array, or cannot be read.
         """
         try:
-            with path.open("rb") as file:
-                begin, found_shape = _read_header(file, path, stored_type, shape)
-                if math.prod(found_shape) == 0:  # no rows cannot be mapped
-                    return np.empty(found_shape, dtype=stored_type)
-                mapped = _map(file, begin + math.prod(found_shape) * np.dtype(stored_type).itemsize)
+            # np.load(mmap_mode="r") without its fallbacks to .npz and pickle files.
+            array: np.memmap[Any, Any] = np.lib.format.open_memmap(path, mode="r")
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}; expected a readable file") from error
-        if mapped is None:
-            raise InputError(f"{path} was cut short while it was opened; build the index again")
-        self._maps.append((path, weakref.ref(mapped)))
-        return np.frombuffer(mapped, dtype=stored_type, count=math.prod(found_shape), offset=begin).reshape(found_shape)
+        except Exception as error:  # NumPy raises many kinds of exception for an invalid header
+            reason = " ".join(str(error).split())[:_MAX_REASON_CHARACTERS]
+            raise InputError(f"{path} is not a valid .npy file ({reason}); build the index again") from error
+        if array.dtype != np.dtype(dtype) or not _matches(array.shape, shape) or not array.flags.c_contiguous:
+            order = "" if array.flags.c_contiguous else " in Fortran order"
+            found = f"{str(array.dtype)[:_MAX_REASON_CHARACTERS]} {_format_shape(array.shape)}{order}"
+            expected = f"{np.dtype(dtype)} {_format_shape(shape)}"
+            raise InputError(f"{path} is {found}, expected {expected}; build the index again")
+        buffer = cast("mmap.mmap", array.base)
+        size, expected_size = buffer.size(), array.offset + array.nbytes
+        if size != expected_size:
+            raise InputError(f"{path} has {size} bytes, expected {expected_size}; build the index again")
+        self._maps.append((path, weakref.ref(buffer), size))
+        return np.asarray(array)
 
     def check(self) -> None:
-        """Check that every mapped file that is still used has the size that it had.
+        """Check that no mapped file that is still in use was truncated.
 
         Raises:
-            InputError: If one was cut short; reading it would end the process.
+            InputError: If a file was truncated; reading it would end the process.
         """
-        for path, reference in self._maps:
-            mapped = reference()
-            if mapped is not None and mapped.size() < len(mapped):
+        for path, reference, expected_size in self._maps:
+            buffer = reference()
+            if buffer is not None and (size := buffer.size()) < expected_size:
                 raise InputError(
-                    f"{path} was cut to {mapped.size()} bytes while it was open, expected {len(mapped)}; "
+                    f"{path} was truncated to {size} bytes while it was open, expected {expected_size}; "
                     "build the index again"
                 )
 
 
-def _map(file: BinaryIO, size: int) -> mmap.mmap | None:
-    """Map the first `size` bytes of a file; return None if it has fewer by now."""
-    try:
-        return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-    except ValueError:
-        return None
-
-
-def _read_header(
-    file: BinaryIO, path: Path, stored_type: str, shape: tuple[int | None, ...]
-) -> tuple[int, tuple[int, ...]]:
-    """Return where the numbers begin, in bytes, and the array's shape."""
-    start = file.read(len(_START) + 2)
-    header = file.read(int.from_bytes(start[len(_START) :], "little")).decode("latin-1")
-    begin, size = file.tell(), os.fstat(file.fileno()).st_size
-    match = _HEADER.fullmatch(header)
-    if not start.startswith(_START) or match is None:
-        raise InputError(f"{path} is no array of a kind that an index holds; build the index again")
-    found_type, found_shape = match[1], tuple(int(length) for length in match.groups()[1:] if length is not None)
-    if found_type != stored_type or not _agree(found_shape, shape):
-        found, expected = _named(found_type, found_shape), _named(stored_type, shape)
-        raise InputError(f"{path} is {found}, expected {expected}; build the index again")
-    if size != (expected_size := begin + math.prod(found_shape) * np.dtype(stored_type).itemsize):
-        raise InputError(f"{path} has {size} bytes, expected {expected_size}; build the index again")
-    return begin, found_shape
-
-
-def _agree(found: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
+def _matches(found: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
     return len(found) == len(expected) and all(e in (None, f) for f, e in zip(found, expected, strict=True))
 
 
-def _named(stored_type: str, shape: tuple[int | None, ...]) -> str:
-    lengths = ", ".join("any" if length is None else str(length) for length in shape)
-    return f"{np.dtype(stored_type)} ({lengths})"
+def _format_shape(shape: tuple[int | None, ...]) -> str:
+    return f"({', '.join('any' if length is None else str(length) for length in shape)})"

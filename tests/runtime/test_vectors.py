@@ -5,8 +5,7 @@ import numpy.typing as npt
 import pytest
 from edgeembed_runtime import InputError
 from edgeembed_runtime.index.engine import IndexPrecision
-from edgeembed_runtime.index.growing import GrowingRows
-from edgeembed_runtime.index.stored_vectors import StoredVectors, _widened
+from edgeembed_runtime.index.vectors import GrowingArray, StoredVectors, _to_float32
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,11 +26,11 @@ def _units(count: int, dimension: int, seed: int = 0) -> npt.NDArray[np.float32]
 @pytest.mark.parametrize(("precision", "stored_type", "tolerance"), _TYPES)
 def test_cosines_are_those_of_the_vectors(precision: IndexPrecision, stored_type: type, tolerance: float) -> None:
     units, query = _units(3000, 96), _units(1, 96, seed=1)[0]
-    vectors = StoredVectors.of(units, precision)
+    vectors = StoredVectors.quantize(units, precision)
     assert vectors.rows.dtype == stored_type
-    assert np.abs(vectors.cosines(query) - units @ query).max() < tolerance
-    assert vectors.cosines(units[7])[7] == pytest.approx(1, abs=tolerance)
-    assert vectors.cosines(query).max() <= 1
+    assert np.abs(vectors.cosine_similarity(query) - units @ query).max() < tolerance
+    assert vectors.cosine_similarity(units[7])[7] == pytest.approx(1, abs=tolerance)
+    assert vectors.cosine_similarity(query).max() <= 1
 
 
 @pytest.mark.parametrize(("precision", "stored_type", "_tolerance"), _TYPES)
@@ -42,12 +41,12 @@ def test_equal_vectors_have_exactly_equal_cosines_wherever_they_are(
 ) -> None:
     units = _units(2, dimension, seed)
     places = np.random.default_rng(seed).integers(0, 2, count)
-    vectors = StoredVectors.of(units[places], precision)
-    cosines = vectors.cosines(_units(1, dimension, seed + 1)[0])
+    vectors = StoredVectors.quantize(units[places], precision)
+    cosines = vectors.cosine_similarity(_units(1, dimension, seed + 1)[0])
     for place in (0, 1):
         assert len(np.unique(cosines[places == place])) <= 1
     some = np.flatnonzero(places == 0)[::-1]
-    assert np.array_equal(vectors.cosines(_units(1, dimension, seed + 1)[0], some), cosines[some])
+    assert np.array_equal(vectors.cosine_similarity(_units(1, dimension, seed + 1)[0], some), cosines[some])
 
 
 @pytest.mark.parametrize(("precision", "stored_type", "_tolerance"), _TYPES)
@@ -55,47 +54,49 @@ def test_vectors_that_are_added_or_taken_out_change_no_other(
     precision: IndexPrecision, stored_type: type, _tolerance: float
 ) -> None:
     units, query = _units(40, 24), _units(1, 24, seed=1)[0]
-    whole = StoredVectors.of(units, precision)
-    parts = StoredVectors.of(units[:10], precision)
-    parts.cosines(query)  # lengths are known for some
-    parts = parts.followed_by(units[10:11]).followed_by(units[11:])
+    whole = StoredVectors.quantize(units, precision)
+    parts = StoredVectors.quantize(units[:10], precision)
+    parts.cosine_similarity(query)  # lengths are known for some
+    parts = parts.append(units[10:11]).append(units[11:])
     assert np.array_equal(parts.rows, whole.rows)
-    assert np.array_equal(parts.cosines(query), whole.cosines(query))
+    assert np.array_equal(parts.cosine_similarity(query), whole.cosine_similarity(query))
     kept = np.array([3, 17, 39])
-    assert np.array_equal(parts.kept(kept).cosines(query), whole.cosines(query)[kept])
+    assert np.array_equal(parts.select(kept).cosine_similarity(query), whole.cosine_similarity(query)[kept])
 
 
 @pytest.mark.parametrize(("precision", "stored_type", "_tolerance"), _TYPES)
 def test_a_vector_of_zeros_scores_zero(precision: IndexPrecision, stored_type: type, _tolerance: float) -> None:
-    vectors = StoredVectors.of(np.zeros((2, 4), dtype=np.float32), precision)
-    assert vectors.cosines(_units(1, 4)[0]).tolist() == [0, 0]
-    assert vectors.units(slice(0, 2)).tolist() == [[0] * 4] * 2
+    vectors = StoredVectors.quantize(np.zeros((2, 4), dtype=np.float32), precision)
+    assert vectors.cosine_similarity(_units(1, 4)[0]).tolist() == [0, 0]
+    assert vectors.normalized(slice(0, 2)).tolist() == [[0] * 4] * 2
 
 
 def test_no_vectors_have_no_cosines() -> None:
-    assert StoredVectors.of(np.empty((0, 4), dtype=np.float32), "int8").cosines(_units(1, 4)[0]).shape == (0,)
+    assert StoredVectors.quantize(np.empty((0, 4), dtype=np.float32), "int8").cosine_similarity(
+        _units(1, 4)[0]
+    ).shape == (0,)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, 1e30])
 def test_vectors_without_a_finite_length_are_refused(number: float) -> None:
-    damaged = StoredVectors(GrowingRows(np.full((1, 4), number, dtype=np.float32)))
+    damaged = StoredVectors(GrowingArray(np.full((1, 4), number, dtype=np.float32)))
     with pytest.raises(InputError, match="holds a vector that is not finite"):
-        damaged.cosines(_units(1, 4)[0])
+        damaged.cosine_similarity(_units(1, 4)[0])
     with pytest.raises(InputError, match="holds a vector that is not finite"):
-        damaged.units(slice(0, 1))
+        damaged.normalized(slice(0, 1))
 
 
 def test_every_half_widens_to_its_value() -> None:
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     finite = np.isfinite(halves)
-    assert np.array_equal(_widened(halves)[finite], halves[finite].astype(np.float32))
-    assert np.isfinite(_widened(halves)).all()
+    assert np.array_equal(_to_float32(halves)[finite], halves[finite].astype(np.float32))
+    assert np.isfinite(_to_float32(halves)).all()
 
 
 def test_rows_grow_without_changing_those_that_were_there() -> None:
-    rows = [GrowingRows(np.arange(3))]
+    rows = [GrowingArray(np.arange(3))]
     for number in range(3, 50):
-        rows.append(rows[-1].followed_by(np.array([number])))
+        rows.append(rows[-1].append(np.array([number])))
     for count, grown in enumerate(rows, 3):
         assert grown.rows.tolist() == list(range(count))
         assert len(grown) == count
@@ -104,5 +105,5 @@ def test_rows_grow_without_changing_those_that_were_there() -> None:
 def test_rows_that_may_not_be_written_grow_in_memory_of_their_own() -> None:
     fixed = np.arange(3)
     fixed.flags.writeable = False
-    assert GrowingRows(fixed).followed_by(np.array([3])).rows.tolist() == [0, 1, 2, 3]
+    assert GrowingArray(fixed).append(np.array([3])).rows.tolist() == [0, 1, 2, 3]
     assert fixed.tolist() == [0, 1, 2]
