@@ -1,4 +1,4 @@
-"""`python -m edgeembed_runtime` is the command `edgeembed-runtime`."""
+"""Run the command `edgeembed-runtime` with `python -m edgeembed_runtime`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP as an exception, so that a command cleans up before it ends."""
+"""Raise an exception on SIGTERM and SIGHUP, so that a command cleans up before it ends."""
 
 import contextlib
 import os
@@ -10,13 +10,13 @@ _NAMES = ("SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 
 
 class Terminated(BaseException):
-    """Raised when the process was asked to end.
+    """Raised when the process receives SIGTERM or SIGHUP.
 
     Args:
         number: The signal's number.
 
     Attributes:
-        exit_code: 128 and the number, as shells report it.
+        exit_code: 128 plus the signal number, as in shells.
     """
 
     def __init__(self, number: int) -> None:
@@ -26,18 +26,18 @@ class Terminated(BaseException):
 
 @contextlib.contextmanager
 def raised_terminations() -> Iterator[list[Terminated]]:
-    """Raise `Terminated` in the block when SIGTERM or SIGHUP arrives; those that follow are ignored.
+    """Raise `Terminated` in the block on the first SIGTERM or SIGHUP; ignore later ones.
 
-    A signal that was ignored before, as `nohup` has it, stays ignored. Outside the main thread nothing changes.
+    A signal that is already ignored (`nohup`) stays ignored. Outside the main thread this has no effect.
 
     Yields:
-        A list that the exception is added to: a C extension turns one during its import into an ImportError.
+        A list to which the exception is appended: one raised while a C extension is imported becomes an ImportError.
     """
     received: list[Terminated] = []
     process = os.getpid()
 
     def receive(number: int, _frame: FrameType | None) -> None:
-        if os.getpid() != process:  # a forked worker, which its parent ends this way
+        if os.getpid() != process:  # a forked worker that its parent terminates
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         elif not received:
@@ -45,7 +45,7 @@ def raised_terminations() -> Iterator[list[Terminated]]:
             raise received[0]
 
     previous = {}
-    with contextlib.suppress(ValueError):  # not in the main thread, where no signal arrives
+    with contextlib.suppress(ValueError):  # not in the main thread: no signal arrives here
         for number in (getattr(signal, name) for name in _NAMES if hasattr(signal, name)):
             if signal.getsignal(number) == signal.SIG_DFL:
                 previous[number] = signal.signal(number, receive)

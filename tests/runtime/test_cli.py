@@ -68,7 +68,7 @@ def _json(argv: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, obje
 
 def test_encode_prints_the_precision_asked_for(bundle_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["encode", "--text", "the cat", "--precision", "int8", "--json", "--bundle", str(bundle_path)]) == 0
-    [vector] = json.loads(capsys.readouterr().out)["vectors"]
+    [vector] = json.loads(capsys.readouterr().out)["embeddings"]
     assert vector == Encoder.load(bundle_path).encode("the cat", precision="int8").tolist()
     assert "precision is 'int4', expected one of float32, int8" in _error(
         ["encode", "--text", "a", "--precision", "int4", "--bundle", str(bundle_path)], capsys
@@ -86,7 +86,7 @@ def test_encode_prints_a_vector_a_text(
 def test_encode_prints_json(bundle: list[str], encoder: Encoder, capsys: pytest.CaptureFixture[str]) -> None:
     document = _json(["encode", "--text", "cat", "--truncate-dim", "3", *bundle], capsys)
     assert document["dimension"] == 3
-    assert np.allclose(document["vectors"], [encoder.encode("cat", truncate_dim=3)])  # type: ignore[arg-type]
+    assert np.allclose(document["embeddings"], [encoder.encode("cat", truncate_dim=3)])  # type: ignore[arg-type]
 
 
 def test_encode_reads_stdin(
@@ -143,7 +143,7 @@ def test_verify_passes_a_whole_bundle(bundle_path: Path, capsys: pytest.CaptureF
     assert main(["verify", str(bundle_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
-        f"{bundle_path}: all 3 files are the ones that were exported",
+        f"{bundle_path}: all 3 files match their checksums",
         "this bundle has no golden vectors",
     ]
     assert _json(["verify", str(bundle_path)], capsys) == {
@@ -247,11 +247,11 @@ def test_a_wheel_without_an_encoder_asks_for_a_bundle(
         (["encode", "--text", "a", "--bundle", "Mimi"], "nor a folder; did you mean 'mini'? expected one of"),
         (
             ["rank", "query", "--text", "a", "-k", "x"],
-            "-k: 'x' was given, expected a whole number of at",
+            "--top-k: top_k is 'x', expected an integer of at",
         ),
         (
             ["search", "index", "query", "-k", "0"],
-            "-k: '0' was given, expected a whole number of at",
+            "--top-k: top_k is '0', expected an integer of at",
         ),
         (["index", "--text", "a"], "--out"),
         (["verify", "a", "--bundle", "b"], "not allowed with"),
@@ -282,13 +282,13 @@ def test_bad_values_are_one_line_and_exit_code_2(
 def test_invalid_utf8_is_named_by_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "latin1.txt"
     path.write_bytes(b"fine\ncaf\xe9\n")
-    assert f"{path}, line 2: byte 4 is no valid UTF-8" in _error(["encode", str(path)], capsys)
+    assert f"{path}, line 2: byte 4 is not valid UTF-8" in _error(["encode", str(path)], capsys)
 
 
 def test_a_file_without_text_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty.txt").touch()
     argv = ["index", str(tmp_path / "empty.txt"), "--out", str(tmp_path / "index")]
-    assert "no text in there" in _error(argv, capsys)
+    assert "the file has no text" in _error(argv, capsys)
     assert not (tmp_path / "index").exists()
 
 

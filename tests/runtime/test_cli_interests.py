@@ -170,7 +170,7 @@ def test_rejected_reaction_neither_creates_nor_changes_a_store(
     refused = {
         "texts.txt, line 2: the line is blank": [texts],
         "--text is blank": ["--text", "the dog", "--text", ""],
-        "expected a text that says something": [texts, "--text", " \t"],
+        "expected a text that is not blank": [texts, "--text", " \t"],
         "surrogate": ["--text", "the dog", "--text", "a\udcff"],
     }
     for message, given in refused.items():
@@ -197,7 +197,7 @@ def test_trailing_empty_lines_are_not_texts(
     (tmp_path / "texts.txt").write_bytes(b"the dog\r\n\r\n\n")
     assert _run(["like", path, str(tmp_path / "texts.txt"), *bundle], capsys) == "1\tthe dog\n"
     (tmp_path / "texts.txt").write_bytes(b"\n\n")
-    assert "no text in there" in _error(["like", path, str(tmp_path / "texts.txt"), *bundle], capsys)
+    assert "the file has no text" in _error(["like", path, str(tmp_path / "texts.txt"), *bundle], capsys)
 
 
 def test_blank_query_is_rejected(store: str, bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:

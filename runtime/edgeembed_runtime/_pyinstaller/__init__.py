@@ -1,8 +1,8 @@
-"""What PyInstaller needs to pack the package: it finds this through the entry point `pyinstaller40`."""
+"""PyInstaller hooks, found through the entry point `pyinstaller40`."""
 
 from pathlib import Path
 
 
 def get_hook_dirs() -> list[str]:
-    """Return the folders that hold hooks for PyInstaller."""
+    """Return the folders with PyInstaller hooks."""
     return [str(Path(__file__).parent)]

@@ -1,4 +1,4 @@
-"""PyInstaller hook: collect the encoders in the package, and the modules that it imports by name on first use."""  # noqa: N999
+"""PyInstaller hook: collect the built-in encoders and the modules that are imported lazily."""  # noqa: N999
 
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules
 

@@ -1,4 +1,4 @@
-"""Arguments that several commands take, and what they stand for."""
+"""Arguments that several commands share, and the functions that read them."""
 
 import argparse
 import contextlib
@@ -25,38 +25,39 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_bundle(parser: argparse._ActionsContainer) -> None:
     """Add --bundle."""
-    parser.add_argument("--bundle", metavar="DIR", help="the bundle to use: a folder, or mini (the default) or nano")
+    parser.add_argument("--bundle", metavar="DIR", help="the encoder: mini (default), nano, or a bundle folder")
 
 
 def add_one_bundle(parser: argparse.ArgumentParser) -> None:
-    """Add BUNDLE, which may be written --bundle too."""
+    """Add the positional BUNDLE, with --bundle as an alternative."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "folder",
         nargs="?",
         metavar="BUNDLE",
-        help="the bundle: a folder, or mini (the default) or nano, which came with the wheel",
+        help="mini (default), nano, or a bundle folder",
     )
     add_bundle(group)
 
 
 def add_texts(parser: argparse.ArgumentParser) -> None:
     """Add FILE... and --text."""
-    parser.add_argument("files", nargs="*", metavar="FILE", help="UTF-8, one text a line; - is stdin")
-    parser.add_argument("--text", action="append", default=[], metavar="TEXT", help="a text itself; may be repeated")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a UTF-8 file with one text per line; - for stdin")
+    parser.add_argument("--text", action="append", default=[], metavar="TEXT", help="a text; may be repeated")
 
 
-def add_count(parser: argparse.ArgumentParser, default: int | None, shown: str) -> None:
-    """Add -k."""
+def add_top_k(parser: argparse.ArgumentParser, default: int | None) -> None:
+    """Add -k and --top-k."""
+    shown = "all" if default is None else str(default)
 
-    def count(text: str) -> int:
+    def top_k(text: str) -> int:
         if not text.isdecimal() or int(text) < 1:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} was given, expected a whole number of at least 1 (default: {shown})"
-            )
+            raise argparse.ArgumentTypeError(f"top_k is {text!r}, expected an integer of at least 1 (default: {shown})")
         return int(text)
 
-    parser.add_argument("-k", type=count, default=default, metavar="N", help=f"how many to show (default: {shown})")
+    parser.add_argument(
+        "-k", "--top-k", type=top_k, default=default, metavar="N", help=f"the number of hits (default: {shown})"
+    )
 
 
 def add_engine(parser: argparse.ArgumentParser, default: str) -> None:
@@ -64,15 +65,15 @@ def add_engine(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
         "--engine",
         choices=ENGINE_NAMES,
-        help=f"how to search; faiss must be installed for its own (default: {default})",
+        help=f"the search engine; faiss-* need faiss (default: {default})",
     )
 
 
 def load_encoder(args: argparse.Namespace) -> "Encoder":
-    """Load the encoder that --bundle names.
+    """Load the encoder of --bundle.
 
     Raises:
-        InputError: If there is none.
+        InputError: If there is no such bundle.
     """
     from edgeembed_runtime.encoder import Encoder
 
@@ -82,20 +83,20 @@ def load_encoder(args: argparse.Namespace) -> "Encoder":
 
 
 def silence_engine(bundle: Bundle) -> None:
-    """Keep onnxruntime's log off stderr, where a command prints one line: its errors arrive as exceptions."""
+    """Turn off onnxruntime's log on stderr: its errors are raised as exceptions."""
     if bundle.backend != "onnx":
         return
-    with contextlib.suppress(ImportError):  # which loading the bundle reports
+    with contextlib.suppress(ImportError):  # loading the bundle reports it
         import onnxruntime
 
         onnxruntime.set_default_logger_severity(4)
 
 
 def open_bundle(args: argparse.Namespace) -> Bundle:
-    """Open the bundle that BUNDLE or --bundle names, without its model.
+    """Open the bundle of BUNDLE or --bundle without loading its model.
 
     Raises:
-        InputError: If there is none.
+        InputError: If there is no such bundle.
     """
     folder, _ = find_bundle(args.bundle if args.folder is None else args.folder)
     return Bundle.open(folder)
@@ -112,14 +113,14 @@ def read_texts(args: argparse.Namespace, *, allow_blank: bool = True) -> list[st
         InputError: If there are no texts, a file cannot be read, or a text is blank and may not be.
     """
     if not args.files and not args.text:
-        raise InputError("no texts were given; expected a FILE of one text a line, - for stdin, or --text TEXT")
+        raise InputError("no texts were given, expected a FILE with one text per line, - for stdin, or --text TEXT")
     if not allow_blank and any(not text.strip() for text in args.text):
-        raise InputError("--text is blank, expected a text that says something; leave it out")
+        raise InputError("--text is blank, expected a text that is not blank; leave it out")
     texts: list[str] = []
     for name in args.files:
         texts += _read_lines(name) if allow_blank else _without_blank(_read_lines(name), name)
     if not texts and not args.text:
-        raise InputError(f"{', '.join(args.files)}: no text in there, expected one a line")
+        raise InputError(f"{', '.join(args.files)}: the file has no text, expected one text per line")
     return [*texts, *args.text]
 
 
@@ -130,20 +131,20 @@ def _without_blank(lines: list[str], name: str) -> list[str]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             where = "stdin" if name == "-" else name
-            raise InputError(f"{where}, line {number}: the line is blank, expected one text a line; remove it")
+            raise InputError(f"{where}, line {number}: the line is blank, expected one text per line; remove it")
     return lines
 
 
 def _read_lines(name: str) -> list[str]:
     if name == "-" and sys.stdin is None:
-        raise InputError("stdin is closed, so that there is nothing to read; leave it open or give a FILE")
+        raise InputError("stdin is closed, expected texts to read; leave it open or pass a FILE")
     if name == "-":
         return list(_decode(sys.stdin.buffer, "stdin"))
     try:
         with Path(name).open("rb") as file:
             return list(_decode(file, name))
     except OSError as error:
-        expected = "a file of one text a line, - for stdin, or --text TEXT"
+        expected = "a file with one text per line, - for stdin, or --text TEXT"
         raise InputError(f"cannot read {name}: {error.strerror}; expected {expected}") from error
 
 
@@ -153,7 +154,7 @@ def _decode(lines: Iterable[bytes], name: str) -> Iterator[str]:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise InputError(
-                f"{name}, line {number}: byte {error.start + 1} is no valid UTF-8, expected UTF-8 text; "
+                f"{name}, line {number}: byte {error.start + 1} is not valid UTF-8, expected UTF-8 text; "
                 "convert the file, with iconv for example"
             ) from error
         yield text.removesuffix("\n").removesuffix("\r")

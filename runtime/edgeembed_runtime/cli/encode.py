@@ -1,4 +1,4 @@
-"""`edgeembed-runtime encode`: vectors of texts."""
+"""The command `edgeembed-runtime encode`: print the embeddings of texts."""
 
 import argparse
 
@@ -15,21 +15,21 @@ from edgeembed_runtime.cli.output import print_json
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("encode", help="print the vector of each text")
+    parser = commands.add_parser("encode", help="print the embedding of each text")
     add_texts(parser)
     add_bundle(parser)
-    parser.add_argument("--truncate-dim", type=int, metavar="N", help="keep only the first N numbers of each vector")
+    parser.add_argument("--truncate-dim", type=int, metavar="N", help="keep only the first N dimensions")
     parser.add_argument(
         "--precision", metavar="NAME", help="float32, int8, uint8, binary or ubinary (default: float32)"
     )
-    parser.add_argument("--prompt-name", metavar="NAME", help="which of the bundle's prompts to put before each text")
+    parser.add_argument("--prompt-name", metavar="NAME", help="the bundle's prompt to prepend to each text")
     add_json(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> None:
     texts = read_texts(args)
-    vectors = load_encoder(args).encode(
+    embeddings = load_encoder(args).encode(
         texts,
         truncate_dim=args.truncate_dim,
         precision=args.precision,
@@ -37,7 +37,7 @@ def _run(args: argparse.Namespace) -> None:
         show_progress_bar=True,
     )
     if args.json:
-        print_json({"dimension": vectors.shape[1], "vectors": vectors.tolist()})
+        print_json({"dimension": embeddings.shape[1], "embeddings": embeddings.tolist()})
         return
-    for vector in vectors:
-        print(" ".join(f"{number:.6g}" for number in vector))
+    for embedding in embeddings:
+        print(" ".join(f"{number:.6g}" for number in embedding))

@@ -1,4 +1,4 @@
-"""`edgeembed-runtime index`: a folder that can be searched."""
+"""The command `edgeembed-runtime index`: build a search index or add to one."""
 
 import argparse
 from pathlib import Path
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("index", help="make a folder of texts that can be searched")
+    parser = commands.add_parser("index", help="build a search index of texts, or add to one")
     add_texts(parser)
-    parser.add_argument("--out", required=True, metavar="INDEX", help="the folder to make")
+    parser.add_argument("--out", required=True, metavar="INDEX", help="the folder of the index")
     existing = parser.add_mutually_exclusive_group()
-    existing.add_argument("--force", action="store_true", help="replace an index that is there")
-    existing.add_argument("--append", action="store_true", help="add to the index that is there")
+    existing.add_argument("--force", action="store_true", help="replace an existing index")
+    existing.add_argument("--append", action="store_true", help="add to an existing index")
     parser.add_argument(
-        "--precision", choices=INDEX_PRECISIONS, help="what a number of a vector is kept as (default: float32)"
+        "--precision", choices=INDEX_PRECISIONS, help="the precision of the stored vectors (default: float32)"
     )
     add_engine(parser, "numpy")
     add_bundle(parser)
@@ -67,7 +67,7 @@ def _built(args: argparse.Namespace) -> "Index":
 
 def _appended(args: argparse.Namespace) -> "Index":
     if args.precision or args.engine:
-        raise InputError("--append keeps the precision and the engine that the index has, expected it without others")
+        raise InputError("--append keeps the precision and engine of the index; leave out --precision and --engine")
     documents = read_texts(args)
     from edgeembed_runtime.index.index import Index
 

@@ -1,4 +1,4 @@
-"""`edgeembed-runtime info`: what is in a bundle."""
+"""The command `edgeembed-runtime info`: describe a bundle."""
 
 import argparse
 
@@ -9,7 +9,7 @@ from edgeembed_runtime.cli.output import plain, print_json
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("info", help="say what is in a bundle")
+    parser = commands.add_parser("info", help="describe a bundle")
     add_one_bundle(parser)
     add_json(parser)
     parser.set_defaults(run=_run)

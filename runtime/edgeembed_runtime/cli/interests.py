@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from edgeembed_runtime.cli.arguments import (
     Commands,
     add_bundle,
-    add_count,
     add_json,
     add_texts,
+    add_top_k,
     load_encoder,
     read_texts,
 )
@@ -66,7 +66,7 @@ def _add_rank(actions: Commands) -> None:
     parser = _add_action(actions, "rank", "rank texts by interest, and by a query if there is one", _rank)
     add_texts(parser)
     parser.add_argument("--query", metavar="QUERY", help="the query")
-    add_count(parser, None, "all")
+    add_top_k(parser, None)
     add_bundle(parser)
 
 
@@ -134,7 +134,7 @@ def _rank(args: argparse.Namespace) -> None:
         raise InputError(f"{args.store} is not a file, expected an existing store; like a text first")
     from edgeembed_runtime.rankers import SemanticRanker
 
-    hits = SemanticRanker(load_encoder(args), args.store).rank(args.query, texts, args.k)
+    hits = SemanticRanker(load_encoder(args), args.store).rank(args.query, texts, args.top_k)
     print_hits(args.query, hits, as_json=args.json)
 
 

@@ -1,4 +1,4 @@
-"""The entry point: arguments in, exit code out."""
+"""The entry point of the command line: parse arguments, run a command, return an exit code."""
 
 import argparse
 import contextlib
@@ -16,7 +16,8 @@ from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError, Rol
 from edgeembed_runtime.termination import Terminated, raised_terminations
 
 _NAME = "edgeembed-runtime"
-_INTERRUPTED = 130  # as shells report Ctrl-C and a closed pipe
+# Exit codes of shells for Ctrl-C and for a closed pipe.
+_INTERRUPTED = 130
 _PIPE_CLOSED = 141
 
 
@@ -29,12 +30,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
 
     Args:
-        argv: Its arguments; None takes those of the process.
+        argv: The arguments; None means those of the process.
 
     Returns:
-        0 done, 1 a check failed, 2 bad input, 129 SIGHUP, 130 Ctrl-C, 141 the reader of stdout went away, 143 SIGTERM.
+        0 done, 1 a check failed, 2 bad input, 129 SIGHUP, 130 Ctrl-C, 141 stdout was closed by its reader, 143 SIGTERM.
     """
-    with _noticed_interrupts() as interrupts, raised_terminations() as terminations:
+    with _recorded_interrupts() as interrupts, raised_terminations() as terminations:
         try:
             return _run(argv, interrupts, terminations)
         except Terminated as error:
@@ -52,15 +53,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None, interrupts: Sequence[int], terminations: Sequence[Terminated]) -> int:
     try:
         with _one_line_warnings():
-            _never_fail_to_encode(sys.stdout)
+            _escape_unencodable(sys.stdout)
             args = _parse(argv)
             _expect_stdout()
             args.run(args)
             sys.stdout.flush()
     except EdgeEmbedError as error:
-        if terminations and isinstance(error, ImportError):  # which the signal made fail
+        if terminations and isinstance(error, ImportError):  # the signal interrupted an import
             raise terminations[0] from error
-        if interrupts:  # likewise
+        if interrupts:  # Ctrl-C interrupted an import
             raise KeyboardInterrupt from error
         return _report(f"error: {_one_line(str(error))}", 1 if isinstance(error, CheckError) else 2)
     except BrokenPipeError:
@@ -75,7 +76,7 @@ def _run(argv: Sequence[str] | None, interrupts: Sequence[int], terminations: Se
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = _parser()
     args, rest = parser.parse_known_args(argv)
-    # argparse ends FILE... at the first option behind it, and leaves those that follow.
+    # argparse ends FILE... at the next option and does not parse files after it.
     if rest and (not hasattr(args, "files") or any(word.startswith("-") and word != "-" for word in rest)):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
@@ -84,7 +85,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog=_NAME, description="Encode, rank and search texts on this machine, offline.")
+    parser = _Parser(prog=_NAME, description="Encode, rank and search texts, offline.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in (encode, rank, search, index, interests, info, verify):
@@ -106,36 +107,36 @@ def _one_line_warnings() -> Iterator[None]:
 
 def _expect_stdout() -> None:
     if sys.stdout is None:
-        raise InputError("stdout is closed, so that the result has nowhere to go; leave it open or redirect it")
+        raise InputError("stdout is closed, expected a place to write the result; leave it open or redirect it")
 
 
 @contextlib.contextmanager
-def _noticed_interrupts() -> Iterator[list[int]]:
-    """Give a list that every Ctrl-C is added to: a C extension turns one during its import into an ImportError."""
-    noticed: list[int] = []
+def _recorded_interrupts() -> Iterator[list[int]]:
+    """Yield a list to which every Ctrl-C is appended: one during the import of a C extension raises ImportError."""
+    received: list[int] = []
 
-    def notice(number: int, _frame: object) -> None:
-        noticed.append(number)
+    def record(number: int, _frame: object) -> None:
+        received.append(number)
         raise KeyboardInterrupt
 
     try:
-        previous = signal.signal(signal.SIGINT, notice)
-    except ValueError:  # not in the main thread, where no Ctrl-C arrives
-        yield noticed
+        previous = signal.signal(signal.SIGINT, record)
+    except ValueError:  # not in the main thread: no Ctrl-C arrives here
+        yield received
         return
     try:
-        yield noticed
+        yield received
     finally:
         signal.signal(signal.SIGINT, previous)
 
 
-def _never_fail_to_encode(stream: TextIO) -> None:
+def _escape_unencodable(stream: TextIO) -> None:
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
 
 
 def _discard_stdout() -> None:
-    """Send what is still buffered nowhere, or the interpreter complains about it at exit."""
+    """Discard buffered output, about which the interpreter would report an error at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What commands print."""
+"""Printing of results."""
 
 import dataclasses
 import json
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from edgeembed_runtime.hits import Hit
 
-_JOINERS = "\u200c\u200d"  # of which emoji and many scripts are made
+_JOINERS = "\u200c\u200d"  # not printable, but part of emoji and of several scripts
 
 
 def print_json(document: object) -> None:
@@ -17,7 +17,7 @@ def print_json(document: object) -> None:
 
 
 def print_hits(query: str | None, hits: Sequence["Hit"], *, as_json: bool) -> None:
-    """Print hits, one a line: score, position, document."""
+    """Print hits, one per line: score, id, document."""
     if as_json:
         print_json({"query": query, "hits": hits})
         return
@@ -26,7 +26,7 @@ def print_hits(query: str | None, hits: Sequence["Hit"], *, as_json: bool) -> No
 
 
 def plain(text: str) -> str:
-    """Give a text as one line that steers no terminal, whatever its author put in."""
+    """Return a text as one line, with control characters escaped, so that it is safe to print in a terminal."""
     line = " ".join(text.split())
     return "".join(c if c.isprintable() or c in _JOINERS else c.encode("unicode_escape").decode("ascii") for c in line)
 

@@ -1,4 +1,4 @@
-"""`edgeembed-runtime verify`: whether a bundle is the one that was exported, and gives the same here."""
+"""The command `edgeembed-runtime verify`: check a bundle's files and its embeddings on this machine."""
 
 import argparse
 
@@ -6,10 +6,9 @@ from edgeembed_runtime.cli.arguments import Commands, add_json, add_one_bundle, 
 from edgeembed_runtime.cli.output import print_json
 
 _EXPLANATION = """
-Compares a bundle's files with their checksums and, if all are right, the vectors that its exporter kept in it (its
-golden vectors) with those that this machine gives for the same texts. Exit codes: 0 nothing differs; 1 something does,
-which --json then lists too; 2 the folder cannot be read as a bundle (edgeembed.json or a file is missing or no such
-file), so that there is nothing to compare.
+Compares a bundle's files with their checksums and, if they match, its golden vectors with the embeddings that this
+machine computes for the same texts. Exit codes: 0 everything matches; 1 there is a difference, which --json also lists;
+2 the folder cannot be read as a bundle.
 """
 
 
@@ -17,7 +16,7 @@ def add(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "verify",
-        help="compare a bundle's files and vectors with those that were exported; exit code 1 if one differs",
+        help="check a bundle's files and embeddings; exit code 1 if they differ from the exported ones",
         description=_EXPLANATION,
     )
     add_one_bundle(parser)
@@ -36,5 +35,5 @@ def _run(args: argparse.Namespace) -> None:
         print_json({"path": bundle.path, "verified": not found.differences, "files": files, **vars(found)})
     found.raise_for_differences(bundle.path)
     if not args.json:
-        print(f"{bundle.path}: all {len(bundle.files)} files are the ones that were exported")
+        print(f"{bundle.path}: all {len(bundle.files)} files match their checksums")
         print(found.golden_line())
