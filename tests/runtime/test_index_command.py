@@ -53,8 +53,8 @@ def test_an_index_can_be_added_to(out: str, bundle: list[str], capsys: pytest.Ca
     ("more", "message"),
     [
         ([], "exists already, expected a new path; choose another, or replace it with force=True (--force)"),
-        (["--append", "--precision", "int8"], "--append keeps the precision and the engine"),
-        (["--append", "--engine", "numpy"], "--append keeps the precision and the engine"),
+        (["--append", "--precision", "int8"], "--append keeps the precision and engine of the index"),
+        (["--append", "--engine", "numpy"], "--append keeps the precision and engine of the index"),
         (["--append", "--force"], "not allowed with"),
         (["--precision", "int4"], "invalid choice"),
         (["--force", "--precision", "binary", "--engine", "faiss-ivf"], "expected numpy for the precision binary"),
