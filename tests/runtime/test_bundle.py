@@ -209,7 +209,7 @@ def test_verification_names_every_file_that_differs_or_is_gone(bundle_copy: Path
 def test_a_model_that_is_none_is_one_line(bundle_copy: Path, rewrite_manifest: Make, content: bytes) -> None:
     (bundle_copy / "onnx" / "model.onnx").write_bytes(content)
     rewrite_manifest(bundle_copy)
-    with pytest.raises(BundleError, match="is no model: ") as caught:
+    with pytest.raises(BundleError, match="is not a model: ") as caught:
         Encoder.load(bundle_copy, verify=True)
     assert "\n" not in str(caught.value)
 

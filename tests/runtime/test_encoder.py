@@ -325,7 +325,7 @@ def test_weights_outside_the_model_are_refused(bundle_copy: Path, rewrite_manife
     table.external_data.add(key="location", value=location)
     path.write_bytes(model.SerializeToString())
     rewrite_manifest(bundle_copy)
-    with pytest.raises(BundleError, match=r"is no model: .*External data"):
+    with pytest.raises(BundleError, match=r"is not a model: .*External data"):
         Encoder.load(bundle_copy)
 
 

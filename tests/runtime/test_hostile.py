@@ -370,8 +370,8 @@ def test_a_model_that_gives_another_shape_than_it_says_is_refused(bundle_copy: P
     for said in (8, "dimension"):
         _write_graph(bundle_copy, [helper.make_node("Cast", ["input_ids"], ["sentence_embedding"], to=1)], {}, said)
         rewrite_manifest(bundle_copy)
-        assert "gives a vector of shape (4,), expected (8,)" in _refusal(bundle_copy)
-        with pytest.raises(BundleError, match="gives a vector of shape"):
+        assert "returns a vector of shape (4,), expected (8,)" in _refusal(bundle_copy)
+        with pytest.raises(BundleError, match="returns a vector of shape"):
             Encoder.load(bundle_copy).encode("the cat")
 
 

@@ -22,7 +22,7 @@ def graph(bundle_path: Path) -> onnx.ModelProto:
 
 def _refusal(model: onnx.ModelProto | bytes) -> str:
     content = model if isinstance(model, bytes) else model.SerializeToString()
-    with pytest.raises(BundleError, match=r"m\.onnx is no model: .*; export the bundle again") as caught:
+    with pytest.raises(BundleError, match=r"m\.onnx is not a model: .*; export the bundle again") as caught:
         check_graph_file(content, "m.onnx")
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -55,7 +55,7 @@ def test_a_loop_that_never_ends_is_refused_before_it_could_run(
     graph.graph.node.insert(0, _endless_loop())
     (bundle_copy / "onnx" / "model.onnx").write_bytes(graph.SerializeToString())
     rewrite_manifest(bundle_copy)
-    with pytest.raises(BundleError, match=r"model\.onnx is no model: operator 'Loop' has a subgraph"):
+    with pytest.raises(BundleError, match=r"model\.onnx is not a model: operator 'Loop' has a subgraph"):
         Encoder.load(bundle_copy)
 
 
@@ -118,7 +118,7 @@ def test_weights_of_a_size_that_no_file_holds_are_refused_and_nothing_is_printed
     last.dims[:] = shape
     (bundle_copy / "onnx" / "model.onnx").write_bytes(graph.SerializeToString())
     rewrite_manifest(bundle_copy)
-    with pytest.raises(BundleError, match=r"model\.onnx is no model: it has weights of shape \[.*\], more than"):
+    with pytest.raises(BundleError, match=r"model\.onnx is not a model: it has weights of shape \[.*\], more than"):
         Encoder.load(bundle_copy)
     assert capfd.readouterr() == ("", "")
 
@@ -158,7 +158,7 @@ def test_a_model_that_was_replaced_between_its_check_and_its_loading_is_refused(
         (bundle_copy / "new").replace(model)
 
     monkeypatch.setattr(edgeembed_runtime.backends.onnx_graph, "check_graph_file", replace)
-    with pytest.raises(VerificationError, match=r"model\.onnx was changed while it was loaded"):
+    with pytest.raises(VerificationError, match=r"model\.onnx changed while it was loaded"):
         Encoder.load(bundle_copy)
 
 
@@ -173,5 +173,5 @@ def test_where_there_is_no_onnxruntime_one_line_says_so(bundle_path: Path) -> No
         [sys.executable, "-c", script, bundle_path], capture_output=True, text=True, errors="replace", check=False
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert f"{bundle_path} needs onnxruntime, which is not here" in done.stderr
-    assert "or a bundle for the backend 'numpy'" in done.stderr
+    assert f"{bundle_path} needs onnxruntime, which cannot be imported" in done.stderr
+    assert "or export the bundle with --backend numpy" in done.stderr

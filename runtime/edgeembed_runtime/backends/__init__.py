@@ -1,4 +1,4 @@
-"""What turns token ids into a vector: one small protocol, one engine a file."""
+"""Backends that run a bundle's model: a protocol, and one module per backend."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,41 +14,41 @@ if TYPE_CHECKING:
 
 
 class Backend(Protocol):
-    """An engine that holds a bundle's model."""
+    """A loaded model."""
 
     def embed(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Give the vector of one text.
+        """Return the embedding of one text.
 
         Args:
-            token_ids: The text's tokens, special ones included, without padding.
+            token_ids: The token ids of the text, including special tokens, without padding.
 
         Returns:
-            (dimension,) float32, of unit length.
+            (dimension,) float32, normalized.
         """
 
 
 def load_backend(bundle: "Bundle", *, trusted: bool) -> Backend:
-    """Load a bundle's model into the engine that it asks for.
+    """Load a bundle's model with the backend that its manifest names.
 
     Args:
         bundle: The bundle.
-        trusted: Whether to load the model without comparing its checksum and checking its graph.
+        trusted: Whether to skip the checksum and the checks of the graph.
 
     Returns:
-        The engine.
+        The backend.
 
     Raises:
-        BundleError: If there is no such engine here, or the model cannot be loaded.
-        VerificationError: If the model is not the one that was exported.
+        BundleError: If the backend is unknown or not installed, or the model cannot be loaded.
+        VerificationError: If the model does not match its checksum.
     """
-    # Imported here so that a bundle of another backend never needs onnxruntime.
+    # Imported here so that bundles for NumPy do not need onnxruntime.
     if bundle.backend == "onnx":
         try:
             import edgeembed_runtime.backends.onnx  # noqa: F401
         except ImportError as error:
             raise BundleError(
-                f"{bundle.path} needs onnxruntime, which is not here ({error}); expected it installed, "
-                "or a bundle for the backend 'numpy', which runs without it"
+                f"{bundle.path} needs onnxruntime, which cannot be imported ({error}); install it, "
+                "or export the bundle with --backend numpy"
             ) from error
         return _load_onnx(bundle, trusted=trusted)
     if bundle.backend == "numpy":
@@ -62,7 +62,7 @@ def load_backend(bundle: "Bundle", *, trusted: bool) -> Backend:
 
 
 def _load_onnx(bundle: "Bundle", *, trusted: bool) -> Backend:
-    """Load an ONNX model from its path where it has one: from bytes, onnxruntime would keep these as well."""
+    """Load an ONNX model, from its path if possible: onnxruntime would keep a copy of bytes in memory."""
     from edgeembed_runtime.backends.onnx import OnnxBackend
     from edgeembed_runtime.backends.onnx_graph import check_graph_file
 
@@ -71,20 +71,20 @@ def _load_onnx(bundle: "Bundle", *, trusted: bool) -> Backend:
     path = file if isinstance(file, Path) and _is_unicode(where) else None
     if trusted and path is not None:
         return OnnxBackend(where, bundle.dimension, where, fold=fold)
-    state = None if path is None else _state(path)
+    state = None if path is None else _file_state(path)
     content = bundle.read(bundle.model_file, trusted=trusted)
     check_graph_file(content, where)
     if path is None:
         return OnnxBackend(content, bundle.dimension, where, fold=fold)
     del content
     backend = OnnxBackend(where, bundle.dimension, where, fold=fold)
-    if _state(path) != state:
-        raise VerificationError(f"{where} was changed while it was loaded; load it again")
+    if _file_state(path) != state:
+        raise VerificationError(f"{where} changed while it was loaded; load it again")
     return backend
 
 
-def _state(file: Path) -> tuple[int, ...]:
-    """Return what changes whenever a file is written or replaced; nothing if it is gone."""
+def _file_state(file: Path) -> tuple[int, ...]:
+    """Return values that change whenever a file is written or replaced; empty if it does not exist."""
     try:
         found = file.stat()
     except OSError:
@@ -93,7 +93,7 @@ def _state(file: Path) -> tuple[int, ...]:
 
 
 def _is_unicode(path: str) -> bool:
-    """Return whether a path is valid Unicode, which onnxruntime expects of one."""
+    """Return whether a path is valid Unicode, as onnxruntime requires."""
     try:
         path.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""A model in ONNX Runtime, one row at a time."""
+"""Run a model with ONNX Runtime, one text at a time."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -14,31 +14,31 @@ from edgeembed_runtime.forking import ForkGate
 _INPUTS = {"input_ids", "attention_mask"}
 _OUTPUT = "sentence_embedding"
 _OUTPUTS = [_OUTPUT]
-# In a child that was forked while another thread ran a session, one of onnxruntime's locks would stay locked.
+# If another thread runs a session during a fork, a lock of onnxruntime would stay locked in the child.
 _GATE = ForkGate()
-_INT64 = np.dtype(np.int64)  # numpy would make one of the type each time
+_INT64 = np.dtype(np.int64)  # a dtype object: NumPy would create one from the type in every call
 
-# The package sets ORT_DISABLE_TELEMETRY; this is for an application that had imported onnxruntime by then, and for
-# older ones on Windows.
+# The package sets ORT_DISABLE_TELEMETRY. This call is for applications that imported onnxruntime earlier, and for
+# older versions on Windows.
 onnxruntime.disable_telemetry_events()
 
 
 class OnnxBackend:
-    """A sentence encoder's graph, run without padding.
+    """An ONNX session that encodes one text at a time, without padding.
 
-    Rows are never batched: dynamically quantized graphs scale their activations over the whole batch, so a
-    text's vector would depend on its neighbours.
+    Texts are never batched: dynamically quantized graphs scale their activations over the whole batch, so that a
+    text's embedding would depend on the other texts.
 
     Args:
         model: The ONNX file's bytes: int64 input_ids, attention_mask (batch, tokens) -> float32 sentence_embedding
-            (batch, dimension). Or its path, which takes less memory: the session keeps bytes. Neither is checked here
-            for control flow and weights in other files; `onnx_graph.check_graph_file` does.
-        dimension: The length of a vector.
+            (batch, dimension). Or its path, which takes less memory, because the session keeps the bytes.
+            `onnx_graph.check_graph_file` checks for control flow and external weights; this class does not.
+        dimension: The dimension of an embedding.
         where: The file's path, for messages.
-        fold: Whether nodes of constants alone are run once, now: those that widen weights of half precision.
+        fold: Whether to fold constants at load time, such as casts of fp16 weights to fp32.
 
     Raises:
-        BundleError: If the file is no such graph.
+        BundleError: If the file is not such a graph.
     """
 
     def __init__(self, model: bytes | str, dimension: int, where: str, *, fold: bool = False) -> None:
@@ -46,20 +46,20 @@ class OnnxBackend:
         self._shape = (dimension,)
         self._session = _session(model, where, fold=fold)
         _check_graph(self._session, where, dimension)
-        # A mask is the beginning of this row, which is made anew only for the longest text so far.
+        # Attention masks are slices of this row, which is replaced when a longer text arrives.
         self._ones = np.ones((1, 64), dtype=np.int64)
 
     def embed(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Give the vector of one text.
+        """Return the embedding of one text.
 
         Args:
-            token_ids: The text's tokens, special ones included.
+            token_ids: The token ids of the text, including special tokens.
 
         Returns:
-            (dimension,) float32, as the graph gives it: of unit length.
+            (dimension,) float32, normalized by the graph.
 
         Raises:
-            BundleError: If the model cannot run on these tokens.
+            BundleError: If the model cannot run on these token ids.
         """
         tokens, ones = len(token_ids), self._ones
         if tokens > ones.shape[1]:
@@ -69,37 +69,37 @@ class OnnxBackend:
             vector: npt.NDArray[np.float32] = _GATE.run(self._session.run, _OUTPUTS, feeds)[0][0]
         except Exception as error:  # onnxruntime's errors have no common base
             raise BundleError(f"{self._where} cannot run: {_first_line(error)}; export the bundle again") from error
-        if vector.shape != self._shape:  # the graph's own word on it binds nobody
+        if vector.shape != self._shape:  # the declared shape may differ
             raise BundleError(
-                f"{self._where} gives a vector of shape {vector.shape}, expected {self._shape}; export the bundle again"
+                f"{self._where} returns a vector of shape {vector.shape}, expected {self._shape}; export the bundle again"
             )
         return vector
 
 
 def _session(model: bytes | str, where: str, *, fold: bool) -> Any:
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # the fastest for one text; many are run on several threads of ours
+    options.intra_op_num_threads = 1  # fastest for a single text; many texts run on several threads of this package
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # The arena keeps what the longest text needed, which the limit bounds. Without it, memory swings as the C library
-    # sees fit; with a pattern planned for every length it is higher. docs/results/runtime.md has the figures.
+    # The arena keeps the memory of the longest text, which max_seq_length bounds. Without it, memory use depends on
+    # the C library; memory patterns for every length need more. docs/results/runtime.md has the measurements.
     options.enable_cpu_mem_arena = True
     options.enable_mem_pattern = False
-    # The exporter simplified the graph: to try again takes a quarter of the time to load, and made none of its graphs
+    # The exporter has optimized the graph: doing it again takes a quarter of the load time and made no graph
     # measurably faster (python -m experiments.session_options).
     levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = levels.ORT_ENABLE_BASIC if fold else levels.ORT_DISABLE_ALL
-    # To plan which results may share memory takes a third of the time to load, and saves nothing.
+    # Planning which tensors share memory takes a third of the load time and saves nothing.
     options.enable_mem_reuse = False
-    # The checks of the file were those of ONNX, and its weights are inside it.
+    # The file was checked as ONNX with all weights inside, so no other format or file may be loaded.
     options.add_session_config_entry("session.load_model_format", "ONNX")
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
     options.log_severity_level = 4  # errors reach the caller as exceptions, not stderr
     try:
-        # Its fallback would print what went wrong on stdout, and try the same again.
+        # The fallback would print the error on stdout, and try the same again.
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"], enable_fallback=0)
     except Exception as error:  # onnxruntime's errors have no common base
-        raise BundleError(f"{where} is no model: {_first_line(error)}; export the bundle again") from error
+        raise BundleError(f"{where} is not a model: {_first_line(error)}; export the bundle again") from error
     return session
 
 
@@ -108,16 +108,16 @@ def _check_graph(session: Any, where: str, dimension: int) -> None:
         inputs = {node.name for node in session.get_inputs()}
         outputs = {node.name: (node.type, node.shape) for node in session.get_outputs()}
     except UnicodeDecodeError as error:
-        raise BundleError(f"{where} has names that are no text; export the bundle again") from error
+        raise BundleError(f"{where} has names that are not valid text; export the bundle again") from error
     if inputs != _INPUTS:
         raise BundleError(f"{where} takes {_listed(inputs)}, expected {_listed(_INPUTS)}; export the bundle again")
     if _OUTPUT not in outputs:
-        raise BundleError(f"{where} gives {_listed(outputs)}, expected {_OUTPUT!r}; export the bundle again")
+        raise BundleError(f"{where} returns {_listed(outputs)}, expected {_OUTPUT!r}; export the bundle again")
     kind, shape = outputs[_OUTPUT]
     if kind != "tensor(float)":
-        raise BundleError(f"{where} gives a {kind}, expected a tensor(float); export the bundle again")
+        raise BundleError(f"{where} returns a {kind}, expected a tensor(float); export the bundle again")
     if len(shape) != 2 or (isinstance(shape[1], int) and shape[1] != dimension):
-        raise BundleError(f"{where} gives shape {shape}, expected (batch, {dimension}); export the bundle again")
+        raise BundleError(f"{where} returns shape {shape}, expected (batch, {dimension}); export the bundle again")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -1,8 +1,8 @@
-"""Checks of an ONNX file before ONNX Runtime loads it.
+"""Check an ONNX file before ONNX Runtime loads it.
 
 ONNX Runtime would run a `Loop` that never ends and, in older versions, read weights from any file of the machine. The
-exporters write neither, so a model that holds one is refused. The file is protobuf (onnx.proto of ONNX 1.19); only the
-fields that matter are followed, and weights are skipped.
+exporters write neither, so a model that contains one is refused. The file is protobuf (onnx.proto of ONNX 1.19); only
+the fields that matter are followed, and weights are skipped.
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from edgeembed_runtime.errors import BundleError
 
-# The operators of ONNX itself, by both of its names, and those of ONNX Runtime.
+# The operator domains of ONNX, under both of its names, and of ONNX Runtime.
 _DOMAINS = (b"", b"ai.onnx", b"com.microsoft")
 
 # Field numbers of onnx.proto.
@@ -23,13 +23,13 @@ _TENSOR_SHAPE, _TENSOR_EXTERNAL, _TENSOR_LOCATION = 1, 13, 14
 
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 _FIXED_SIZE = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
-_LARGEST_TAG = 2**32
-_LONGEST_VARINT = 10
-# A graph of a hundred layers has about 100,000; this many take a second or two.
-_MOST_FIELDS = 1_000_000
-# A bundle has at most 2 GiB, and a number at least four bits.
-_MOST_NUMBERS = 2**32
-_MOST_AXES = 16
+_MAX_TAG = 2**32
+_MAX_VARINT_BYTES = 10
+# A graph of a hundred layers has about 100,000 fields; this many take one or two seconds.
+_MAX_FIELDS = 1_000_000
+# A bundle has at most 2 GiB, and a weight at least four bits.
+_MAX_ELEMENTS = 2**32
+_MAX_AXES = 16
 
 _Value = int | memoryview
 
@@ -43,17 +43,17 @@ def check_graph_file(content: bytes, where: str) -> None:
 
     Raises:
         BundleError: If it has control flow (`Loop`, `Scan`, `If` or another operator with a subgraph), functions,
-            operators of an unknown domain, sparse weights, weights in another file, or of a size that no file can
-            have; or is not an ONNX file.
+            operators of an unknown domain, sparse weights, weights in another file, or weights too large for
+            a file; or is not an ONNX file.
     """
     try:
         _Walk().check_model(memoryview(content))
     except ValueError as error:
-        raise BundleError(f"{where} is no model: {error}; export the bundle again") from error
+        raise BundleError(f"{where} is not a model: {error}; export the bundle again") from error
 
 
 class _Walk:
-    """One pass over a file, which counts the fields that it has read."""
+    """A pass over a file that counts the fields it has read."""
 
     def __init__(self) -> None:
         self._fields = 0
@@ -104,19 +104,19 @@ class _Walk:
                 shape += _numbers(value)
             if field == _TENSOR_EXTERNAL or (field == _TENSOR_LOCATION and value != 0):
                 raise ValueError("External data (weights in another file) is not read, expected all in one file")
-        # onnxruntime would print that this is too large, and then raise an error.
-        if len(shape) > _MOST_AXES or math.prod(shape) > _MOST_NUMBERS:
-            raise ValueError(f"it has weights of shape {shape[:_MOST_AXES]}, more than a file can hold")
+        # onnxruntime would print a message about such a shape before it raises an error.
+        if len(shape) > _MAX_AXES or math.prod(shape) > _MAX_ELEMENTS:
+            raise ValueError(f"it has weights of shape {shape[:_MAX_AXES]}, more than a file can hold")
 
     def _read(self, message: memoryview) -> Iterator[tuple[int, _Value]]:
         """Yield the number and the value of each field of a message."""
         position, end = 0, len(message)
         while position < end:
             self._fields += 1
-            if self._fields > _MOST_FIELDS:
-                raise ValueError(f"it has more than {_MOST_FIELDS} fields")
+            if self._fields > _MAX_FIELDS:
+                raise ValueError(f"it has more than {_MAX_FIELDS} fields")
             tag, position = _varint(message, position)
-            if tag >= _LARGEST_TAG or tag < 1 << 3:
+            if tag >= _MAX_TAG or tag < 1 << 3:
                 raise ValueError("it is not protobuf")
             field, kind = tag >> 3, tag & 7
             if kind == _VARINT:
@@ -136,9 +136,9 @@ class _Walk:
 
 
 def _varint(message: memoryview, position: int) -> tuple[int, int]:
-    """Return the number at a position, and the position behind it."""
+    """Return the integer at a position, and the position after it."""
     number = 0
-    for index, byte in enumerate(message[position : position + _LONGEST_VARINT]):
+    for index, byte in enumerate(message[position : position + _MAX_VARINT_BYTES]):
         number |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             return number, position + index + 1
@@ -146,19 +146,19 @@ def _varint(message: memoryview, position: int) -> tuple[int, int]:
 
 
 def _numbers(value: _Value) -> list[int]:
-    """Return the numbers of a repeated field, which may be packed into one; not many more than a shape can have."""
+    """Return the integers of a repeated field, which may be packed; stop soon after the maximum of a shape."""
     if isinstance(value, int):
         return [value]
     numbers: list[int] = []
     position = 0
-    while position < len(value) and len(numbers) <= _MOST_AXES:
+    while position < len(value) and len(numbers) <= _MAX_AXES:
         number, position = _varint(value, position)
         numbers.append(number)
     return numbers
 
 
 def _message(value: _Value) -> memoryview:
-    """Return a field that holds bytes; protobuf would pass over one of another kind, and no exporter writes one."""
+    """Return a field's bytes; raise ValueError for a field of another wire type, which no exporter writes."""
     if isinstance(value, memoryview):
         return value
     raise ValueError("it is not protobuf")
