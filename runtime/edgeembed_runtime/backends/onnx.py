@@ -71,7 +71,8 @@ class OnnxBackend:
             raise BundleError(f"{self._where} cannot run: {_first_line(error)}; export the bundle again") from error
         if vector.shape != self._shape:  # the declared shape may differ
             raise BundleError(
-                f"{self._where} returns a vector of shape {vector.shape}, expected {self._shape}; export the bundle again"
+                f"{self._where} returns a vector of shape {vector.shape}, expected {self._shape}; "
+                "export the bundle again"
             )
         return vector
 
