@@ -76,6 +76,6 @@ def test_a_damaged_bundle_gets_none(exported: Exported, tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no edgeembed\.json"):
+    with pytest.raises(InputError, match=r"has no edgeembed\.json"):
         write_golden(tmp_path)
     assert list(tmp_path.iterdir()) == []

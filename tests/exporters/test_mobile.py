@@ -69,5 +69,5 @@ def test_a_bundle_that_is_not_as_exported_is_refused(bundle: Path) -> None:
 
 
 def test_what_is_no_bundle_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         write_ort(tmp_path / "nothing")
