@@ -145,7 +145,7 @@ def test_large_tables_of_low_rank_stay_as_they_are(kind: str, monkeypatch: pytes
     names = _STUDENTS["hybrid"]
     tensors = tables(names, kind)
     small = load(tensors, width_of(names))
-    monkeypatch.setattr("edgeembed_runtime.backends.numpy._WIDE_BYTES", 2 * 4 * _VOCABULARY * _SIDE**2 - 1)
+    monkeypatch.setattr("edgeembed_runtime.backends.numpy._MAX_DENSE_BYTES", 2 * 4 * _VOCABULARY * _SIDE**2 - 1)
     large = load(tensors, width_of(names))
     for length in _LENGTHS:
         ids = some_ids(length)

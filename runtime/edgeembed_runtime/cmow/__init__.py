@@ -1,1 +1,1 @@
-"""Students that look up and multiply matrices, and the file that holds one."""
+"""CMOW, CBOW and hybrid models: embedding tables, matrix products, and their model file."""

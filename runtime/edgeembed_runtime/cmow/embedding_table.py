@@ -1,4 +1,4 @@
-"""A row of numbers for each token: stored in few bytes, widened only for the tokens of a text."""
+"""Embedding tables, quantized or low-rank, dequantized only for the tokens of a text."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,14 +8,14 @@ import numpy.typing as npt
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows of one width, one for each token of a vocabulary.
+class EmbeddingTable:
+    """An embedding table with one row per token of the vocabulary.
 
     Attributes:
-        codes: (vocabulary, width), or (vocabulary, rank) where there is a basis; float32, float16 or int8.
-        scale: (vocabulary,) float32: what a row of codes is multiplied by; None where it is 1.
-        basis: (rank, width) float32: what a row of codes is multiplied with, as a matrix; None where codes are rows.
-        bias: (width,) float32: what is added to each row; None where it is 0.
+        codes: (vocabulary, width), or (vocabulary, rank) if there is a basis; float32, float16 or int8.
+        scale: (vocabulary,) float32, the scale of each row of codes; None means 1.
+        basis: (rank, width) float32, the second factor of a low-rank table; None if codes are the rows.
+        bias: (width,) float32, added to each row; None means 0.
     """
 
     codes: npt.NDArray[Any]
@@ -25,16 +25,16 @@ class Table:
 
     @property
     def vocabulary(self) -> int:
-        """For how many tokens there is a row."""
+        """The vocabulary size."""
         return len(self.codes)
 
     @property
     def width(self) -> int:
-        """The length of a row."""
+        """The number of columns of a row."""
         return int((self.codes if self.basis is None else self.basis).shape[1])
 
     def rows(self, ids: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
-        """Give the rows of a text's tokens.
+        """Return the rows of token ids.
 
         Args:
             ids: (tokens,), each below `vocabulary`.
@@ -47,13 +47,13 @@ class Table:
             rows = rows @ self.basis
         return rows if self.bias is None else rows + self.bias
 
-    def widened(self) -> "Table":
-        """Give the same table as rows that nothing remains to be done to."""
+    def dense(self) -> "EmbeddingTable":
+        """Return the same table as float32 rows, without scale, basis and bias."""
         rows = self.rows(np.arange(self.vocabulary, dtype=np.intp))
         return replace(self, codes=rows, scale=None, basis=None, bias=None)
 
     def total(self, ids: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
-        """Give the sum of the rows of a text's tokens; of no tokens it is 0.
+        """Return the sum of the rows of token ids; 0 without any.
 
         Args:
             ids: (tokens,), each below `vocabulary`.
@@ -61,12 +61,12 @@ class Table:
         Returns:
             (width,) float32.
         """
-        # Summed before the basis and the bias: one product for the text in place of one for each token.
+        # Summed before the basis and the bias are applied: one matmul per text instead of one per token.
         total: npt.NDArray[np.float32] = np.add.reduce(self._coordinates(ids))
         if self.basis is not None:
             total = total @ self.basis
         return total if self.bias is None else total + len(ids) * self.bias
 
     def _coordinates(self, ids: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
-        widened: npt.NDArray[np.float32] = self.codes.take(ids, axis=0).astype(np.float32, copy=False)
-        return widened if self.scale is None else widened * self.scale.take(ids)[:, None]
+        rows: npt.NDArray[np.float32] = self.codes.take(ids, axis=0).astype(np.float32, copy=False)
+        return rows if self.scale is None else rows * self.scale.take(ids)[:, None]

@@ -1,4 +1,4 @@
-"""The product of a text's matrices: in O(log n) steps, and of any size."""
+"""Multiply a chain of matrices in O(log n) steps, without overflow or underflow."""
 
 from collections.abc import Sequence
 
@@ -7,25 +7,25 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float32]
 
-# Between two looks at their size, at most 8 + 7 matrices are multiplied. If none has a norm above 2**7 or below
-# 2**-7, their product stays below 2**105, and what float32 cannot hold (less than 2**-126) is no part of it. Those
-# that were divided may have a norm of d, at most 2**8, and so a product of 2**120; float32 ends at 2**128.
+# Between two checks of the norms, at most 8 + 7 matrices are multiplied. If none has a norm above 2**7 or below
+# 2**-7, their product stays below 2**105, and terms that float32 cannot hold (below 2**-126) do not contribute.
+# Rescaled matrices may have a norm of d, at most 2**8, and so a product of 2**120; float32 ends at 2**128.
 _STEPS = 3
-_LEAST, _MOST = 2.0**-14, 2.0**14  # squares of norms
+_MIN_SQUARED_NORM, _MAX_SQUARED_NORM = 2.0**-14, 2.0**14
 
 
 def chain_matmul(matrices: Array) -> tuple[Array, list[int]]:
-    """Give the products of sequences of matrices, however large or small they are.
+    """Return the products of sequences of matrices of any magnitude.
 
-    Neighbours are multiplied, all pairs at once, until one matrix is left. Matrices that leave a moderate range on
-    the way are divided by a power of two, which is exact, and the powers are added up.
+    Adjacent matrices are multiplied, all pairs at once, until one matrix is left. Matrices that leave a moderate range
+    are divided by a power of two, which is exact, and the exponents are summed.
 
     Args:
         matrices: (sequences, n, d, d) float32. The product of no matrices is the identity.
 
     Returns:
-        (sequences, d, d) float32, and for each an exponent: the product is the matrix times 2**exponent. It is 0
-        where nothing had to be divided.
+        (sequences, d, d) float32, and an exponent for each: the product is the matrix times 2**exponent. The exponent
+        is 0 if nothing was rescaled.
     """
     sequences, n, d, _ = matrices.shape
     exponents = [0] * sequences
@@ -33,30 +33,30 @@ def chain_matmul(matrices: Array) -> tuple[Array, list[int]]:
         matrices = np.broadcast_to(np.eye(d, dtype=np.float32), (sequences, 1, d, d))
     while True:
         if not _is_moderate(matrices):
-            matrices, removed = _rescaled(matrices)
+            matrices, removed = _rescale(matrices)
             exponents = [sum(pair) for pair in zip(exponents, removed, strict=True)]
         if matrices.shape[1] == 1:
             return matrices[:, 0], exponents
         for _ in range(_STEPS):
-            matrices = _halved(matrices)
+            matrices = _multiply_pairs(matrices)
 
 
-def on_one_scale(parts: Sequence[Array], exponents: Sequence[int]) -> list[Array]:
-    """Give parts of one vector on one scale: all divided by the same power of two.
+def to_common_scale(parts: Sequence[Array], exponents: Sequence[int]) -> list[Array]:
+    """Return parts of one vector on a common scale: all divided by the same power of two.
 
     The power is that of the largest part, so that it neither overflows nor vanishes; a part that is far smaller
     becomes 0, as it would beside the largest in any float32 vector.
 
     Args:
         parts: float32 arrays.
-        exponents: Of each, the power of two that it is to be multiplied by.
+        exponents: For each part, the exponent of the power of two to multiply it by.
     """
     largest = max((exponent for part, exponent in zip(parts, exponents, strict=True) if part.any()), default=0)
     return [np.ldexp(part, exponent - largest) for part, exponent in zip(parts, exponents, strict=True)]
 
 
-def _halved(matrices: Array) -> Array:
-    """Multiply each matrix with its right neighbour; an odd one at the end joins the last pair."""
+def _multiply_pairs(matrices: Array) -> Array:
+    """Multiply each matrix by its right neighbor; an odd one at the end joins the last pair."""
     n = matrices.shape[1]
     if n == 1:
         return matrices
@@ -69,14 +69,14 @@ def _halved(matrices: Array) -> Array:
 def _is_moderate(matrices: Array) -> bool:
     flat = matrices.reshape(-1, 1, matrices.shape[-1] ** 2)
     squares = (flat @ flat.swapaxes(1, 2)).ravel().tolist()
-    return bool(min(squares) >= _LEAST and max(squares) <= _MOST)
+    return bool(min(squares) >= _MIN_SQUARED_NORM and max(squares) <= _MAX_SQUARED_NORM)
 
 
-def _rescaled(matrices: Array) -> tuple[Array, list[int]]:
-    """Divide each matrix by the power of two that brings its largest number to between 0.5 and 1.
+def _rescale(matrices: Array) -> tuple[Array, list[int]]:
+    """Divide each matrix by the power of two that brings its largest element to between 0.5 and 1.
 
     Returns:
-        The matrices, and for each sequence the sum of the powers' exponents.
+        The matrices, and the sum of the exponents for each sequence.
     """
     exponents = np.frexp(np.abs(matrices).max(axis=(2, 3)))[1]
     return np.ldexp(matrices, -exponents[:, :, None, None]), exponents.sum(axis=1, dtype=np.int64).tolist()

@@ -1,6 +1,6 @@
-"""The file of a matrix student (CBOW, CMOW or both): which tables it holds, and how they fit together.
+"""Read the model file of a CBOW, CMOW or hybrid model, and check that its tensors fit together.
 
-docs/tensor-file.md describes the layout for those who write it.
+docs/tensor-file.md describes the format.
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime.cmow.embedding_table import Table
+from edgeembed_runtime.cmow.embedding_table import EmbeddingTable
 from edgeembed_runtime.cmow.safetensors import unpack_tensors
 from edgeembed_runtime.errors import BundleError
 
@@ -19,57 +19,57 @@ FORMAT_VERSION = "1"
 FORWARD, BACKWARD, CBOW, HEAD = "cmow.forward", "cmow.backward", "cbow", "head"
 
 _POOLINGS = ("sum", "mean")
-# A matrix of 64 x 64, and a vector as long as any. More would have one text fill the memory, or take for ever.
-_WIDEST_MATRIX, _WIDEST_VECTOR = 2**12, 2**16
-_SHOWN = 80  # characters of a hostile text that a message shows
-_AGAIN = "export the bundle again"
+# A matrix of 64 x 64, and a vector of 65,536 components: larger ones could make one text fill the memory.
+_MAX_MATRIX_WIDTH, _MAX_VECTOR_WIDTH = 2**12, 2**16
+_SHOWN = 80  # the most characters of an untrusted string in a message
+_REMEDY = "export the bundle again"
 
 Array = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class CmowModel:
-    """A student that multiplies the matrices of a text's tokens, or adds up their vectors, or both.
+    """A model that multiplies the matrices of a text's tokens (CMOW), sums their vectors (CBOW), or does both.
 
     Attributes:
-        forward: The table of matrices that are multiplied in the text's order, if there is one.
-        backward: The table of those that are multiplied in the reverse order, if there is one.
-        cbow: The table of vectors that are added up, if there is one.
-        takes_mean: Whether their sum is divided by how many tokens there are.
-        head: (dimension, width of the tables together) float32, if a linear layer follows.
-        head_bias: (dimension,) float32, if something is added after that.
+        forward: The matrices that are multiplied in the order of the text; None if there are none.
+        backward: The matrices that are multiplied in reverse order; None if there are none.
+        cbow: The vectors that are summed; None if there are none.
+        is_mean: Whether the sum is divided by the number of tokens.
+        head: The weight of a linear layer, (dimension, total width of the tables) float32, or None.
+        head_bias: The bias of the linear layer, (dimension,) float32, or None.
     """
 
-    forward: Table | None
-    backward: Table | None
-    cbow: Table | None
-    takes_mean: bool
+    forward: EmbeddingTable | None
+    backward: EmbeddingTable | None
+    cbow: EmbeddingTable | None
+    is_mean: bool
     head: Array | None
     head_bias: Array | None
 
     @property
-    def tables(self) -> list[Table]:
-        """Those that there are, in the order in which their results make up the vector."""
+    def tables(self) -> list[EmbeddingTable]:
+        """The tables that are present, in the order in which their outputs are concatenated."""
         return [table for table in (self.forward, self.backward, self.cbow) if table is not None]
 
 
 def read_cmow_model(data: bytes, dimension: int, where: str) -> CmowModel:
-    """Give the student in the bytes of a tensor file.
+    """Read a model from the bytes of a tensor file.
 
     Args:
         data: The whole file.
-        dimension: The length of a vector.
-        where: What to call the file in messages.
+        dimension: The expected dimension of an embedding.
+        where: The file's path, for messages.
 
     Raises:
-        BundleError: If these are no such bytes, or the tensors do not fit together.
+        BundleError: If the file is invalid, or the tensors do not fit together.
     """
     file = unpack_tensors(data, where)
     _check_format(file.metadata, where)
     tensors = _Tensors(file.tensors, where)
     forward, backward, cbow = tensors.table(FORWARD), tensors.table(BACKWARD), tensors.table(CBOW)
-    takes_mean = cbow is not None and _choice(file.metadata, "cbow_pooling", _POOLINGS, where) == "mean"
-    student = CmowModel(forward, backward, cbow, takes_mean, *tensors.head())
+    is_mean = cbow is not None and _choice(file.metadata, "cbow_pooling", _POOLINGS, where) == "mean"
+    student = CmowModel(forward, backward, cbow, is_mean, *tensors.head())
     tensors.check_all_taken()
     _check_tables(student, file.metadata, where)
     _check_dimension(student, dimension, where)
@@ -77,24 +77,24 @@ def read_cmow_model(data: bytes, dimension: int, where: str) -> CmowModel:
 
 
 class _Tensors:
-    """The tensors of a file, each taken once by the name that the layout gives it."""
+    """The tensors of a file; each one is taken once, by name."""
 
     def __init__(self, tensors: dict[str, npt.NDArray[Any]], where: str) -> None:
-        self._left = dict(tensors)
+        self._remaining = dict(tensors)
         self._where = where
 
-    def table(self, name: str) -> Table | None:
-        if f"{name}.factors" not in self._left:
+    def table(self, name: str) -> EmbeddingTable | None:
+        if f"{name}.factors" not in self._remaining:
             codes = self._take(f"{name}.weight", (None, None))
             if codes is None:
                 return None
             basis, width = None, codes.shape[1]
         else:
             codes = self._need(f"{name}.factors", (None, None))
-            basis = _widened(self._need(f"{name}.basis", (codes.shape[1], None), "float32", "float16"))
+            basis = _as_float32(self._need(f"{name}.basis", (codes.shape[1], None), "float32", "float16"))
             width = basis.shape[1]
         bias = self._take(f"{name}.bias", (width,), "float32", "float16")
-        return Table(codes, self._scale(name, codes), basis, None if bias is None else _widened(bias))
+        return EmbeddingTable(codes, self._scale(name, codes), basis, None if bias is None else _as_float32(bias))
 
     def head(self) -> tuple[Array | None, Array | None]:
         weight = self._take(f"{HEAD}.weight", (None, None))
@@ -102,14 +102,14 @@ class _Tensors:
             return None, None
         bias = self._take(f"{HEAD}.bias", (weight.shape[0],), "float32", "float16")
         scale = self._scale(HEAD, weight)
-        head = _widened(weight) if scale is None else _widened(weight) * scale[:, None]
-        return head, None if bias is None else _widened(bias)
+        head = _as_float32(weight) if scale is None else _as_float32(weight) * scale[:, None]
+        return head, None if bias is None else _as_float32(bias)
 
     def check_all_taken(self) -> None:
-        if self._left:
+        if self._remaining:
             raise BundleError(
-                f"{self._where} holds a tensor {min(self._left)[:_SHOWN]!r}, of which this version knows no use; "
-                f"upgrade edgeembed-runtime or {_AGAIN}"
+                f"{self._where} holds a tensor {min(self._remaining)[:_SHOWN]!r}, of which this version knows no use; "
+                f"upgrade edgeembed-runtime or {_REMEDY}"
             )
 
     def _scale(self, name: str, codes: npt.NDArray[Any]) -> Array | None:
@@ -118,31 +118,31 @@ class _Tensors:
     def _need(self, name: str, shape: tuple[int | None, ...], *types: str) -> npt.NDArray[Any]:
         tensor = self._take(name, shape, *types)
         if tensor is None:
-            raise BundleError(f"{self._where} holds no tensor {name!r}, expected one; {_AGAIN}")
+            raise BundleError(f"{self._where} holds no tensor {name!r}, expected one; {_REMEDY}")
         return tensor
 
     def _take(self, name: str, shape: tuple[int | None, ...], *types: str) -> npt.NDArray[Any] | None:
-        tensor = self._left.pop(name, None)
+        tensor = self._remaining.pop(name, None)
         if tensor is None:
             return None
         if types and tensor.dtype.name not in types:
-            raise BundleError(f"{self._where}: {name!r} is {tensor.dtype}, expected {' or '.join(types)}; {_AGAIN}")
+            raise BundleError(f"{self._where}: {name!r} is {tensor.dtype}, expected {' or '.join(types)}; {_REMEDY}")
         fits = len(shape) == tensor.ndim and all(
             want in (None, found) and found > 0 for want, found in zip(shape, tensor.shape, strict=True)
         )
         if not fits:
             expected = ", ".join("any" if size is None else str(size) for size in shape)
-            raise BundleError(f"{self._where}: {name!r} has the shape {tensor.shape}, expected ({expected}); {_AGAIN}")
+            raise BundleError(f"{self._where}: {name!r} has the shape {tensor.shape}, expected ({expected}); {_REMEDY}")
         return tensor
 
 
-def _widened(array: npt.NDArray[Any]) -> Array:
+def _as_float32(array: npt.NDArray[Any]) -> Array:
     return array.astype(np.float32, copy=False)
 
 
 def _check_format(metadata: dict[str, str], where: str) -> None:
     if metadata.get("format") != FORMAT:
-        raise BundleError(f"{where} is no tensor file of a matrix student: its format is not {FORMAT!r}; {_AGAIN}")
+        raise BundleError(f"{where} is no tensor file of a matrix student: its format is not {FORMAT!r}; {_REMEDY}")
     if (version := metadata.get("format_version", "")[:_SHOWN]) != FORMAT_VERSION:
         raise BundleError(
             f"{where} has the format version {version!r}, expected {FORMAT_VERSION!r}; upgrade edgeembed-runtime"
@@ -151,7 +151,7 @@ def _check_format(metadata: dict[str, str], where: str) -> None:
 
 def _choice(metadata: dict[str, str], name: str, choices: tuple[str, ...], where: str) -> str:
     if (value := metadata.get(name, "")[:_SHOWN]) not in choices:
-        raise BundleError(f"{where}: {name!r} is {value!r}, expected one of {', '.join(choices)}; {_AGAIN}")
+        raise BundleError(f"{where}: {name!r} is {value!r}, expected one of {', '.join(choices)}; {_REMEDY}")
     return value
 
 
@@ -160,27 +160,27 @@ def _check_tables(student: CmowModel, metadata: dict[str, str], where: str) -> N
     architecture = _choice(metadata, "architecture", tuple(held.values()), where)
     is_cmow = student.forward is not None or student.backward is not None
     if held.get((is_cmow, student.cbow is not None)) != architecture:
-        raise BundleError(f"{where} is {architecture!r} but does not hold the tables of one; {_AGAIN}")
+        raise BundleError(f"{where} is {architecture!r} but does not hold the tables of one; {_REMEDY}")
     if len({table.vocabulary for table in student.tables}) > 1:
-        raise BundleError(f"{where} has tables for different numbers of tokens, expected one; {_AGAIN}")
+        raise BundleError(f"{where} has tables for different numbers of tokens, expected one; {_REMEDY}")
     matrices = {table.width for table in (student.forward, student.backward) if table is not None}
     if len(matrices) > 1 or any(math.isqrt(width) ** 2 != width for width in matrices):
-        raise BundleError(f"{where} has matrices of the widths {sorted(matrices)}, expected one square; {_AGAIN}")
+        raise BundleError(f"{where} has matrices of the widths {sorted(matrices)}, expected one square; {_REMEDY}")
     _check_widths(student, where)
 
 
 def _check_widths(student: CmowModel, where: str) -> None:
-    most = {"forward": _WIDEST_MATRIX, "backward": _WIDEST_MATRIX, "cbow": _WIDEST_VECTOR}
+    most = {"forward": _MAX_MATRIX_WIDTH, "backward": _MAX_MATRIX_WIDTH, "cbow": _MAX_VECTOR_WIDTH}
     for name, limit in most.items():
         table = getattr(student, name)
         if table is not None and table.width > limit:
-            raise BundleError(f"{where} has rows of {table.width} numbers, expected at most {limit}; {_AGAIN}")
+            raise BundleError(f"{where} has rows of {table.width} numbers, expected at most {limit}; {_REMEDY}")
 
 
 def _check_dimension(student: CmowModel, dimension: int, where: str) -> None:
     width = sum(table.width for table in student.tables)
     if student.head is not None and student.head.shape[1] != width:
-        raise BundleError(f"{where} has a head for {student.head.shape[1]} numbers, expected {width}; {_AGAIN}")
+        raise BundleError(f"{where} has a head for {student.head.shape[1]} numbers, expected {width}; {_REMEDY}")
     given = width if student.head is None else student.head.shape[0]
     if given != dimension:
-        raise BundleError(f"{where} gives vectors of {given} numbers, expected {dimension}; {_AGAIN}")
+        raise BundleError(f"{where} gives vectors of {given} numbers, expected {dimension}; {_REMEDY}")

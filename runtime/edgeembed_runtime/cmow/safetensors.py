@@ -1,4 +1,4 @@
-"""Named arrays in the bytes of a safetensors file: read without trust and without copying, and written."""
+"""Read untrusted safetensors bytes without copying, and write them."""
 
 import itertools
 import json
@@ -16,20 +16,20 @@ _DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _METADATA = "__metadata__"
 _LENGTH_BYTES = 8
-# A header of this size names thousands of tensors; a larger one costs more memory, once parsed, than it could be worth.
-_LONGEST_HEADER = 2**20
-_MOST_AXES = 8
+# A header of this size describes thousands of tensors; parsing a larger one would take too much memory.
+_MAX_HEADER_BYTES = 2**20
+_MAX_AXES = 8
 _TOO_LARGE = 2**53
-_AGAIN = "export the bundle again"
+_REMEDY = "export the bundle again"
 
 
 @dataclass(frozen=True)
 class TensorFile:
-    """What a safetensors file holds.
+    """The content of a safetensors file.
 
     Attributes:
-        tensors: Each array by its name: read-only views of the file's bytes (copies where those are not aligned).
-        metadata: Texts by name.
+        tensors: Arrays by name, read-only views of the file's bytes (copies if they are not aligned).
+        metadata: Strings by name.
     """
 
     tensors: dict[str, npt.NDArray[Any]]
@@ -37,15 +37,14 @@ class TensorFile:
 
 
 def unpack_tensors(data: bytes, where: str) -> TensorFile:
-    """Give what the bytes of a safetensors file hold.
+    """Return the tensors and the metadata in the bytes of a safetensors file.
 
     Args:
-        data: The whole file: the header's length as eight bytes, little end first, the header as JSON, the tensors.
-        where: What to call the file in messages.
+        data: The whole file: the header's length as eight little-endian bytes, the header as JSON, the tensors.
+        where: The file's path, for messages.
 
     Raises:
-        BundleError: If these are no such bytes, if the tensors do not fill them without holes and overlaps, or if one
-            is of another type than float32, float16 or int8.
+        BundleError: If the file is invalid, the tensors leave gaps or overlap, or one is not float32, float16 or int8.
     """
     header, start = _header(data, where)
     metadata = _metadata(header.pop(_METADATA, {}), where)
@@ -55,19 +54,19 @@ def unpack_tensors(data: bytes, where: str) -> TensorFile:
 
 
 def pack_tensors(tensors: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str]) -> bytes:
-    """Give the bytes of a safetensors file.
+    """Return the bytes of a safetensors file.
 
     Args:
         tensors: Arrays of float32, float16 or int8 by name.
-        metadata: Texts by name.
+        metadata: Strings by name.
 
     Raises:
-        InputError: If an array is of another type.
+        InputError: If an array has another type.
     """
     for name, array in tensors.items():
         if array.dtype not in _NAMES:
             raise InputError(f"tensor {name!r} is {array.dtype}, expected float32, float16 or int8; convert it")
-    # The widest numbers first, so that each array begins at a multiple of its numbers' size.
+    # The largest item sizes first, so that each array is aligned.
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
     ends = list(itertools.accumulate((array.nbytes for _, array in ordered), initial=0))
     header: dict[str, Any] = {_METADATA: dict(metadata)}
@@ -88,43 +87,43 @@ class _Entry:
     @classmethod
     def parse(cls, entry: object, where: str) -> "_Entry":
         if not isinstance(entry, dict):
-            raise BundleError(f"{where} is described by no JSON object; {_AGAIN}")
+            raise BundleError(f"{where} is described by no JSON object; {_REMEDY}")
         dtype, shape, offsets = (entry.get(key) for key in ("dtype", "shape", "data_offsets"))
         if not isinstance(dtype, str) or dtype not in _DTYPES:
-            raise BundleError(f"{where} has the dtype {_shown(dtype)}, expected {', '.join(_DTYPES)}; {_AGAIN}")
-        if not _is_sizes(shape) or len(shape) > _MOST_AXES:
-            raise BundleError(f"{where} has the shape {_shown(shape)}, expected at most {_MOST_AXES} sizes; {_AGAIN}")
+            raise BundleError(f"{where} has the dtype {_shown(dtype)}, expected {', '.join(_DTYPES)}; {_REMEDY}")
+        if not _is_sizes(shape) or len(shape) > _MAX_AXES:
+            raise BundleError(f"{where} has the shape {_shown(shape)}, expected at most {_MAX_AXES} sizes; {_REMEDY}")
         if not _is_sizes(offsets) or len(offsets) != 2:
-            raise BundleError(f"{where} has the data_offsets {_shown(offsets)}, expected two whole numbers; {_AGAIN}")
+            raise BundleError(f"{where} has the data_offsets {_shown(offsets)}, expected two whole numbers; {_REMEDY}")
         found = cls(_DTYPES[dtype], tuple(shape), offsets[0], offsets[1])
         if (size := math.prod(shape) * found.dtype.itemsize) != found.end - found.begin:
             raise BundleError(
-                f"{where} spans bytes {_shown(offsets)}, expected {_shown(size)} bytes for its shape; {_AGAIN}"
+                f"{where} spans bytes {_shown(offsets)}, expected {_shown(size)} bytes for its shape; {_REMEDY}"
             )
         return found
 
     def view(self, data: bytes, start: int) -> npt.NDArray[Any]:
         array: npt.NDArray[Any] = np.ndarray(self.shape, self.dtype, data, start + self.begin)
-        # NumPy copies an array that is not aligned at every use of it; better once.
+        # NumPy would copy an array that is not aligned in every operation; here it is copied once.
         aligned = np.require(array, requirements="A")
         aligned.flags.writeable = False
         return aligned
 
 
 def _header(data: bytes, where: str) -> tuple[dict[str, Any], int]:
-    """Give the header, and where the tensors begin."""
+    """Return the header, and the offset of the tensors."""
     length = int.from_bytes(data[:_LENGTH_BYTES], "little")
     start = _LENGTH_BYTES + length
     if start > len(data):
-        raise BundleError(f"{where} has {len(data)} bytes, expected {start} for its header alone; {_AGAIN}")
-    if length > _LONGEST_HEADER:
-        raise BundleError(f"{where} has a header of {length} bytes, expected at most {_LONGEST_HEADER}; {_AGAIN}")
+        raise BundleError(f"{where} has {len(data)} bytes, expected {start} for its header alone; {_REMEDY}")
+    if length > _MAX_HEADER_BYTES:
+        raise BundleError(f"{where} has a header of {length} bytes, expected at most {_MAX_HEADER_BYTES}; {_REMEDY}")
     try:
         header = json.loads(str(data[_LENGTH_BYTES:start], "utf-8"), object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
-        raise BundleError(f"{where} is no safetensors file: its header is no JSON ({error}); {_AGAIN}") from error
+        raise BundleError(f"{where} is no safetensors file: its header is no JSON ({error}); {_REMEDY}") from error
     if not isinstance(header, dict):
-        raise BundleError(f"{where} is no safetensors file: its header is no JSON object; {_AGAIN}")
+        raise BundleError(f"{where} is no safetensors file: its header is no JSON object; {_REMEDY}")
     return header, start
 
 
@@ -137,22 +136,22 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _metadata(metadata: object, where: str) -> dict[str, str]:
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise BundleError(f"{where}: {_METADATA} is {_shown(metadata)}, expected texts by name; {_AGAIN}")
+        raise BundleError(f"{where}: {_METADATA} is {_shown(metadata)}, expected texts by name; {_REMEDY}")
     return metadata
 
 
 def _check_cover(entries: Iterable[_Entry], size: int, where: str) -> None:
-    """Check that the tensors, one after another, are all that follows the header."""
+    """Check that the tensors fill the rest of the file without gaps and overlaps."""
     end = 0
     for entry in sorted(entries, key=lambda entry: (entry.begin, entry.end)):
         if entry.begin != end:
-            raise BundleError(f"{where}: a tensor begins at byte {entry.begin}, expected {end}; {_AGAIN}")
-        # An array without numbers may claim any shape; none may be larger than the file could hold.
+            raise BundleError(f"{where}: a tensor begins at byte {entry.begin}, expected {end}; {_REMEDY}")
+        # An empty array could claim any shape; none may be larger than the file.
         if math.prod(max(length, 1) for length in entry.shape) > max(size, 1):
-            raise BundleError(f"{where}: a tensor has the shape {_shown(entry.shape)}, too large for it; {_AGAIN}")
+            raise BundleError(f"{where}: a tensor has the shape {_shown(entry.shape)}, too large for it; {_REMEDY}")
         end = entry.end
     if end != size:
-        raise BundleError(f"{where}: its tensors end at byte {end}, expected {size}; {_AGAIN}")
+        raise BundleError(f"{where}: its tensors end at byte {end}, expected {size}; {_REMEDY}")
 
 
 def _is_sizes(values: object) -> TypeGuard[list[int]]:
