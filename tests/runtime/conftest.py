@@ -1,4 +1,4 @@
-"""Tiny bundles: random weights from a fixed seed, a real tokenizer, a true manifest. No torch."""
+"""Tiny bundles: random weights from a fixed seed, a real tokenizer, a valid manifest. No torch."""
 
 import hashlib
 import json
@@ -33,13 +33,13 @@ _VOCABULARY = [
 
 @pytest.fixture(scope="session")
 def make_bundle() -> Make:
-    """Give a function that writes a bundle: `make_bundle(path, seed=0, **manifest fields)`."""
+    """Return a function that writes a bundle: `make_bundle(path, seed=0, **manifest fields)`."""
     return _make_bundle
 
 
 @pytest.fixture(scope="session")
 def make_numpy_bundle() -> Make:
-    """Give a function that writes a bundle for NumPy: `make_numpy_bundle(path, seed=0, model=None, **manifest fields)`.
+    """Return a function that writes a bundle for NumPy: `make_numpy_bundle(path, seed=0, model=None, **manifest fields)`.
 
     Its student is a bidirectional hybrid, unless `model` gives the bytes of another's tensor file.
     """
@@ -48,31 +48,31 @@ def make_numpy_bundle() -> Make:
 
 @pytest.fixture(scope="session")
 def rewrite_manifest() -> Callable[..., None]:
-    """Give a function that makes a bundle's manifest true again after its files changed."""
+    """Return a function that rewrites a bundle's manifest after its files changed."""
     return _write_manifest
 
 
 @pytest.fixture(scope="session")
 def bundle_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a bundle that no test changes."""
+    """Return the folder of a bundle that no test changes."""
     return _make_bundle(tmp_path_factory.mktemp("bundles") / "tiny")
 
 
 @pytest.fixture(scope="session")
 def encoder(bundle_path: Path) -> Encoder:
-    """Give that bundle's encoder."""
+    """Return the encoder of that bundle."""
     return Encoder.load(bundle_path)
 
 
 @pytest.fixture
 def bundle_copy(bundle_path: Path, tmp_path: Path) -> Path:
-    """Give a copy of the bundle, to damage."""
+    """Return a copy of the bundle for tests that modify it."""
     return shutil.copytree(bundle_path, tmp_path / "copy")
 
 
 @pytest.fixture(scope="session")
 def shipped() -> Path:
-    """Give the bundle in the wheel; skips where this build carries none."""
+    """Return the folder of the default built-in bundle; skip if this build contains none."""
     try:
         return Path(str(builtin_bundle()))
     except InputError as error:
@@ -98,7 +98,7 @@ def _make_numpy_bundle(path: Path, seed: int = 0, model: bytes | None = None, **
 
 
 def _hybrid(seed: int) -> bytes:
-    """Give forward and backward matrices of 3 x 3 and vectors of 7 -> head."""
+    """Return a model file: forward and backward 3 x 3 matrices, vectors of 7, and a head."""
     random = np.random.default_rng(seed)
     identity = np.eye(3).ravel()
     tensors = {
@@ -125,7 +125,7 @@ def _tokenizer() -> tokenizers.Tokenizer:
 
 
 def _graph(seed: int) -> bytes:
-    """Give token table -> masked mean -> head -> unit length."""
+    """Return an ONNX graph: embedding table, masked mean, head, L2 normalization."""
     random = np.random.default_rng(seed)
     weights: dict[str, np.ndarray[Any, Any]] = {
         "table": random.standard_normal((len(_VOCABULARY), _HIDDEN)).astype(np.float32),
