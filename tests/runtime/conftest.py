@@ -39,7 +39,7 @@ def make_bundle() -> Make:
 
 @pytest.fixture(scope="session")
 def make_numpy_bundle() -> Make:
-    """Return a function that writes a bundle for NumPy: `make_numpy_bundle(path, seed=0, model=None, **manifest fields)`.
+    """Return a function that writes a NumPy bundle: `make_numpy_bundle(path, seed=0, model=None, **manifest fields)`.
 
     Its student is a bidirectional hybrid, unless `model` gives the bytes of another's tensor file.
     """
