@@ -75,7 +75,7 @@ def test_encode_prints_the_precision_asked_for(bundle_path: Path, capsys: pytest
     )
 
 
-def test_encode_prints_a_vector_a_text(
+def test_encode_prints_one_embedding_per_line(
     bundle: list[str], texts: str, encoder: Encoder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["encode", texts, "--text", "cat", *bundle]) == 0
@@ -97,7 +97,7 @@ def test_encode_reads_stdin(
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
-def test_rank_prints_score_position_and_text(bundle: list[str], texts: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rank_prints_score_id_and_text(bundle: list[str], texts: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rank", "read the file", texts, "-k", "2", *bundle]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "1.0000\t0\tread the file"
@@ -155,7 +155,7 @@ def test_verify_passes_a_whole_bundle(bundle_path: Path, capsys: pytest.CaptureF
     }
 
 
-def test_verify_says_how_far_the_exporters_vectors_are(
+def test_verify_reports_the_distance_to_the_golden_vectors(
     golden_bundle: Callable[[list[float]], Path], encoder: Encoder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bundle = golden_bundle(encoder.encode("cat").tolist())
@@ -285,7 +285,7 @@ def test_invalid_utf8_is_named_by_file_and_line(tmp_path: Path, capsys: pytest.C
     assert f"{path}, line 2: byte 4 is not valid UTF-8" in _error(["encode", str(path)], capsys)
 
 
-def test_a_file_without_text_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_file_without_text_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty.txt").touch()
     argv = ["index", str(tmp_path / "empty.txt"), "--out", str(tmp_path / "index")]
     assert "the file has no text" in _error(argv, capsys)
@@ -327,7 +327,7 @@ def test_ctrl_c_is_one_line_and_leaves_nothing(bundle: list[str], tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_that_goes_away_is_no_error_message(bundle: list[str], tmp_path: Path) -> None:
+def test_closed_pipe_prints_no_error(bundle: list[str], tmp_path: Path) -> None:
     (tmp_path / "many.txt").write_text("cat\n" * 2000, encoding="utf-8")
     command = [sys.executable, "-c", _PROCESS, "encode", str(tmp_path / "many.txt"), *bundle]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -374,9 +374,7 @@ def test_ctrl_c_during_the_import_of_a_c_extension_is_an_interrupt(
     assert capsys.readouterr().err == "edgeembed-runtime: interrupted\n"
 
 
-def test_a_closed_stdout_is_told_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_closed_stdout_prints_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdout", None)
     assert main(["info"]) == 2
     assert "stdout is closed" in capsys.readouterr().err

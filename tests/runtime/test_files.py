@@ -36,7 +36,7 @@ def _names(folder: Path) -> list[str]:
     return sorted(os.listdir(folder))  # noqa: PTH208 - hidden names count
 
 
-def test_a_folder_appears_when_the_block_ends(tmp_path: Path) -> None:
+def test_atomic_folder_appears_when_the_block_ends(tmp_path: Path) -> None:
     with atomic_folder(tmp_path / "deep" / "out", kind=_KIND) as folder:
         (folder / "sub").mkdir()
         (folder / "sub" / "a").write_text("1", encoding="utf-8")
@@ -47,7 +47,7 @@ def test_a_folder_appears_when_the_block_ends(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
 @pytest.mark.parametrize("new", [atomic_file, new_folder_of_kind])
-def test_a_block_that_fails_leaves_nothing(
+def test_failed_block_leaves_nothing_behind(
     tmp_path: Path, new: Callable[[Path], AbstractContextManager[Path]], error: type[BaseException]
 ) -> None:
     def fail() -> None:
@@ -60,7 +60,7 @@ def test_a_block_that_fails_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_existing_path_is_refused_unless_forced(tmp_path: Path) -> None:
+def test_existing_path_raises_without_force(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("old", encoding="utf-8")
     with pytest.raises(InputError, match="exists already"):
         check_output_path(tmp_path / "file", force=False)
@@ -72,9 +72,7 @@ def test_an_existing_path_is_refused_unless_forced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("exchanges", [True, False])
-def test_a_forced_folder_replaces_the_old_one_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, exchanges: bool
-) -> None:
+def test_force_replaces_the_whole_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, exchanges: bool) -> None:
     if not exchanges:
         monkeypatch.setattr(atomic, "_exchange", lambda *_: False)
     for name in ("old", "new"):
@@ -83,9 +81,7 @@ def test_a_forced_folder_replaces_the_old_one_whole(
     assert _names(tmp_path) == ["out"]
 
 
-def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_folder_is_restored_if_the_move_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "out"
     _save(target, "old")
     rename = Path.rename
@@ -104,7 +100,7 @@ def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(
 
 
 @pytest.mark.parametrize("below", [["out"], ["a", "b", "out"]])
-def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, below: list[str]) -> None:
+def test_unwritable_path_raises_in_one_line(tmp_path: Path, below: list[str]) -> None:
     (tmp_path / "file").touch()
     for new in (new_folder_of_kind, atomic_file):
         with (
@@ -115,25 +111,25 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, below: list[
         assert "\n" not in str(caught.value)
 
 
-def test_an_error_about_another_file_is_passed_on(tmp_path: Path) -> None:
+def test_errors_about_other_files_are_not_converted(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), atomic_folder(tmp_path / "out", kind=_KIND):
         Path("/no/such/input").read_text(encoding="utf-8")
 
 
-def test_sha256_is_that_of_the_bytes(tmp_path: Path) -> None:
+def test_sha256_matches_hashlib(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc" * 1000)
     assert sha256(tmp_path / "a") == hashlib.sha256(b"abc" * 1000).hexdigest()
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_file_is_never_replaced_by_a_folder(tmp_path: Path, *, force: bool) -> None:
+def test_atomic_folder_never_replaces_a_file(tmp_path: Path, *, force: bool) -> None:
     (tmp_path / "out").write_text("kept", encoding="utf-8")
     with pytest.raises(InputError, match="out is not a folder, expected a new path; choose another"):
         _save(tmp_path / "out", "new", force=force)
     assert (tmp_path / "out").read_text(encoding="utf-8") == "kept"
 
 
-def test_a_link_stays_and_the_folder_that_it_leads_to_is_replaced(tmp_path: Path) -> None:
+def test_link_is_kept_and_its_target_is_replaced(tmp_path: Path) -> None:
     _save(tmp_path / "elsewhere" / "there", "old")
     target = tmp_path / "out"
     target.symlink_to(tmp_path / "elsewhere" / "there")
@@ -144,7 +140,7 @@ def test_a_link_stays_and_the_folder_that_it_leads_to_is_replaced(tmp_path: Path
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EIO])
-def test_names_are_exchanged_where_the_file_system_can(
+def test_exchange_returns_false_where_the_file_system_lacks_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def refuse(*_: object) -> int:
@@ -160,9 +156,7 @@ def test_names_are_exchanged_where_the_file_system_can(
         assert not atomic._exchange(tmp_path / "a", tmp_path / "b")
 
 
-def test_a_system_that_is_too_old_or_another_one_exchanges_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exchange_returns_false_where_the_system_lacks_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: SimpleNamespace())
     for platform in ("linux", "darwin", "win32"):
         monkeypatch.setattr(sys, "platform", platform)
@@ -173,7 +167,7 @@ def test_a_system_that_is_too_old_or_another_one_exchanges_nothing(
 @pytest.mark.parametrize(
     ("umask", "folders", "files"), [(0o077, 0o700, 0o600), (0o022, 0o755, 0o644), (0o002, 0o775, 0o664)]
 )
-def test_the_umask_is_heeded(tmp_path: Path, umask: int, folders: int, files: int) -> None:
+def test_permissions_follow_the_umask(tmp_path: Path, umask: int, folders: int, files: int) -> None:
     before = os.umask(umask)
     try:
         with atomic_folder(tmp_path / "out", kind=_KIND) as folder:
@@ -193,7 +187,7 @@ def test_the_umask_is_heeded(tmp_path: Path, umask: int, folders: int, files: in
         (["sub/deep/page.html"], "holds sub/deep/page.html, which"),
     ],
 )
-def test_a_folder_with_a_foreign_file_is_never_replaced(tmp_path: Path, foreign: list[str], message: str) -> None:
+def test_folder_with_an_unlisted_file_is_never_replaced(tmp_path: Path, foreign: list[str], message: str) -> None:
     target = tmp_path / "out"
     _save(target, "old")
     for name in foreign:
@@ -220,7 +214,7 @@ def test_a_folder_with_a_foreign_file_is_never_replaced(tmp_path: Path, foreign:
         '{"files": [{"name": "old", "size_bytes": 3, "sha256": "' + "0" * 64 + '"}]}',
     ],
 )
-def test_a_folder_whose_manifest_is_not_ours_is_never_replaced(tmp_path: Path, manifest: str) -> None:
+def test_folder_with_an_invalid_manifest_is_never_replaced(tmp_path: Path, manifest: str) -> None:
     target = tmp_path / "out"
     _save(target, "old")
     (target / "made.json").write_text(manifest, encoding="utf-8")
@@ -229,7 +223,7 @@ def test_a_folder_whose_manifest_is_not_ours_is_never_replaced(tmp_path: Path, m
     assert _names(target) == ["made.json", "old"]
 
 
-def test_a_folder_without_a_manifest_is_replaced_if_it_is_empty(tmp_path: Path) -> None:
+def test_folder_without_manifest_is_replaced_only_if_empty(tmp_path: Path) -> None:
     target = tmp_path / "out"
     target.mkdir()
     _save(target, "new", force=True)
@@ -239,7 +233,7 @@ def test_a_folder_without_a_manifest_is_replaced_if_it_is_empty(tmp_path: Path) 
     assert _names(target) == ["new"]
 
 
-def test_a_link_in_a_folder_is_foreign(tmp_path: Path) -> None:
+def test_link_in_a_folder_counts_as_an_unlisted_file(tmp_path: Path) -> None:
     target = tmp_path / "out"
     _save(target, "old")
     (tmp_path / "letters").mkdir()
@@ -250,7 +244,7 @@ def test_a_link_in_a_folder_is_foreign(tmp_path: Path) -> None:
     assert (tmp_path / "letters" / "letter").exists()
 
 
-def test_what_appears_while_the_block_runs_is_never_replaced(tmp_path: Path) -> None:
+def test_files_that_appear_during_the_block_are_never_replaced(tmp_path: Path) -> None:
     target = tmp_path / "out"
     _save(target, "old")
 
@@ -302,7 +296,7 @@ def _hanging(target: Path, before: str = "", during: str = _WAIT) -> "subprocess
     return process
 
 
-def test_temporary_folders_are_removed_once_their_process_is_dead(tmp_path: Path) -> None:
+def test_temporary_folders_of_dead_processes_are_removed(tmp_path: Path) -> None:
     target = tmp_path / "out"
     others = [".out.0123abcd.tmp.kept", ".outer.0123abcd.tmp", "out.0123abcd.tmp"]
     for name in others:
@@ -322,7 +316,7 @@ def test_temporary_folders_are_removed_once_their_process_is_dead(tmp_path: Path
     assert _names(tmp_path) == sorted([*others, "out", "out2"])
 
 
-def test_a_folder_comes_back_whose_replacement_was_killed_half_way(tmp_path: Path) -> None:
+def test_old_folder_is_restored_after_a_killed_replacement(tmp_path: Path) -> None:
     target = tmp_path / "out"
     _save(target, "old")
     hang_before_moving_in = (

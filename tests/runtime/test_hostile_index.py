@@ -64,7 +64,7 @@ def _record_again(folder: Path) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_mutated_files_are_refused_or_sound(
+def test_mutated_files_raise_or_give_valid_hits(
     saved: Path, encoder: Encoder, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     copy = tmp_path_factory.getbasetemp() / f"mutated-{saved.name}"
@@ -87,7 +87,7 @@ def test_mutated_files_are_refused_or_sound(
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_mutated_fields_are_refused_or_sound(
+def test_mutated_fields_raise_or_give_valid_hits(
     saved: Path, encoder: Encoder, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     copy = tmp_path_factory.getbasetemp() / f"fields-{saved.name}"
@@ -116,7 +116,7 @@ def test_mutated_fields_are_refused_or_sound(
 
 
 @pytest.mark.parametrize("name", ["../vectors.npy", "/etc/passwd", "sub/vectors.npy", "C:\\x", "other.npy", "."])
-def test_a_name_that_is_none_of_an_index_is_refused(encoder: Encoder, tmp_path: Path, name: str) -> None:
+def test_unknown_file_name_in_the_manifest_raises(encoder: Encoder, tmp_path: Path, name: str) -> None:
     Index.build(encoder, ["cat"]).save(tmp_path / "index")
     manifest = json.loads((tmp_path / "index" / "index.json").read_bytes())
     manifest["files"].append({"name": name, "size_bytes": 1, "sha256": "0" * 64})
@@ -126,7 +126,7 @@ def test_a_name_that_is_none_of_an_index_is_refused(encoder: Encoder, tmp_path: 
 
 
 @pytest.mark.parametrize("numbers", [[0, 0, 1], [1, 0, 2], [-1, 0, 1], [0, 1, 3], [0, 1, 2**62]])
-def test_numbers_that_are_not_ascending_are_refused(encoder: Encoder, tmp_path: Path, numbers: list[int]) -> None:
+def test_ids_that_are_not_ascending_raise(encoder: Encoder, tmp_path: Path, numbers: list[int]) -> None:
     Index.build(encoder, ["cat", "dog", "file"]).save(tmp_path / "index")
     np.save(tmp_path / "index" / "ids.npy", np.array(numbers))
     _record_again(tmp_path / "index")
@@ -134,7 +134,7 @@ def test_numbers_that_are_not_ascending_are_refused(encoder: Encoder, tmp_path: 
         Index.open(tmp_path / "index", encoder)
 
 
-def test_vectors_that_are_not_finite_are_refused(encoder: Encoder, tmp_path: Path) -> None:
+def test_vectors_that_are_not_finite_raise(encoder: Encoder, tmp_path: Path) -> None:
     Index.build(encoder, ["cat"]).save(tmp_path / "index")
     np.save(tmp_path / "index" / "vectors.npy", np.full((1, 8), np.nan, dtype=np.float32))
     _record_again(tmp_path / "index")

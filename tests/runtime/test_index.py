@@ -59,7 +59,7 @@ def small_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_saved_index_finds_what_the_built_one_finds(saved: Path, encoder: Encoder) -> None:
+def test_opened_index_returns_the_hits_of_the_built_index(saved: Path, encoder: Encoder) -> None:
     built, opened = Index.build(encoder, _DOCUMENTS), Index.open(str(saved), encoder)
     assert len(opened) == len(built) == len(_DOCUMENTS)
     assert opened.search("read a file", top_k=4) == built.search("read a file", top_k=4)
@@ -67,7 +67,7 @@ def test_a_saved_index_finds_what_the_built_one_finds(saved: Path, encoder: Enco
     assert [hit.id for hit in opened.search("read the file", top_k=2)] == [1, 5]
 
 
-def test_the_folder_holds_open_formats(saved: Path, encoder: Encoder) -> None:
+def test_index_folder_contains_npy_jsonl_and_json(saved: Path, encoder: Encoder) -> None:
     vectors = np.load(saved / "vectors.npy", allow_pickle=False)
     assert vectors.dtype == np.float32
     expected = encoder.encode(_DOCUMENTS)
@@ -84,7 +84,7 @@ def test_the_folder_holds_open_formats(saved: Path, encoder: Encoder) -> None:
 @pytest.mark.parametrize(
     ("version", "remedy"), [(1, "build the index again"), (3, "build the index again"), (5, "upgrade")]
 )
-def test_an_index_of_another_version_is_refused(saved: Path, encoder: Encoder, version: int, remedy: str) -> None:
+def test_other_schema_versions_raise_with_a_remedy(saved: Path, encoder: Encoder, version: int, remedy: str) -> None:
     _change_manifest(saved, {"schema_version": version})
     with pytest.raises(InputError, match=f"has schema version {version}, expected 4; {remedy}") as caught:
         Index.open(saved, encoder)
@@ -93,13 +93,13 @@ def test_an_index_of_another_version_is_refused(saved: Path, encoder: Encoder, v
     assert len(Index.open(saved, encoder)) == 1
 
 
-def test_vectors_are_mapped_and_not_read(saved: Path, encoder: Encoder) -> None:
+def test_vectors_are_memory_mapped(saved: Path, encoder: Encoder) -> None:
     assert not Index.open(saved, encoder)._collection.rows.vectors.rows.flags.writeable
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16", "int8", "binary"])
 @pytest.mark.parametrize("engine", ["numpy", "faiss-ivf", "faiss-hnsw"])
-def test_every_precision_and_engine_finds_the_same_of_few_documents(
+def test_every_precision_and_engine_returns_the_same_hits_for_few_documents(
     precision: IndexPrecision, engine: EngineName, encoder: Encoder, tmp_path: Path
 ) -> None:
     if engine != "numpy":
@@ -124,14 +124,14 @@ def test_every_precision_and_engine_finds_the_same_of_few_documents(
 
 
 @pytest.mark.parametrize("query", ["", " \t\n"])
-def test_a_blank_query_is_refused(encoder: Encoder, query: str) -> None:
+def test_blank_query_raises(encoder: Encoder, query: str) -> None:
     index = Index.build(encoder, ["", *_DOCUMENTS])
     with pytest.raises(InputError, match="the query is blank, expected a text"):
         index.search(query)
     assert {hit.id: hit.score for hit in index.search("cat", top_k=None)}[0] == 0
 
 
-def test_numbers_are_never_used_again(encoder: Encoder, tmp_path: Path) -> None:
+def test_ids_are_never_reused(encoder: Encoder, tmp_path: Path) -> None:
     index = Index.build(encoder, ["cat", "dog"])
     index.remove([1, 1])
     assert index.add(["file", "line"]) == [2, 3]
@@ -158,7 +158,7 @@ def test_numbers_are_never_used_again(encoder: Encoder, tmp_path: Path) -> None:
         (1, "the ids are int, expected a list"),
     ],
 )
-def test_a_removal_that_cannot_be_done_whole_is_not_done(encoder: Encoder, ids: Any, message: str) -> None:
+def test_removal_with_an_invalid_id_removes_nothing(encoder: Encoder, ids: Any, message: str) -> None:
     index = Index.build(encoder, _DOCUMENTS)
     with pytest.raises(InputError, match=message):
         index.remove(ids)
@@ -174,7 +174,7 @@ def test_a_removal_that_cannot_be_done_whole_is_not_done(encoder: Encoder, ids: 
         (["a", "\ud800"], np.ones((2, 8)), "document 1 contains a lone surrogate"),
     ],
 )
-def test_an_addition_that_cannot_be_done_whole_is_not_done(
+def test_addition_with_an_invalid_document_adds_nothing(
     encoder: Encoder, documents: list[str], vectors: Any, message: str
 ) -> None:
     index = Index.build(encoder, _DOCUMENTS)
@@ -230,7 +230,7 @@ def test_threads_search_side_by_side(encoder: Encoder, monkeypatch: pytest.Monke
     assert hits[0] == hits[1]
 
 
-def test_threads_may_share_an_index(encoder: Encoder) -> None:
+def test_threads_can_share_an_index(encoder: Encoder) -> None:
     index = Index.build(encoder, ["read the file"] * 50)
 
     def change(thread: int) -> None:
@@ -244,7 +244,7 @@ def test_threads_may_share_an_index(encoder: Encoder) -> None:
     assert len(index) == 50
 
 
-def test_an_addition_that_was_interrupted_is_none(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_addition_adds_nothing(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     index = Index.build(encoder, _DOCUMENTS, precision="binary")
     expected = index.search("cat", top_k=100)
 
@@ -260,7 +260,7 @@ def test_an_addition_that_was_interrupted_is_none(encoder: Encoder, monkeypatch:
     assert index.search("cat", top_k=1)[0].document == "cat"
 
 
-def test_an_opened_index_that_was_changed_replaces_its_folder(saved: Path, encoder: Encoder) -> None:
+def test_changed_index_can_be_saved_over_its_folder(saved: Path, encoder: Encoder) -> None:
     opened = Index.open(saved, encoder)
     opened.add(["cat"])
     opened.remove([0])
@@ -271,7 +271,7 @@ def test_an_opened_index_that_was_changed_replaces_its_folder(saved: Path, encod
     assert len(Index.open(saved, encoder)) == len(_DOCUMENTS) + 1
 
 
-def test_checksums_may_be_left_unread(saved: Path, encoder: Encoder) -> None:
+def test_checksums_are_compared_only_if_verify_is_set(saved: Path, encoder: Encoder) -> None:
     content = (saved / "documents.jsonl").read_bytes()
     (saved / "documents.jsonl").write_bytes(content.replace(b"socket", b"rocket"))
     assert len(Index.open(saved, encoder, verify=False)) == len(_DOCUMENTS)
@@ -282,7 +282,7 @@ def test_checksums_may_be_left_unread(saved: Path, encoder: Encoder) -> None:
         Index.open(saved, encoder, verify=False)
 
 
-def test_what_the_index_cannot_be_built_with_is_named(encoder: Encoder) -> None:
+def test_unknown_precision_engine_or_encoder_raises(encoder: Encoder) -> None:
     with pytest.raises(InputError, match="the precision is 'int4', expected one of float32, float16, int8, binary"):
         Index.build(encoder, [], precision="int4")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="the engine is 'annoy', expected one of numpy"):
@@ -291,7 +291,7 @@ def test_what_the_index_cannot_be_built_with_is_named(encoder: Encoder) -> None:
         Index.build("encoder", [])  # type: ignore[arg-type]
 
 
-def test_an_index_opens_with_numpy_where_faiss_is_absent(
+def test_index_of_faiss_opens_with_numpy_if_faiss_is_missing(
     encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("faiss")
@@ -303,26 +303,26 @@ def test_an_index_opens_with_numpy_where_faiss_is_absent(
     assert opened.search("read the file", top_k=1)[0].id == 1
 
 
-def test_an_index_of_nothing_is_one(encoder: Encoder, tmp_path: Path) -> None:
+def test_empty_index_can_be_saved_and_searched(encoder: Encoder, tmp_path: Path) -> None:
     Index.build(encoder, []).save(tmp_path / "empty")
     opened = Index.open(tmp_path / "empty", encoder)
     assert len(opened) == 0
     assert opened.search("read") == []
 
 
-def test_another_encoder_is_refused_by_name(saved: Path, tmp_path: Path, make_bundle: Make) -> None:
+def test_index_of_another_encoder_raises_with_both_names(saved: Path, tmp_path: Path, make_bundle: Make) -> None:
     other = Encoder.load(make_bundle(tmp_path / "other", seed=1, name="other"))
     with pytest.raises(InputError, match=r"built by the encoder 'tiny' \(\w{12}\), expected 'other' \(\w{12}\)"):
         Index.open(saved, other)
 
 
-def test_a_folder_that_is_no_index_is_refused(tmp_path: Path, encoder: Encoder) -> None:
+def test_open_raises_for_a_folder_without_index(tmp_path: Path, encoder: Encoder) -> None:
     with pytest.raises(InputError, match=r"holds no index\.json"):
         Index.open(tmp_path, encoder)
 
 
 @pytest.mark.parametrize("name", ["vectors.npy", "documents.jsonl"])
-def test_a_damaged_file_is_named(saved: Path, encoder: Encoder, name: str) -> None:
+def test_damaged_file_raises_with_its_name(saved: Path, encoder: Encoder, name: str) -> None:
     content = (saved / name).read_bytes()
     for damaged in (content[:-1], b"", content[:-2] + b"xx"):
         (saved / name).write_bytes(damaged)
@@ -346,9 +346,7 @@ def test_a_damaged_file_is_named(saved: Path, encoder: Encoder, name: str) -> No
         ({"encoder": None}, "'encoder' is null, expected a JSON object"),
     ],
 )
-def test_a_manifest_that_is_wrong_is_refused(
-    saved: Path, encoder: Encoder, change: dict[str, Any], message: str
-) -> None:
+def test_inconsistent_manifest_raises(saved: Path, encoder: Encoder, change: dict[str, Any], message: str) -> None:
     _change_manifest(saved, change)
     with pytest.raises(InputError, match=message):
         Index.open(saved, encoder)
@@ -367,7 +365,7 @@ def test_an_opened_index_can_replace_itself(saved: Path, encoder: Encoder) -> No
     assert len(Index.open(saved, encoder)) == len(_DOCUMENTS)
 
 
-def test_force_never_replaces_what_is_no_index(encoder: Encoder, tmp_path: Path) -> None:
+def test_force_never_replaces_another_folder(encoder: Encoder, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letters.txt").write_text("dear", encoding="utf-8")
     with pytest.raises(InputError, match=r"holds no index\.json but letters\.txt, so it is not replaced"):
@@ -391,7 +389,7 @@ def test_a_full_disk_keeps_the_index_that_is_there(saved: Path, encoder: Encoder
 
 
 @pytest.mark.parametrize("k", [0, -3, True])
-def test_a_count_below_one_is_refused(encoder: Encoder, k: int) -> None:
+def test_top_k_below_one_raises(encoder: Encoder, k: int) -> None:
     with pytest.raises(InputError, match="at least 1"):
         Index.build(encoder, []).search("cat", top_k=k)
 
@@ -427,7 +425,7 @@ def test_an_addition_that_fails_in_the_candidate_search_adds_nothing(
 
 
 @pytest.mark.parametrize("path", [None, 3, b"index"])
-def test_what_is_no_path_is_refused(encoder: Encoder, path: Any) -> None:
+def test_path_of_another_type_raises(encoder: Encoder, path: Any) -> None:
     for use in (Index.build(encoder, []).save, lambda path: Index.open(path, encoder)):
         with pytest.raises(
             InputError, match=r"^the path is \w+, expected the path of an index's folder as a str or Path$"
@@ -436,7 +434,7 @@ def test_what_is_no_path_is_refused(encoder: Encoder, path: Any) -> None:
 
 
 @pytest.mark.parametrize("path", ["a\0b", "a" * 300, "b/" * 5000])
-def test_a_path_that_no_system_takes_is_refused(
+def test_path_that_the_system_rejects_raises(
     encoder: Encoder, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -458,7 +456,7 @@ def _save_anew(index: Index, path: Path) -> None:
 
 
 @pytest.mark.parametrize("verify", [True, False])
-def test_an_index_that_is_replaced_while_it_is_read_is_read_again(
+def test_open_retries_if_the_index_is_replaced_meanwhile(
     saved: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch, *, verify: bool
 ) -> None:
     other = _other_index(encoder)
@@ -478,7 +476,7 @@ def test_an_index_that_is_replaced_while_it_is_read_is_read_again(
     assert len(calls) == 2
 
 
-def test_an_index_that_is_replaced_all_the_time_is_refused(
+def test_open_raises_if_the_index_is_replaced_repeatedly(
     saved: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other, read = _other_index(encoder), folder_module._read_documents
@@ -493,7 +491,7 @@ def test_an_index_that_is_replaced_all_the_time_is_refused(
 
 
 @_EXCHANGES
-def test_a_reader_sees_one_index_or_the_other_while_they_replace_each_other(saved: Path, encoder: Encoder) -> None:
+def test_reader_sees_the_old_or_the_new_index_during_replacement(saved: Path, encoder: Encoder) -> None:
     indexes = [Index.build(encoder, _DOCUMENTS), _other_index(encoder)]
     whole = [index.search("cat", top_k=None) for index in indexes]
 
@@ -537,17 +535,17 @@ def _killed_saves(path: Path, encoder: Encoder, kills: int) -> None:
 
 
 @_EXCHANGES
-def test_a_save_that_is_killed_leaves_one_of_the_two(saved: Path, encoder: Encoder) -> None:
+def test_killed_save_leaves_the_old_or_the_new_index(saved: Path, encoder: Encoder) -> None:
     _killed_saves(saved, encoder, 25)
 
 
 @_EXCHANGES
 @pytest.mark.slow
-def test_hundreds_of_saves_that_are_killed_leave_one_of_the_two(saved: Path, encoder: Encoder) -> None:
+def test_hundreds_of_killed_saves_leave_the_old_or_the_new_index(saved: Path, encoder: Encoder) -> None:
     _killed_saves(saved, encoder, 500)
 
 
-def test_an_index_that_another_one_changed_is_not_replaced(saved: Path, encoder: Encoder) -> None:
+def test_save_raises_if_another_index_changed_the_folder(saved: Path, encoder: Encoder) -> None:
     first, second = Index.open(saved, encoder), Index.open(saved, encoder)
     first.add(["cat"])
     first.save(saved, force=True)
@@ -562,7 +560,7 @@ def test_an_index_that_another_one_changed_is_not_replaced(saved: Path, encoder:
     assert len(Index.open(saved.parent / "other", encoder)) == len(_DOCUMENTS) + 1
 
 
-def test_a_built_index_that_was_saved_does_not_replace_what_came_after(encoder: Encoder, tmp_path: Path) -> None:
+def test_second_save_of_a_built_index_raises_if_the_folder_was_changed(encoder: Encoder, tmp_path: Path) -> None:
     built = Index.build(encoder, ["cat"])
     built.save(tmp_path / "index")
     Index.append_to(tmp_path / "index", ["dog"], encoder)
@@ -573,7 +571,7 @@ def test_a_built_index_that_was_saved_does_not_replace_what_came_after(encoder: 
     assert len(Index.open(tmp_path / "index", encoder)) == 1
 
 
-def test_threads_that_append_lose_nothing(saved: Path, encoder: Encoder) -> None:
+def test_parallel_append_to_keeps_the_documents_of_all_threads(saved: Path, encoder: Encoder) -> None:
     texts = [[f"cat {thread}", f"dog {thread}"] for thread in range(6)]
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda documents: Index.append_to(saved, documents, encoder), texts))
@@ -582,7 +580,7 @@ def test_threads_that_append_lose_nothing(saved: Path, encoder: Encoder) -> None
     assert [path.name for path in saved.parent.iterdir()] == ["index"]
 
 
-def test_a_link_to_an_index_is_appended_to_where_it_leads(saved: Path, encoder: Encoder) -> None:
+def test_append_to_follows_a_link_to_an_index(saved: Path, encoder: Encoder) -> None:
     link = saved.parent / "link"
     link.symlink_to(saved)
     assert len(Index.append_to(link, ["cat"], encoder)) == len(_DOCUMENTS) + 1
@@ -590,7 +588,7 @@ def test_a_link_to_an_index_is_appended_to_where_it_leads(saved: Path, encoder: 
     assert len(Index.open(saved, encoder)) == len(_DOCUMENTS) + 1
 
 
-def test_nothing_is_appended_to_what_is_no_index(encoder: Encoder, tmp_path: Path) -> None:
+def test_append_to_raises_if_there_is_no_index(encoder: Encoder, tmp_path: Path) -> None:
     for path in (tmp_path / "absent", tmp_path / "absent" / "too"):
         with pytest.raises(InputError, match=r"holds no index\.json"):
             Index.append_to(path, ["cat"], encoder)
@@ -610,7 +608,7 @@ def test_force_never_replaces_an_index_beside_other_files(saved: Path, encoder: 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows does not cut mapped files")
 @pytest.mark.parametrize(("precision", "name"), [("float32", "vectors.npy"), ("binary", "signs.npy")])
-def test_a_file_that_was_cut_while_it_was_open_is_one_line(
+def test_truncated_mapped_file_raises_in_one_line(
     encoder: Encoder, tmp_path: Path, precision: IndexPrecision, name: str
 ) -> None:
     path = tmp_path / "index"
@@ -639,7 +637,7 @@ def test_a_file_that_was_cut_while_it_was_open_is_one_line(
     [('"documents": 6', '"documents": 5'), ('"precision": "float32"', '"precision": "int8"'), ('"tiny"', '"x"')],
 )
 @pytest.mark.parametrize("verify", [True, False])
-def test_a_changed_manifest_is_noticed(saved: Path, encoder: Encoder, old: str, new: str, *, verify: bool) -> None:
+def test_changed_manifest_raises(saved: Path, encoder: Encoder, old: str, new: str, *, verify: bool) -> None:
     content = (saved / "index.json").read_text(encoding="utf-8")
     assert old in content
     (saved / "index.json").write_text(content.replace(old, new), encoding="utf-8")

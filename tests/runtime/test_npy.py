@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 @pytest.mark.parametrize("stored_type", ["<f4", "<f2", "|i1", "<u8", "<i8", "<i4"])
 @pytest.mark.parametrize("shape", [(0,), (5,), (0, 3), (5, 3)])
-def test_an_array_comes_back_and_numpy_reads_it(tmp_path: Path, stored_type: str, shape: tuple[int, ...]) -> None:
+def test_array_round_trip_and_numpy_reads_the_file(tmp_path: Path, stored_type: str, shape: tuple[int, ...]) -> None:
     rows: npt.NDArray[Any] = np.arange(np.prod(shape)).reshape(shape).astype(stored_type)
     write_array(tmp_path / "a.npy", rows)
     mapped = MappedArrays().map(tmp_path / "a.npy", stored_type, shape)
@@ -26,7 +26,7 @@ def test_an_array_comes_back_and_numpy_reads_it(tmp_path: Path, stored_type: str
     assert np.array_equal(np.load(tmp_path / "a.npy", allow_pickle=False), rows)
 
 
-def test_what_numpy_writes_is_read(tmp_path: Path) -> None:
+def test_files_of_numpy_save_can_be_mapped(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.ones((4, 2), dtype=np.float32))
     assert MappedArrays().map(tmp_path / "a.npy", "<f4", (4, None)).shape == (4, 2)
 
@@ -44,13 +44,13 @@ def test_what_numpy_writes_is_read(tmp_path: Path) -> None:
         (np.zeros((4, 2), dtype="<U1"), r"is <U1 \(4, 2\), expected"),
     ],
 )
-def test_another_array_is_refused(tmp_path: Path, rows: npt.NDArray[Any], message: str) -> None:
+def test_other_dtypes_and_shapes_raise(tmp_path: Path, rows: npt.NDArray[Any], message: str) -> None:
     np.save(tmp_path / "a.npy", rows)
     with pytest.raises(InputError, match=message):
         MappedArrays().map(tmp_path / "a.npy", "<f4", (4, 2))
 
 
-def test_a_file_that_claims_more_than_it_holds_is_refused(tmp_path: Path) -> None:
+def test_header_larger_than_the_file_raises(tmp_path: Path) -> None:
     write_array(tmp_path / "a.npy", np.ones((4, 2), dtype=np.float32))
     content = (tmp_path / "a.npy").read_bytes()
     (tmp_path / "a.npy").write_bytes(content.replace(b"(4, 2), ", b"(999999999999999, 999999999999999), "))
@@ -62,7 +62,7 @@ def test_a_file_that_claims_more_than_it_holds_is_refused(tmp_path: Path) -> Non
 
 @settings(max_examples=100, deadline=None)
 @given(content=st.binary(max_size=20), place=st.integers(0, 140), cut=st.integers(0, 170))
-def test_whatever_bytes_are_an_array_or_refused(
+def test_mutated_files_are_the_array_or_raise_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, place: int, cut: int
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "mutated.npy"
@@ -75,7 +75,7 @@ def test_whatever_bytes_are_an_array_or_refused(
         assert "\n" not in str(error)  # noqa: PT017 - either is right
 
 
-def test_a_full_disk_says_that_it_is_full() -> None:
+def test_full_disk_raises_with_its_reason() -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("this system has no /dev/full")
@@ -84,7 +84,7 @@ def test_a_full_disk_says_that_it_is_full() -> None:
     assert caught.value.strerror == os.strerror(28)
 
 
-def test_mapping_reads_no_numbers(tmp_path: Path) -> None:
+def test_mapping_does_not_read_the_data(tmp_path: Path) -> None:
     write_array(tmp_path / "a.npy", np.ones((1 << 20, 8), dtype=np.float32))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     MappedArrays().map(tmp_path / "a.npy", "<f4", (1 << 20, 8))

@@ -24,7 +24,7 @@ def _units(count: int, dimension: int, seed: int = 0) -> npt.NDArray[np.float32]
 
 
 @pytest.mark.parametrize(("precision", "stored_type", "tolerance"), _TYPES)
-def test_cosines_are_those_of_the_vectors(precision: IndexPrecision, stored_type: type, tolerance: float) -> None:
+def test_cosine_similarity_is_close_to_float32(precision: IndexPrecision, stored_type: type, tolerance: float) -> None:
     units, query = _units(3000, 96), _units(1, 96, seed=1)[0]
     vectors = StoredVectors.quantize(units, precision)
     assert vectors.rows.dtype == stored_type
@@ -36,7 +36,7 @@ def test_cosines_are_those_of_the_vectors(precision: IndexPrecision, stored_type
 @pytest.mark.parametrize(("precision", "stored_type", "_tolerance"), _TYPES)
 @settings(max_examples=25, deadline=None)
 @given(dimension=st.integers(1, 70), count=st.integers(1, 50), seed=st.integers(0, 1000))
-def test_equal_vectors_have_exactly_equal_cosines_wherever_they_are(
+def test_equal_vectors_have_equal_similarity_at_any_position(
     precision: IndexPrecision, stored_type: type, _tolerance: float, dimension: int, count: int, seed: int
 ) -> None:
     units = _units(2, dimension, seed)
@@ -50,7 +50,7 @@ def test_equal_vectors_have_exactly_equal_cosines_wherever_they_are(
 
 
 @pytest.mark.parametrize(("precision", "stored_type", "_tolerance"), _TYPES)
-def test_vectors_that_are_added_or_taken_out_change_no_other(
+def test_append_and_select_keep_the_other_vectors(
     precision: IndexPrecision, stored_type: type, _tolerance: float
 ) -> None:
     units, query = _units(40, 24), _units(1, 24, seed=1)[0]
@@ -65,20 +65,20 @@ def test_vectors_that_are_added_or_taken_out_change_no_other(
 
 
 @pytest.mark.parametrize(("precision", "stored_type", "_tolerance"), _TYPES)
-def test_a_vector_of_zeros_scores_zero(precision: IndexPrecision, stored_type: type, _tolerance: float) -> None:
+def test_zero_vector_has_similarity_zero(precision: IndexPrecision, stored_type: type, _tolerance: float) -> None:
     vectors = StoredVectors.quantize(np.zeros((2, 4), dtype=np.float32), precision)
     assert vectors.cosine_similarity(_units(1, 4)[0]).tolist() == [0, 0]
     assert vectors.normalized(slice(0, 2)).tolist() == [[0] * 4] * 2
 
 
-def test_no_vectors_have_no_cosines() -> None:
+def test_empty_vectors_have_no_similarities() -> None:
     assert StoredVectors.quantize(np.empty((0, 4), dtype=np.float32), "int8").cosine_similarity(
         _units(1, 4)[0]
     ).shape == (0,)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, 1e30])
-def test_vectors_without_a_finite_length_are_refused(number: float) -> None:
+def test_vectors_without_finite_norm_raise(number: float) -> None:
     damaged = StoredVectors(GrowingArray(np.full((1, 4), number, dtype=np.float32)))
     with pytest.raises(InputError, match="holds a vector that is not finite"):
         damaged.cosine_similarity(_units(1, 4)[0])
@@ -86,14 +86,14 @@ def test_vectors_without_a_finite_length_are_refused(number: float) -> None:
         damaged.normalized(slice(0, 1))
 
 
-def test_every_half_widens_to_its_value() -> None:
+def test_every_float16_converts_to_its_value() -> None:
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     finite = np.isfinite(halves)
     assert np.array_equal(_to_float32(halves)[finite], halves[finite].astype(np.float32))
     assert np.isfinite(_to_float32(halves)).all()
 
 
-def test_rows_grow_without_changing_those_that_were_there() -> None:
+def test_append_keeps_earlier_arrays() -> None:
     rows = [GrowingArray(np.arange(3))]
     for number in range(3, 50):
         rows.append(rows[-1].append(np.array([number])))
@@ -102,7 +102,7 @@ def test_rows_grow_without_changing_those_that_were_there() -> None:
         assert len(grown) == count
 
 
-def test_rows_that_may_not_be_written_grow_in_memory_of_their_own() -> None:
+def test_append_copies_a_read_only_buffer() -> None:
     fixed = np.arange(3)
     fixed.flags.writeable = False
     assert GrowingArray(fixed).append(np.array([3])).rows.tolist() == [0, 1, 2, 3]
