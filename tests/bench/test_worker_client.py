@@ -220,7 +220,7 @@ import importlib.util, sys
 
 def embed(texts):
     foreign = {"numpy", "scipy", "psutil", "edgeembed_runtime"} & sys.modules.keys()
-    visible = [name for name in ("adapters", "packages", "timing") if importlib.util.find_spec(name)]
+    visible = [name for name in ("adapters", "installed_packages", "timing") if importlib.util.find_spec(name)]
     return [[float(len(foreign)), float(len(visible)), float(sys.flags.no_site)] for _ in texts]
 """
 

@@ -17,7 +17,7 @@ texts.
     {"encode": {"texts": [...], "role": "query" | "document" | "", "out": FILE}}
                                   write float32 rows to the file: {"shape": [n, dim]}
     {"count_tokens": [text, ...]} tokens of each before truncation: {"tokens": [...]}; null if unknown
-    {"info": null}                model and packages, see `packages.subject_info`
+    {"info": null}                model and packages, see `installed_packages.subject_info`
     {"memory": null}              {"resident_bytes": ..., "peak_bytes": ...}
 
 Everything that the subject prints goes to stderr.
@@ -68,7 +68,7 @@ def _import_neighbor(name: str) -> Any:
 def _serve(subject: Any, names: list[str], output: IO[str]) -> None:
     import json  # after the cold start was measured, as the two modules below
 
-    timing, packages = _import_neighbor("timing"), _import_neighbor("packages")
+    timing, packages = _import_neighbor("timing"), _import_neighbor("installed_packages")
     handlers: dict[str, Any] = {
         "time": lambda items: timing.time_encoding(subject, items),
         "parts": lambda items: {"parts_ns": timing.time_parts(subject.inspected(), items)},

@@ -22,7 +22,7 @@ from edgeembed_runtime.index.rows import IndexRows, validate_documents, validate
 from edgeembed_runtime.index.vectors import GrowingArray, StoredVectors
 from edgeembed_runtime.similarity import top_k_indices
 from edgeembed_runtime.storage.atomic import atomic_folder, check_output_path, resolve_folder_link
-from edgeembed_runtime.storage.locking import locked
+from edgeembed_runtime.storage.file_lock import locked
 
 
 class _SavedState(NamedTuple):

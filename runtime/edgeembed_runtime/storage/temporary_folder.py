@@ -17,7 +17,7 @@ import stat
 from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.locking import LockingUnsupportedError, release_lock, take_lock
+from edgeembed_runtime.storage.file_lock import LockingUnsupportedError, release_lock, take_lock
 
 _LOCK = "edgeembed.lock"
 _NEW = "new"
