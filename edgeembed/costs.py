@@ -162,7 +162,7 @@ def _scores(subjects: Sequence[Subject], tasks: Sequence[Task], reporter: Report
     scores: dict[str, dict[str, float]] = {}
     if not tasks:
         return scores
-    threads = this_machine().cores_allowed
+    threads = this_machine().available_cores
     for subject in subjects:
         with start_worker(subject, "a text", threads=threads) as worker:
             for score in score_tasks(subject.name, WorkerEncoder(worker), tasks, reporter):

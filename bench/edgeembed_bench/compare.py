@@ -9,7 +9,7 @@ from edgeembed_runtime.errors import InputError
 from edgeembed_bench.report import BenchmarkReport
 from edgeembed_bench.results import SubjectResult
 
-_MACHINE = ("cpu", "flags", "governor", "cores", "cores_allowed", "ram_bytes", "system", "python")
+_MACHINE = ("cpu", "flags", "governor", "cores", "available_cores", "ram_bytes", "system", "python")
 _SETTINGS = ("threads", "batch_size", "lengths")
 _TEXTS = ("sha256",)
 _MAX_VALUE_LENGTH = 40

@@ -18,7 +18,7 @@ import psutil
 PACKAGES = ("edgeembed", "edgeembed-runtime", "numpy", "scipy")
 _MAX_LOAD_AVERAGE = 0.5
 _MAX_LOAD_PER_CORE = 0.25  # on a large machine other work does not disturb the few cores in use
-_MAX_STOLEN_SHARE = 0.02
+_MAX_STEAL_FRACTION = 0.02
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Machine:
         flags: Instruction sets and features of the processor, sorted; empty if unknown.
         governor: CPU frequency governor, such as "performance"; None if unknown.
         cores: Logical cores of the machine.
-        cores_allowed: Logical cores that this process may use.
-        ram_bytes: Main memory.
+        available_cores: Logical cores that this process may use.
+        ram_bytes: Main memory in bytes.
         system: Operating system and its version.
         python: Version of the benchmark's Python; `ModelInfo` has each subject's.
         versions: Versions of the benchmark's own packages; None if not installed. `ModelInfo` has each subject's.
@@ -41,7 +41,7 @@ class Machine:
     flags: tuple[str, ...]
     governor: str | None
     cores: int
-    cores_allowed: int
+    available_cores: int
     ram_bytes: int
     system: str
     python: str
@@ -54,13 +54,14 @@ class Load:
 
     Attributes:
         load_average: Load average over the minute before the benchmark; None if unknown.
-        stolen_share: Share of CPU time that the host of a virtual machine gave to others (steal time); None if unknown.
+        steal_fraction: Fraction of CPU time, 0 to 1, that the host of a virtual machine gave to other guests (steal
+            time); None if unknown.
         on_battery: Whether the machine ran on its battery; None if it has none or if unknown.
         cores: Logical cores of the machine.
     """
 
     load_average: float | None
-    stolen_share: float | None
+    steal_fraction: float | None
     on_battery: bool | None
     cores: int = 1
 
@@ -72,9 +73,9 @@ class Load:
             _MAX_LOAD_AVERAGE, self.cores * _MAX_LOAD_PER_CORE
         ):
             reasons.append(f"the load average was {self.load_average:.1f} before it began: close other programs")
-        if self.stolen_share is not None and self.stolen_share > _MAX_STOLEN_SHARE:
+        if self.steal_fraction is not None and self.steal_fraction > _MAX_STEAL_FRACTION:
             reasons.append(
-                f"this virtual machine's host took {self.stolen_share:.0%} of its time: choose a quieter one"
+                f"this virtual machine's host took {self.steal_fraction:.0%} of its time: choose a quieter one"
             )
         if self.on_battery:
             reasons.append("the machine ran on its battery, which slows its clock: plug it in")
@@ -89,7 +90,7 @@ def this_machine() -> Machine:
         flags=tuple(sorted(processor.get("flags", ()))),
         governor=_governor(),
         cores=_cores(),
-        cores_allowed=_cores_allowed(),
+        available_cores=_available_cores(),
         ram_bytes=psutil.virtual_memory().total,
         system=platform.platform(),
         python=platform.python_version(),
@@ -107,10 +108,10 @@ class LoadWatch:
     def load(self) -> Load:
         """Return the load since this object was created."""
         after = psutil.cpu_times()
-        stolen = getattr(after, "steal", None)
-        total = sum(after) - sum(self._before)
-        share = None if stolen is None or total <= 0 else (stolen - self._before.steal) / total
-        return Load(self._average, share, _on_battery(), _cores())
+        steal_s = getattr(after, "steal", None)
+        total_s = sum(after) - sum(self._before)
+        fraction = None if steal_s is None or total_s <= 0 else (steal_s - self._before.steal) / total_s
+        return Load(self._average, fraction, _on_battery(), _cores())
 
 
 def _on_battery() -> bool | None:
@@ -138,7 +139,7 @@ def _cores() -> int:
     return psutil.cpu_count() or 1
 
 
-def _cores_allowed() -> int:
+def _available_cores() -> int:
     process = psutil.Process()
     return len(process.cpu_affinity()) if hasattr(process, "cpu_affinity") else _cores()  # macOS has no affinity
 

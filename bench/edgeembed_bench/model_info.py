@@ -43,21 +43,21 @@ class ModelInfo:
         dimension: Dimension of an embedding.
         python: Version of the subject's Python.
         versions: Versions of the subject's packages.
-        vocabulary: Vocabulary size of the tokenizer; None if unknown.
+        vocabulary_size: Vocabulary size of the tokenizer; None if unknown.
         parameters: Number of parameters; None if unknown.
         embedding_parameters: Number of parameters in the embedding tables; None if unknown.
-        footprint_bytes: Installed size of the subject's packages and their dependencies, by distribution; None if
-            unknown, as for a function of no installed distribution.
+        installed_bytes: Installed size of the subject's packages and their dependencies in bytes, by distribution; None
+            if unknown, as for a function that belongs to no installed distribution.
         max_tokens: Length in tokens at which texts are truncated; None if unknown.
     """
 
     dimension: int
     python: str
     versions: dict[str, str]
-    vocabulary: int | None
+    vocabulary_size: int | None
     parameters: int | None
     embedding_parameters: int | None
-    footprint_bytes: dict[str, int] | None
+    installed_bytes: dict[str, int] | None
     max_tokens: int | None = None
 
 

@@ -141,7 +141,7 @@ def _report(
         flags=("avx2", "avx512_vnni", "avx512f", "fpu"),
         governor=None,
         cores=8,
-        cores_allowed=2,
+        available_cores=2,
         ram_bytes=16 * 2**30,
         system="Linux-6.1.0-x86_64-with-glibc2.36",
         python="3.11.2",
@@ -168,10 +168,10 @@ def _subject(
         dimension=384,
         python="3.11.2",
         versions={"onnxruntime": "1.24.1", "tokenizers": "0.22.1"},
-        vocabulary=30522,
+        vocabulary_size=30522,
         parameters=round(megabytes * 0.25e6),
         embedding_parameters=round(megabytes * 0.12e6),
-        footprint_bytes=None if bare else {"numpy": 60_000_000, "onnxruntime": 44_000_000},
+        installed_bytes=None if bare else {"numpy": 60_000_000, "onnxruntime": 44_000_000},
     )
     size = Size(
         (

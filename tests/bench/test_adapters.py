@@ -41,7 +41,7 @@ def test_bundle_encodes_like_the_runtime_and_has_parts() -> None:
     assert info.dimension == encoder.dimension
     assert info.parameters == encoder.bundle.num_parameters
     assert info.embedding_parameters == 20_000 * 128 + 256 * 384
-    assert info.vocabulary == 20_000
+    assert info.vocabulary_size == 20_000
 
 
 def test_the_parts_of_a_bundle_run_on_its_own_session() -> None:
@@ -62,10 +62,10 @@ def test_folder_without_a_graph_is_an_error_of_one_line(tmp_path: Path) -> None:
 
 def test_installed_size_of_the_runtime_is_reported_by_distribution() -> None:
     with start_worker(Subject("a", "bundle"), "a text") as worker:
-        footprint = worker.info()["footprint_bytes"]
-    assert {"edgeembed-runtime", "numpy", "onnxruntime", "tokenizers"} <= footprint.keys()
-    assert not {"torch", "faiss-cpu", "pytest"} & footprint.keys()
-    assert all(size > 1000 for size in footprint.values())
+        installed_bytes = worker.info()["installed_bytes"]
+    assert {"edgeembed-runtime", "numpy", "onnxruntime", "tokenizers"} <= installed_bytes.keys()
+    assert not {"torch", "faiss-cpu", "pytest"} & installed_bytes.keys()
+    assert all(size > 1000 for size in installed_bytes.values())
 
 
 def test_a_bundle_for_numpy_tells_its_parts(tmp_path: Path) -> None:
@@ -110,8 +110,8 @@ def test_parameters_of_a_sentence_transformer(torch_worker: Worker, teacher_fold
     info = read_model_info(Subject("a", "sentence-transformer"), torch_worker)
     assert info.parameters == sum(weight.numel() for weight in model.parameters())
     assert info.embedding_parameters == (len(model.tokenizer) + 64 + 2) * 32
-    assert info.footprint_bytes is not None
-    assert "torch" in info.footprint_bytes
+    assert info.installed_bytes is not None
+    assert "torch" in info.installed_bytes
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_a_sentence_transformer_through_its_onnx_backend(tmp_path: Path) -> None
     export(teacher, tmp_path / "bundle", precision="fp32", sentences=TEXTS)
     with start_worker(Subject("a", "sentence-transformer-onnx", str(tmp_path / "bundle")), "a text") as worker:
         np.testing.assert_allclose(worker.encode(TEXTS), teacher.encode(TEXTS), atol=1e-4)
-        assert "optimum-onnx" in worker.info()["footprint_bytes"]
+        assert "optimum-onnx" in worker.info()["installed_bytes"]
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_model2vec_in_its_own_environment() -> None:
         assert set(worker.parts_ms(TEXTS)) == {"encode", "tokenize"}
         info = read_model_info(subject, worker)
     assert info.embedding_parameters == info.parameters
-    assert "model2vec" in (info.footprint_bytes or {})
+    assert "model2vec" in (info.installed_bytes or {})
 
 
 @pytest.mark.slow
@@ -152,4 +152,4 @@ def test_student_loads_in_sentence_transformers(tmp_path: Path) -> None:
     distil(load_recipe("demo", small), texts, tmp_path / "student", cache=tmp_path / "cache")
     with start_worker(Subject("a", "sentence-transformer", str(tmp_path / "student")), "a text") as worker:
         assert worker.encode(TEXTS).shape == (2, worker.dimension)
-        assert {"edgeembed", "sentence-transformers"} <= worker.info()["footprint_bytes"].keys()
+        assert {"edgeembed", "sentence-transformers"} <= worker.info()["installed_bytes"].keys()

@@ -130,7 +130,7 @@ def test_settings_and_machine_are_recorded(report: BenchmarkReport) -> None:
     assert report.settings.threads == 1
     assert report.machine.cpu
     assert report.machine.ram_bytes > 1e8
-    assert 1 <= report.machine.cores_allowed <= report.machine.cores
+    assert 1 <= report.machine.available_cores <= report.machine.cores
     assert report.created_utc.endswith("+00:00")
 
 

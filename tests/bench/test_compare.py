@@ -40,7 +40,7 @@ def test_drift_of_the_machine_cancels_in_the_relative_ratio(make_report: MakeRep
         ({"cpu": "another"}, "cpu: AMD EPYC 9654 96-Core Processor and another"),
         ({"flags": ("avx2", "fpu")}, r"flags: 2 only in the first \(avx512_vnni avx512f\), 0 only in the second"),
         ({"governor": "powersave"}, "governor: None and powersave"),
-        ({"cores_allowed": 1}, "cores_allowed: 2 and 1"),
+        ({"available_cores": 1}, "available_cores: 2 and 1"),
     ],
 )
 def test_different_machines_are_refused_and_the_difference_named(

@@ -17,7 +17,7 @@ from edgeembed_runtime.builtin_models import builtin_bundle
 def test_machine_is_described() -> None:
     found = this_machine()
     assert found.cpu
-    assert 1 <= found.cores_allowed <= found.cores
+    assert 1 <= found.available_cores <= found.cores
     assert found.ram_bytes > 1e8
     assert found.versions["numpy"] == np.__version__
     assert found.flags
@@ -73,7 +73,7 @@ def test_processor_that_py_cpuinfo_does_not_know_has_the_name_of_the_standard_li
 def test_all_logical_cores_are_allowed_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(psutil.Process, "cpu_affinity", raising=False)
     found = this_machine()
-    assert found.cores_allowed == found.cores
+    assert found.available_cores == found.cores
 
 
 def test_missing_package_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,6 +144,6 @@ def test_benchmark_runs_without_power_supplies(tmp_path: Path) -> None:
     assert json.loads(out.read_text())["load"]["on_battery"] is None
 
 
-def test_stolen_share_is_a_share() -> None:
+def test_steal_fraction_is_between_zero_and_one() -> None:
     found = LoadWatch().load()
-    assert found.stolen_share is None or 0 <= found.stolen_share <= 1
+    assert found.steal_fraction is None or 0 <= found.steal_fraction <= 1

@@ -240,4 +240,4 @@ def test_worker_imports_no_packages_and_hides_its_own_modules_from_the_subject(
     with start_worker(Subject("a", "function", "isolated:embed", str(python)), "a text") as worker:
         assert worker.encode(["a text"]).tolist() == [[0.0, 0.0, 1.0]]
         assert len(worker.times_ms(["a text"])) == 1
-        assert worker.info()["footprint_bytes"] is None
+        assert worker.info()["installed_bytes"] is None

@@ -227,7 +227,7 @@ def _machine(report: BenchmarkReport) -> list[str]:
     cores = "pinning is not supported" if report.cores is None else f"core {', '.join(map(str, report.cores))}"
     return [
         (
-            f"{machine.cpu}, {machine.cores_allowed} of {machine.cores} cores allowed, "
+            f"{machine.cpu}, {machine.available_cores} of {machine.cores} logical cores available, "
             f"{machine.ram_bytes / 2**30:.0f} GiB of memory"
         ),
         *([f"instruction sets: {' '.join(flags)}"] if flags else []),

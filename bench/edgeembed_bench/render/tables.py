@@ -141,7 +141,7 @@ def _size() -> list[_Column]:
             lambda subject: millions(_backbone_parameters(subject)),
             "parameters outside the token, position and token type embeddings",
         ),
-        _Column("vocab", lambda subject: counted(subject.info.vocabulary), "vocabulary size"),
+        _Column("vocab", lambda subject: counted(subject.info.vocabulary_size), "vocabulary size"),
         _Column("dim", lambda subject: str(subject.info.dimension), "embedding dimension"),
         _Column(
             "deps MB",
@@ -354,8 +354,8 @@ def _backbone_parameters(subject: SubjectResult) -> int | None:
 
 
 def _dependency_bytes(subject: SubjectResult) -> int | None:
-    footprint = subject.info.footprint_bytes
-    return None if footprint is None else sum(footprint.values())
+    installed_bytes = subject.info.installed_bytes
+    return None if installed_bytes is None else sum(installed_bytes.values())
 
 
 def _median_or_not(samples: Quartiles | None) -> str:

@@ -22,7 +22,7 @@ class LoadedSubject:
         tokenize: Returns all that `run` needs for one text or several; None if the subject's parts cannot be called.
         run: Returns embeddings for the result of `tokenize`; None if the subject's parts cannot be called.
         count: Returns the number of tokens of a text before truncation; None if unknown.
-        vocabulary: Vocabulary size; None if unknown.
+        vocabulary_size: Vocabulary size; None if unknown.
         parameters: Parameters of the model, and those in its embedding tables; None if unknown.
     """
 
@@ -33,7 +33,7 @@ class LoadedSubject:
         self.tokenize: Any = None
         self.run: Any = None
         self.count: Any = None
-        self.vocabulary: Any = None
+        self.vocabulary_size: Any = None
         self.parameters: Any = None
         self._inspect = inspect
 
@@ -56,7 +56,7 @@ class LoadedSubject:
         """
         tokenizer = _tokenizer(content)
         self.count = lambda text: len(tokenizer.encode(text).ids)
-        self.vocabulary = tokenizer.get_vocab_size()
+        self.vocabulary_size = tokenizer.get_vocab_size()
 
 
 def load(adapter: str, argument: str, threads: int, *, trust: bool = False) -> LoadedSubject:
@@ -149,7 +149,7 @@ def _inspect_sentence_transformer(model: Any, loaded: LoadedSubject) -> None:
         loaded.use_tokenizer(tokenizer.to_str().encode())
     else:
         loaded.count = lambda text: len(tokenizer(text, truncation=False, verbose=False)["input_ids"])
-        loaded.vocabulary = len(tokenizer)
+        loaded.vocabulary_size = len(tokenizer)
     sizes = [weight.numel() for weight in model.parameters()]
     if sizes:  # the ONNX backend has none
         kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
@@ -177,7 +177,7 @@ def _load_model2vec(path: str, _threads: int) -> LoadedSubject:
     def inspect(loaded: LoadedSubject) -> None:
         loaded.count = lambda text: len(model.tokenizer.encode(text, add_special_tokens=False).ids)
         loaded.tokenize = lambda text: model.tokenize(_as_list(text))
-        loaded.vocabulary = model.tokenizer.get_vocab_size()
+        loaded.vocabulary_size = model.tokenizer.get_vocab_size()
         loaded.parameters = int(model.embedding.size), int(model.embedding.size)
 
     return LoadedSubject(model.encode, ["model2vec"], inspect)

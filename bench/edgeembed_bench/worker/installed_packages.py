@@ -18,11 +18,11 @@ def subject_info(subject: Any, modules: list[str]) -> dict[str, Any]:
     return {
         "python": sys.version.split()[0],
         "versions": _versions(modules),
-        "vocabulary": subject.vocabulary,
+        "vocabulary_size": subject.vocabulary_size,
         "max_tokens": subject.max_tokens,
         "parameters": parameters,
         "embedding_parameters": embedding_parameters,
-        "footprint_bytes": _installed_sizes(subject.packages),
+        "installed_bytes": _installed_sizes(subject.packages),
     }
 
 

@@ -139,7 +139,7 @@ def test_notes_hold_what_it_takes_to_repeat_the_run(report: BenchmarkReport) -> 
     text = markdown_report(report)
     for fact in (
         *("960 single texts", "8 fresh processes", "one thread", "seed 0", "STS-B test", "5f" * 32),
-        *("AMD EPYC 9654", "2 of 8 cores", "16 GiB", "avx512_vnni"),
+        *("AMD EPYC 9654", "2 of 8 logical cores", "16 GiB", "avx512_vnni"),
         *("onnxruntime 1.24.1", "RAPL package + DRAM", "2026-11-21"),
     ):
         assert fact in text
