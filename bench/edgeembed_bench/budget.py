@@ -1,4 +1,4 @@
-"""Limits on the cost and the quality of models, and how measurements compare with them."""
+"""Limits on the cost and quality of models, and the comparison of measurements with them."""
 
 import math
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from edgeembed_bench.subjects import Subject
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits that a model has to keep; a limit that is None is not checked.
+    """Limits on the cost and quality of a model; a limit that is None is not checked.
 
     Attributes:
-        max_latency_ratio: Highest median latency, as a multiple of the baseline's.
-        max_mb: Largest total size of the files that it runs from, in 10^6 bytes.
-        min_quality: Lowest mean score, in percent of the baseline's.
-        max_start_ratio: Longest cold start, as a multiple of the floor's.
-        max_memory_ratio: Most resident memory after the first embedding, as a multiple of the floor's.
-        max_overhead_us: Most time that encoding one text may add to tokenization and model, in microseconds.
+        max_latency_ratio: Maximum median latency, as a multiple of the baseline's.
+        max_mb: Maximum total size of the files that the model needs, in 10^6 bytes.
+        min_quality: Minimum mean score, in percent of the baseline's.
+        max_start_ratio: Maximum cold start, as a multiple of the floor's.
+        max_memory_ratio: Maximum resident memory after the first embedding, as a multiple of the floor's.
+        max_overhead_us: Maximum time that encoding one text adds to tokenization and model, in microseconds.
     """
 
     max_latency_ratio: float | None = None
@@ -37,13 +37,15 @@ class Budget:
                 raise InputError(f"{name}: {limit} given; expected a number of at least 0")
 
     def check_sizes(self, subjects: Sequence[Subject]) -> None:
-        """Raise InputError if size is limited and a subject has none, before anything is measured.
+        """Raise InputError if the size is limited but the size of a subject cannot be known.
+
+        Called before anything is measured.
 
         Args:
             subjects: The subjects that have to keep the limits.
 
         Raises:
-            InputError: If one of them names no files.
+            InputError: If `max_mb` is set and a subject is a function or the floor, which name no files.
         """
         unknown = [subject.name for subject in subjects if subject.adapter in {"function", "nothing"}]
         if self.max_mb is not None and unknown:
@@ -52,12 +54,12 @@ class Budget:
 
 @dataclass(frozen=True)
 class LimitCheck:
-    """One limit and the measurement of one subject.
+    """One limit and the measured value of one subject.
 
     Attributes:
         subject: Name of the subject.
         quantity: What is limited, with its unit, such as "cold start (x floor)".
-        measured: The measurement; without bounds if it is exact, or of too few processes.
+        measured: The measured value; without bounds if it is exact or if too few processes were measured.
         limit: The limit.
         is_minimum: Whether the limit is the lowest value allowed rather than the highest.
         is_exact: Whether the measurement has no sampling error, such as a file size.
@@ -85,9 +87,15 @@ class LimitCheck:
         return low is not None and high is not None and (high <= self.limit or low > self.limit)
 
     @property
+    def is_exceeded(self) -> bool:
+        """Whether the whole 95 % interval lies beyond the limit; if there is no interval, whether the value does."""
+        has_interval = self.measured.low is not None and self.measured.high is not None
+        return not self.is_kept and (self.is_certain or not has_interval)
+
+    @property
     def failure(self) -> str | None:
-        """One line about a limit that is exceeded; None if it is kept."""
-        if self.is_kept:
+        """One line about a limit that is exceeded; None if it is kept, or unclear because the interval contains it."""
+        if not self.is_exceeded:
             return None
         comparison = "less" if self.is_minimum else "more"
         return f"{self.subject}: {self.quantity} {self._value()}, {comparison} than {self.limit:g}"
@@ -102,7 +110,7 @@ class LimitCheck:
 
 
 def not_measured(limit: str, name: str, reason: str) -> InputError:
-    """Return the error that a limit cannot be checked.
+    """Return the InputError for a limit on a quantity that was not measured.
 
     Args:
         limit: The limit as the user typed it.

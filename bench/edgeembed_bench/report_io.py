@@ -24,7 +24,8 @@ def report_dict(report: BenchmarkReport) -> dict[str, Any]:
     """Return a report as built-in types: the measurements, and derived figures by subject under "derived"."""
     derived = {subject.name: _derived(report, subject) for subject in report}
     limits = [
-        asdict(check) | {"is_kept": check.is_kept, "is_certain": check.is_certain} for check in report.limit_checks()
+        asdict(check) | {"is_kept": check.is_kept, "is_certain": check.is_certain, "is_exceeded": check.is_exceeded}
+        for check in report.limit_checks()
     ]
     content = cattrs.unstructure(report)
     return {"schema_version": SCHEMA_VERSION, "kind": _KIND, **content, "derived": derived, "limits": limits}

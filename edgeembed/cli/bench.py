@@ -31,7 +31,8 @@ _PRESETS = ("runtime",)
 @click.option(
     "--preset",
     type=click.Choice(_PRESETS),
-    help="runtime: the built-in models, held to limits on cold start, memory and overhead of a call.",
+    help="runtime: the built-in models, with limits on cold start, memory and call overhead. Exit with 1 if a whole "
+    "95 % interval is above its limit; an interval that contains the limit does not fail.",
 )
 @click.option(
     "--peers",
@@ -61,9 +62,17 @@ _PRESETS = ("runtime",)
 @click.option(
     "--unscored", metavar="NAME", multiple=True, help="Leave a SUBJECT out of --sts and --retrieval. Repeatable."
 )
-@click.option("--max-latency-ratio", type=_LIMIT, help="Exit with 1 if a SUBJECT takes longer, x the baseline.")
+@click.option(
+    "--max-latency-ratio",
+    type=_LIMIT,
+    help="Exit with 1 if the latency ratio of a SUBJECT to the baseline is higher, with its whole 95 % interval.",
+)
 @click.option("--max-mb", type=_LIMIT, help="Exit with 1 if a SUBJECT is larger, in 10^6 bytes.")
-@click.option("--min-quality", type=_LIMIT, help="Exit with 1 if a SUBJECT scores lower, % of the baseline.")
+@click.option(
+    "--min-quality",
+    type=_LIMIT,
+    help="Exit with 1 if the mean score of a SUBJECT is lower, in percent of the baseline's.",
+)
 @click.option("--paper-table", type=click.Choice(_PAPER_TABLES), help="Measure the cost table of a paper instead.")
 @click.option("--table-batches", type=click.IntRange(min=1), help="Batches for --paper-table cmow.  [default: 1024]")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the report, with all samples, as JSON.")

@@ -122,6 +122,25 @@ def test_limit_within_the_interval_is_uncertain(report: BenchmarkReport) -> None
     assert (check.is_kept, check.is_certain) == (True, False)
 
 
+def test_value_above_a_limit_within_the_interval_is_unclear_and_no_failure(report: BenchmarkReport) -> None:
+    noisy = _changed(report, _student(report["student"], _start(140, 50), 8, 16, 24))
+    *_, check = noisy.limit_checks()
+    assert check.measured.value > check.limit
+    assert (check.is_kept, check.is_certain, check.is_exceeded, check.failure) == (False, False, False, None)
+    assert "unclear" in _shown(noisy)
+    assert " NO" not in _shown(noisy)
+    assert json.loads(report_json(noisy))["limits"][-1]["is_exceeded"] is False
+
+
+def test_value_above_a_limit_without_an_interval_is_a_failure(make_report: MakeReport) -> None:
+    found = make_report(2, processes=1)
+    floor = FloorResult(FLOOR, _start(200, 40), (_start(100, 40),))
+    slow = _changed(replace(found, floor=floor), _student(found["student"], _start(160, 50)))
+    check, *_ = slow.with_budget(BUDGET, ["student"]).limit_checks()
+    assert check.is_exceeded
+    assert "cold start (x floor) 1.600 (no 95 % interval: 1 process was measured" in (check.failure or "")
+
+
 def test_limits_of_one_process_are_uncertain(make_report: MakeReport) -> None:
     found = make_report(2, processes=1)
     teacher, student = found.subjects

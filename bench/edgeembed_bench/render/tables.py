@@ -333,11 +333,14 @@ def _limits(report: BenchmarkReport) -> list[Table]:
             fixed(check.measured.value, 2),
             _interval(check.measured, 2),
             f"{check.limit:g}",
-            "unclear" if not check.is_certain else "yes" if check.is_kept else "NO",
+            "NO" if check.is_exceeded else "yes" if check.is_certain else "unclear",
         )
         for check in report.limit_checks()
     ]
-    legend = "kept: unclear where the 95 % interval contains the limit, or there is no interval"
+    legend = (
+        'kept: "unclear" if the 95 % interval contains the limit, or if there is no interval and the value keeps the '
+        'limit; only "NO" fails the run'
+    )
     columns = ("subject", "quantity", "measured", "95 % CI", "limit", "kept")
     return [Table("Limits", columns, tuple(rows), legend)] if rows else []
 
