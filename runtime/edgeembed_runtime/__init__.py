@@ -1,7 +1,7 @@
-"""Run a bundle: text in, vectors and rankings out.
+"""Encode texts as embeddings with the encoder in a bundle, and rank and search documents by them.
 
-Names are loaded on first use, so that importing the package (and `edgeembed-runtime --help`) costs neither
-numpy nor onnxruntime.
+Each public name is imported on first use, so that importing the package (and `edgeembed-runtime --help`) loads neither
+NumPy nor ONNX Runtime.
 """
 
 import importlib
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# From 1.29 on, onnxruntime reports to its makers, and keeps an identifier in the home folder, unless this is set before
-# it is imported.
+# Since version 1.29, onnxruntime sends telemetry and stores an identifier in the home folder, unless this variable is
+# set before it is imported.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __all__ = [

@@ -9,12 +9,12 @@ _REFRESH_S = 0.2
 
 
 def with_counter(steps: Iterable[int], total: int, what: str) -> Iterator[int]:
-    """Yield the steps; from two seconds on, show a counter on stderr if that is a terminal.
+    """Yield each step; after two seconds, show a counter on stderr if stderr is a terminal.
 
     Args:
-        steps: The number of items finished in each step.
+        steps: For each step, the number of items that it finished.
         total: The number of all items.
-        what: The plural noun for the items.
+        what: The plural noun for the items, such as "texts".
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield from steps

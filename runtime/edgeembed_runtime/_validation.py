@@ -18,12 +18,13 @@ def validate_texts(texts: Iterable[Any], what: str = "text") -> list[str]:
     """Return texts as a list of str.
 
     Args:
-        texts: A list, tuple, array or generator of str, or mteb's batches: mappings with a list under "text". Neither
-            a single str nor an unordered collection.
-        what: The singular that messages use, such as "document".
+        texts: A list, tuple, array or generator of str; or mteb's batches, which are mappings with a list under "text".
+            Not a single str, and not a set, which has no order.
+        what: The singular noun for messages, such as "document".
 
     Raises:
-        InputError: If `texts` is something else, or an item is not a str; it states the item's position and type.
+        InputError: If `texts` is something else, or an item is not a str; the message states the item's position and
+            type.
     """
     if isinstance(texts, str | bytes | Mapping | Set) or not isinstance(texts, Iterable):
         raise InputError(f"the {what}s are {type(texts).__name__}, expected a list of str")
@@ -76,7 +77,8 @@ def query_vector(encoder: "Encoder", query: Any) -> npt.NDArray[np.float32]:
         (dimension,) float32, L2-normalized; zeros stay zeros.
 
     Raises:
-        InputError: If the query is neither, or is blank: the embedding of "" is close to that of every short text.
+        InputError: If the query is neither of these, or is blank, because the embedding of "" is close to that of every
+            short text.
     """
     if not isinstance(query, str):
         return normalize(_validate_query_vector(query, encoder.dimension))
@@ -93,7 +95,7 @@ def document_vectors(
     Args:
         encoder: Encodes the documents if `embeddings` is None.
         documents: The texts. A blank one gets a zero vector, because its embedding is close to every short text's.
-        embeddings: (documents, dimension), of any norm, if they are known already; or None.
+        embeddings: (documents, dimension), of any norm, if the caller has them already; or None.
         show_progress_bar: Whether to show a counter on stderr while texts are encoded.
 
     Returns:
@@ -135,6 +137,6 @@ def _as_float32(values: Any, message: str) -> npt.NDArray[np.float32]:
         raise InputError(f"{message} ({error})") from error
     if array.dtype.kind not in "fi":
         raise InputError(f"{message}, float32 for example, not {array.dtype}" if array.ndim else message)
-    with np.errstate(over="ignore"):  # values too large for float32 become infinite, which the callers refuse
+    with np.errstate(over="ignore"):  # values too large for float32 become infinite, which the callers reject
         converted: npt.NDArray[np.float32] = array.astype(np.float32, copy=False)
     return converted

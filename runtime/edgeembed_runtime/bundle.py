@@ -32,8 +32,8 @@ class Bundle(Manifest):
             verify: Whether to compare every file with its checksum, which reads them all.
 
         Raises:
-            BundleError: If the folder is not a bundle that this version can open, or a file of it is missing, not a
-                regular file, or a symbolic link that leads out of the folder.
+            BundleError: If the folder is not a bundle that this version can open, or one of its files is missing, is
+                not a regular file, or is a symbolic link that leads out of the folder.
             VerificationError: If `verify` is set and a file does not match its checksum.
         """
         folder = _folder(path)
@@ -61,7 +61,7 @@ class Bundle(Manifest):
         content = [files, self.max_seq_length, self.prompts, self.default_prompt_name]
         return sha256_of(json.dumps(content, sort_keys=True).encode())
 
-    def holds(self, name: str) -> bool:
+    def has_file(self, name: str) -> bool:
         """Return whether the manifest lists a file of this name."""
         return any(file.name == name for file in self.files)
 
@@ -76,8 +76,8 @@ class Bundle(Manifest):
             The file's bytes.
 
         Raises:
-            BundleError: If the manifest does not list the file, or it is missing, not a regular file inside the
-                folder, or of another size, which is checked before the file is read.
+            BundleError: If the manifest does not list the file; or if the file is missing, is not a regular file inside
+                the folder, or has another size, which is checked before reading.
             VerificationError: If the file does not match its checksum.
         """
         record = next((file for file in self.files if file.name == name), None)
@@ -93,7 +93,7 @@ class Bundle(Manifest):
             raise BundleError(f"cannot read {self.path / name}: {error.strerror}; expected a readable file") from error
         except MemoryError as error:
             raise BundleError(
-                f"{self.path / name} has {record.size_bytes} bytes, more than there is memory for; free some"
+                f"{self.path / name} has {record.size_bytes} bytes, more than the available memory; free some memory"
             ) from error
         if not trusted and (difference := record.content_difference(sha256_of(content))) is not None:
             raise VerificationError(f"{self.path}: {difference}; {_REMEDY}")

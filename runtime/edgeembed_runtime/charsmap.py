@@ -17,17 +17,17 @@ _BLOCK = 4096
 
 
 def check_charsmap(table: bytes) -> None:
-    """Check that a lookup of any text stays inside a table.
+    """Raise ValueError if the lookup of some text would read outside a table.
 
     Args:
         table: The decoded precompiled_charsmap.
 
     Raises:
-        ValueError: If the trie is empty or larger than the table, or a path in it leaves it.
+        ValueError: If the trie is empty or larger than the table, or points outside itself or the replacements.
     """
     claimed = int.from_bytes(table[:_COUNT_BYTES], "little")
     if len(table) < _COUNT_BYTES or not _UNIT_BYTES <= claimed <= len(table) - _COUNT_BYTES:
-        raise ValueError(f"has a precompiled_charsmap of {len(table)} bytes that claims {claimed}")
+        raise ValueError(f"has a precompiled_charsmap of {len(table)} bytes whose trie claims {claimed}")
     if claimed > _MAX_UNITS * _UNIT_BYTES:
         raise ValueError(f"has a precompiled_charsmap with a trie of {claimed} bytes, expected at most 4 MiB")
     units = np.frombuffer(table, "<u4", claimed // _UNIT_BYTES, _COUNT_BYTES).astype(np.int64)

@@ -36,9 +36,10 @@ class Encoder:
         bundle: The name of an encoder in the wheel, "mini" or "nano"; or the path of a bundle's folder; or an opened
             `Bundle`. None, the default, is "mini". A name has precedence: a folder called "mini" is "./mini". The
             checksums of the encoders in the wheel are not compared here; `edgeembed-runtime verify` compares them.
-        threads: The number of threads that encode many texts; None takes all cores that the process may use. The
-            default is 1, because with ONNX Runtime each further thread loads a model of its own, about 20 MB, which
-            the encoder keeps; it does so from 64 texts on. A single text always runs on one thread, which is fastest.
+        threads: The number of threads that encode many texts; None uses all cores that the process may use. The
+            default is 1, because with ONNX Runtime each further thread loads another copy of the model, about 20 MB,
+            which stays in memory. Further threads start from 64 texts on. A single text always runs on one thread,
+            which is fastest.
 
     Attributes:
         similarity_fn_name: The similarity function, as sentence-transformers names it.
@@ -126,7 +127,7 @@ class Encoder:
             The encoder.
 
         Raises:
-            InputError: If there is no such encoder or folder; for a hub id, the message says how to download it.
+            InputError: If there is no such encoder or folder; for a hub id, the message explains how to download it.
             BundleError: As for `load`.
             VerificationError: As for `load`.
         """
@@ -283,27 +284,28 @@ class Encoder:
 
         Args:
             sentences: A text, or many; or mteb's batches of texts. An empty text is valid.
-            prompt_name: The name of the bundle's prompt to put before each text; None takes the bundle's default.
+            prompt_name: The name of the bundle's prompt to put before each text; None uses the bundle's default prompt.
             prompt: A prompt to put before each text, instead of one of the bundle's.
-            batch_size: Must be at least 1, and has no effect, because texts run one by one.
-            show_progress_bar: Whether to show a counter on stderr, if that is a terminal, after two seconds.
-            output_value: Must be "sentence_embedding", or None for the same.
-            precision: "float32", or None for the same; "int8" or "uint8", one byte per component; "binary" or
+            batch_size: At least 1. It has no effect, because texts run one by one.
+            show_progress_bar: Whether to show a counter after two seconds, if stderr is a terminal.
+            output_value: "sentence_embedding", or None, which means the same.
+            precision: "float32", or None, which means the same; "int8" or "uint8", one byte per component; "binary" or
                 "ubinary", one bit per component. See `edgeembed_runtime.quantization.quantize`; unlike in
                 sentence-transformers, no texts are needed to calibrate a range.
             convert_to_numpy: Has no effect: the result is an array unless `convert_to_tensor` is set.
             convert_to_tensor: Whether to return a torch tensor; the caller must have imported torch.
-            device: Must be "cpu", or None for the same.
+            device: "cpu", or None, which means the same.
             normalize_embeddings: Whether to normalize embeddings again after `truncate_dim`. Embeddings that are not
                 truncated are always normalized.
             truncate_dim: The number of leading components to keep; None, the default, keeps all.
-            on_truncate: What to do about texts with more than `max_seq_length` tokens, whose ends are not read: "warn"
-                once per call, raise an "error", or "ignore" it.
-            return_info: Whether to return, in addition, the tokenization results of each text.
-            prompt_type: "query" or "document", as mteb passes it: take the bundle's prompt for these, if there is one.
+            on_truncate: What to do if texts have more than `max_seq_length` tokens, so that their ends are not read:
+                "warn" issues one warning per call, "error" raises InputError, and "ignore" does neither.
+            return_info: Whether to return the tokenization results of each text too.
+            prompt_type: "query" or "document", as mteb passes it. The bundle's prompt for this type is put before each
+                text, if the bundle has one.
             task_metadata: Passed by mteb; has no effect.
-            hf_split: Likewise.
-            hf_subset: Likewise.
+            hf_split: Passed by mteb; has no effect.
+            hf_subset: Passed by mteb; has no effect.
 
         Returns:
             (dimension,) for one text, (texts, dimension) for many, in the requested precision. With `return_info`,
@@ -433,7 +435,7 @@ class Encoder:
         Args:
             a: (n, dimension) or (dimension,), an array, or a torch tensor on the CPU.
             b: (m, dimension) or (dimension,), likewise.
-            precision: The precision they were encoded in; required for 8-bit embeddings, whose type is ambiguous.
+            precision: The precision of the embeddings; required for 8-bit ones, whose dtype does not determine it.
 
         Returns:
             (n, m) float32; a tensor if `a` is one.

@@ -1,4 +1,4 @@
-"""Delay a fork while native code runs: a lock that it holds would stay locked in the child process forever."""
+"""Delay a fork while native code runs: a lock held by that code would stay locked in the child process forever."""
 
 import os
 import threading
@@ -42,7 +42,7 @@ class ForkGate:
         self._open.set()
 
     def _reset(self) -> None:
-        # The child has no other threads, also none that was waiting at the gate.
+        # The child has one thread, so nobody is inside the gate or waiting at it.
         self._running.clear()
         self._open = threading.Event()
         self._open.set()

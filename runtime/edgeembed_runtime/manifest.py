@@ -88,7 +88,7 @@ class Manifest:
         parity: The agreement with the exported model.
         quality: Scores that were passed to the exporter.
         latency: Times per text, and the machine they were measured on, as passed to the exporter.
-        near_cosine: The cosine from which a text joins a center of interest. If it is None, `SemanticRanker` uses
+        near_cosine: The minimum cosine at which a text joins a center of interest. If None, `SemanticRanker` uses
             0.4. `InterestSettings` describes how to choose it.
         files: Every file of the bundle except edgeembed.json and its checksum.
     """
@@ -127,8 +127,8 @@ def read_manifest(folder: Folder) -> Manifest:
         The manifest.
 
     Raises:
-        BundleError: If the file is missing, is a link that leaves the folder, is not JSON, has another schema
-            version, or a field is missing or invalid.
+        BundleError: If the file is missing, is a link that leads out of the folder, is not JSON, has another schema
+            version, or has a missing or invalid field.
     """
     if not is_dir(folder):
         raise BundleError(f"{folder} is not a folder; expected a bundle, as `edgeembed export` writes it")

@@ -26,7 +26,7 @@ _MODULES = "modules.json"
 def needs_trust(folder: str | os.PathLike[str]) -> bool:
     """Return whether a model folder needs `trust_remote_code`, after checking that it names no foreign code.
 
-    Call this before `SentenceTransformer(folder)`, whatever the answer is used for.
+    Call this before `SentenceTransformer(folder)`, even if the folder is then loaded without trust.
 
     Args:
         folder: A sentence-transformers folder, or a plain transformers one without a modules.json.
@@ -86,7 +86,9 @@ def _read(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"{path} cannot be read as JSON: {reason}; expected a model folder as it was saved") from error
+        raise InputError(
+            f"{path} cannot be read as JSON: {reason}; expected a folder as sentence-transformers saved it"
+        ) from error
 
 
 def _module_types(path: Path, content: Any) -> list[str]:
@@ -94,7 +96,7 @@ def _module_types(path: Path, content: Any) -> list[str]:
         isinstance(module, dict) and isinstance(module.get("type"), str) and isinstance(module.get("path"), str)
         for module in content
     ):
-        raise InputError(f"{path} is not a list of modules with a type and a path each; expected what was saved")
+        raise InputError(f"{path} is not a list of modules, each with a type and a path; save the model again")
     for module in content:
         parts = PurePosixPath(module["path"]), PureWindowsPath(module["path"])
         if any(part.is_absolute() or part.drive or ".." in part.parts for part in parts):
@@ -132,8 +134,8 @@ def _check_trusted(files: list[Path], configurations: list[Path]) -> None:
     for path in files:
         if path.suffix.lower() in {".py", ".pyc"} or path.name == "adapter_config.json":
             raise InputError(
-                f"{path} lies in the folder of an edgeembed student, which must be trusted to load; expected no Python "
-                "file and no adapter there: remove it"
+                f"{path} is in the folder of an edgeembed student, which sentence-transformers loads only with trust; "
+                "expected no Python file and no adapter there: remove it"
             )
     for path in configurations:
         content = _read(path)

@@ -14,11 +14,11 @@ from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import BundleError, InputError
 from edgeembed_runtime.tokenizer import TextInfo, Tokenizer
 
-# Texts per chunk: smaller chunks are done before another thread has started; with larger ones the counter stands still.
+# Texts per chunk. Smaller chunks are done before another thread has started; larger ones make the counter stand still.
 _MIN_CHUNK, _MAX_CHUNK = 8, 64
 _CHUNKS_PER_THREAD = 4
-# Threads that share an onnxruntime session wait for each other's memory: with short texts two threads are slower than
-# one, with long ones hardly faster. So each thread loads a model of its own, which pays off from this many texts on.
+# Threads that share an onnxruntime session wait for each other's memory: two threads are slower than one with short
+# texts, and hardly faster with long ones. So each thread loads its own model, if it has at least this many texts.
 _MIN_TEXTS_PER_MODEL = 32
 _MAX_SQUARED_NORM = 1.02
 
@@ -94,7 +94,7 @@ class Pipeline:
 
         Raises:
             InputError: As for `run`.
-            BundleError: Likewise.
+            BundleError: As for `run`.
         """
         try:
             token_ids, truncated = self._tokenizer.tokenize(text)
@@ -108,9 +108,9 @@ class Pipeline:
         try:
             vector = (backend or self._backend).embed(token_ids)
         except MemoryError as error:
-            raise BundleError(f"{self._bundle.path} needs more memory for text {position} than there is") from error
-        # The squared norm is 1, or 0 for a text without a known token; a comparison with NaN is False. No other check
-        # is faster when a large model has just emptied the processor's caches.
+            raise BundleError(f"{self._bundle.path} needs more memory for text {position} than is available") from error
+        # The squared norm is 1, or 0 for a text without a known token; a comparison with NaN is False. This is the
+        # fastest check when a large model has just replaced the content of the processor's caches.
         if not self._is_trusted and not vector.dot(vector) <= _MAX_SQUARED_NORM:
             raise BundleError(
                 f"{self._bundle.path} returns an embedding for text {position} that is not finite or not normalized; "
@@ -122,8 +122,8 @@ class Pipeline:
     def _one_backend(self, *, shared: bool) -> Iterator[Backend]:
         """Yield the backend that all threads share, or one that no other thread uses at the same time.
 
-        If no further backend can be loaded, for example because the bundle's folder was removed, yield the shared one:
-        it is slower, and returns the same embeddings.
+        If no further backend can be loaded, for example because the bundle's folder was removed, yield the shared one,
+        which is slower but returns the same embeddings.
 
         Raises:
             VerificationError: If a backend had to be loaded, and the model no longer matches its checksum.

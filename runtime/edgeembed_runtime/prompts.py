@@ -18,7 +18,7 @@ def prompt_for(
         prompts: The bundle's prompts, by name.
         prompt: The prompt itself.
         prompt_name: The name of one of the bundle's prompts.
-        prompt_type: "query" or "document", as mteb passes it: the bundle's prompt for these, if it has one.
+        prompt_type: "query" or "document", as mteb passes it: selects the bundle's prompt for this type, if any.
 
     Raises:
         InputError: If both a prompt and a name are given, or the bundle has no prompt of that name.

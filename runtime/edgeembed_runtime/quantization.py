@@ -17,7 +17,7 @@ _UINT8_ZERO_POINT = 128
 
 
 def quantize(vectors: npt.NDArray[np.float32], precision: Precision) -> npt.NDArray[Any]:
-    """Return unit vectors in a precision.
+    """Return unit vectors quantized to a precision.
 
     Args:
         vectors: (n, dimension) or (dimension,) float32, with a norm of at most 1.

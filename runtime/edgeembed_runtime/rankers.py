@@ -107,7 +107,7 @@ class SemanticRanker:
         score = 0.2 * interest + 0.8 * cosine(query, document)
 
     While no center has any weight, documents score 0 and keep their order; with a query the score is then the cosine.
-    Of equal scores the earlier document comes first. `InterestSettings` holds the constants.
+    Documents with equal scores keep their order. `InterestSettings` contains the constants.
 
     Sources:
 
@@ -268,14 +268,14 @@ class SemanticRanker:
             return embedding
         texts = validate_texts([text], "text")
         if not texts[0].strip():
-            raise InputError("the text is blank, expected a text with words; leave it out")
+            raise InputError("the text is blank, expected a text with words")
         row: npt.NDArray[np.float32] = document_vectors(self._encoder, texts, None)[0]
         return row
 
     def _scores(
         self, embeddings: npt.NDArray[np.float32], query: npt.NDArray[np.float32] | None
     ) -> npt.NDArray[np.float32]:
-        """Return the blend of interest and relevance; or one of them, if there is no query or no weight."""
+        """Return the weighted sum of interest and relevance; or only one, if there is no query or all weights are 0."""
         centers = self._store.centers()
         interests = interest_scores(centers, embeddings)
         if query is None:

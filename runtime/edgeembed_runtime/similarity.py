@@ -112,7 +112,7 @@ def top_k_indices(scores: npt.NDArray[Any], k: int | None) -> npt.NDArray[np.int
 
     Args:
         scores: (n,), without NaN.
-        k: The largest number of indices to return; None returns all.
+        k: The maximum number of indices to return; None returns all.
 
     Returns:
         (min(n, k),) indices.
@@ -152,7 +152,7 @@ def _as_rows(vectors: Any, name: str, precision: Precision | None) -> npt.NDArra
     if rows.ndim != 2:
         raise InputError(f"{name} has shape {rows.shape}, expected (n, dimension) or (dimension,)")
     if precision is None and rows.dtype != np.float32:
-        raise InputError(f"{name} is {rows.dtype}; state its precision, for example precision='int8'")
+        raise InputError(f"{name} is {rows.dtype}; pass its precision, for example precision='int8'")
     rows = rows if precision is None else dequantize(rows, precision)
     if not np.isfinite(rows).all():
         raise InputError(f"{name} contains NaN or infinity, expected finite vectors as encode returns them")

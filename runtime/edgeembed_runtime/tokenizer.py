@@ -1,4 +1,4 @@
-"""Tokenize texts, in bounded time however long they are."""
+"""Tokenize texts in bounded time, whatever their length."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from edgeembed_runtime.tokenizer_validation import check_before_loading, check_l
 # Nearly every text with too many tokens has them within this many characters per token of the limit.
 _CHARACTERS_PER_TOKEN = 16
 _GROWTH = 4
-# The most characters of a text that the tokenizer gets: enough for all texts without words of thousands of characters.
+# The maximum number of characters that the tokenizer reads: enough unless a text has words of thousands of characters.
 _MAX_CHARACTERS_PER_TOKEN = 256
 _MAX_CHARACTERS = 2**16
 
@@ -86,10 +86,10 @@ class Tokenizer:
     def tokenize(self, text: str) -> Tokens:
         """Tokenize a text.
 
-        A long text is tokenized from its beginning, only as far as is needed to fill the limit; the tokens are those of
-        the whole text. The tokenizer never sees more than 256 characters for each token of the limit, or 65,536 if that
-        is more. Runs of white space, and of one character, are shortened before they are counted, if that changes no
-        token (see `long_texts`). Where this bound ends a text, it is truncated.
+        Only the beginning of a long text is tokenized, as far as is needed to fill the limit; the tokens are those of
+        the whole text. The tokenizer reads at most 256 characters for each token of the limit, or 65,536 if that is
+        more. Runs of white space and of one character are shortened first, if that changes no token (see `long_texts`).
+        A text that is still longer counts as truncated.
 
         Args:
             text: The text.
@@ -150,10 +150,10 @@ class Tokenizer:
             ) from error
 
     def _find_unknown_id(self) -> int | None:
-        """Return the id of the unknown token, or None; computed at the first call, because few callers need it."""
+        """Return the id of the unknown token, or None. It is looked up on the first call, as few callers need it."""
         if not self._knows_unknown_id:
             model = self._tokenizer.model
-            if isinstance(model, tokenizers.models.Unigram):  # which states it in its JSON only
+            if isinstance(model, tokenizers.models.Unigram):  # has it in its JSON only
                 self._unknown_id = json.loads(self._tokenizer.to_str())["model"]["unk_id"]
             elif model.unk_token is not None:
                 self._unknown_id = self._tokenizer.token_to_id(model.unk_token)
@@ -171,7 +171,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _is_complete(encoding: tokenizers.Encoding) -> bool:
-    """Return whether more text would change no token: the last word, which may continue, is beyond the limit."""
+    """Return whether the tokens are final: the last word, which more text could continue, is beyond the limit."""
     if not encoding.overflowing:
         return False
     return _last_word(encoding) < _last_word(encoding.overflowing[-1])
@@ -184,6 +184,6 @@ def _last_word(encoding: tokenizers.Encoding) -> int:
 def _surrogate_message(text: str) -> str:
     position = next(i for i, character in enumerate(text) if "\ud800" <= character <= "\udfff")
     return (
-        f"holds half of a surrogate pair (U+{ord(text[position]):04X} at character {position}), "
+        f"contains half of a surrogate pair (U+{ord(text[position]):04X} at character {position}), "
         "expected valid Unicode; decode the text with errors='replace'"
     )

@@ -1,4 +1,4 @@
-"""Reject a tokenizer.json that would make the tokenizers library crash, panic, or run without end.
+"""Reject a tokenizer.json that would make the tokenizers library crash, panic, or run forever.
 
 When the library panics, it prints several lines to stderr before it raises an error. Therefore known causes of panics
 are checked beforehand.
@@ -36,7 +36,7 @@ def check_before_loading(content: bytes, where: str) -> None:
     Raises:
         BundleError: If a table is invalid.
     """
-    # Parsing takes half as long as loading, so it is done only if there may be a table; an escape could hide its name.
+    # Parsing takes half as long as loading, so it is done only if there may be a table, whose name may be escaped.
     if b"Precompiled" not in content and b"\\u00" not in content:
         return
     try:
@@ -75,7 +75,7 @@ def check_loaded(tokenizer: tokenizers.Tokenizer, where: str) -> None:
     growth = math.prod(_growth(part) for part in before)
     if growth > _MAX_GROWTH:
         raise BundleError(
-            f"{where} replaces one character by too many, expected at most {_MAX_GROWTH}; export the bundle again"
+            f"{where} replaces one character by too many characters, expected at most {_MAX_GROWTH}; export the bundle again"
         )
     if any(part.get("type") == "FixedLength" and part["length"] < 1 for part in before):
         raise BundleError(f"{where} splits texts into pieces of length 0; export the bundle again")
@@ -83,11 +83,13 @@ def check_loaded(tokenizer: tokenizers.Tokenizer, where: str) -> None:
         if _may_backtrack(pattern):
             raise BundleError(
                 f"{where} has the regular expression {pattern[:80]!r}, expected none that repeats a group of "
-                "alternatives or repetitions: it may never finish; export the bundle again"
+                "alternatives or repetitions, which may never finish; export the bundle again"
             )
     for part in _parts(tokenizer.post_processor):
         if (missing := _missing_from_template(part)) is not None:
-            raise BundleError(f"{where} has a template with {missing}, which it does not define; export it again")
+            raise BundleError(
+                f"{where} has a template that refers to {missing}, which it does not define; export the bundle again"
+            )
         if isinstance(single := part.get("single"), list) and sum("Sequence" in piece for piece in single) > 1:
             raise BundleError(f"{where} repeats a text's tokens, expected each once; export the bundle again")
 
@@ -112,7 +114,7 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _missing_from_template(part: dict[str, Any]) -> str | None:
-    """Return what a template for a single text refers to but does not define."""
+    """Return what a template for a single text refers to but does not define; None if it defines everything."""
     if part.get("type") != "TemplateProcessing":
         return None
     for piece in part["single"]:
@@ -126,8 +128,9 @@ def _missing_from_template(part: dict[str, Any]) -> str | None:
 def _may_backtrack(pattern: str) -> bool:
     """Return whether a regular expression repeats, without a limit, a group of alternatives or of repetitions.
 
-    Such as `(a|aa)+` or `(a+)*`, whose time can double with every character. Expressions of published tokenizers have
-    none. The time of others is polynomial in the text's length, which is limited. Very long ones count as unsafe.
+    Examples are `(a|aa)+` and `(a+)*`: their time can double with every character. Published tokenizers contain none.
+    The time of other expressions is polynomial in the text's length, which is limited. Very long expressions count as
+    unsafe.
     """
     if len(pattern) > _MAX_REGEX_CHARACTERS:
         return True

@@ -1,7 +1,7 @@
 """Verify a bundle: its checksums, and its golden vectors.
 
 Checksums show that the files are the exported ones. Golden vectors, which the exporter computed and stored in
-golden.json, show that this processor and this version of the engine compute the same embeddings from them.
+golden.json, show that this processor and this version of the engine compute the same embeddings as the exporter did.
 """
 
 import json
@@ -21,10 +21,10 @@ GOLDEN = "golden.json"
 MIN_COSINE = 0.995
 """The minimum cosine to the exporter's vectors.
 
-At int8, a difference in the last bit can change a rounding, and that the ones after it. Against an exporter with
-AVX-512 and VNNI, the minimum on correct processors (Nehalem, Haswell and Arm's Neoverse N1, all emulated) was 0.9998
-for the encoder in the wheel and 0.9993 for all-MiniLM-L6-v2 at int8. A faulty matmul, 8-bit weights whose sums saturate
-on a Haswell, gave 0.986.
+In an int8 model, a difference in the last bit of one activation can change how it and later ones are rounded. Against
+an exporter with AVX-512 and VNNI, the minimum on correct processors (Nehalem, Haswell and Arm's Neoverse N1, all
+emulated) was 0.9998 for the encoder in the wheel and 0.9993 for all-MiniLM-L6-v2 at int8. A faulty matmul, in which
+sums of 8-bit weights saturate on a Haswell, resulted in 0.986.
 """
 
 # A dozen vectors of 4096 dimensions take a megabyte; a larger file is not read.
@@ -142,7 +142,7 @@ def compare_golden_vectors(encoder: Encoder) -> GoldenReport | None:
         BundleError: If golden.json has an invalid field, or the model cannot run.
         VerificationError: If golden.json does not match its checksum.
     """
-    if not encoder.bundle.holds(GOLDEN):
+    if not encoder.bundle.has_file(GOLDEN):
         return None
     golden = _read_golden(encoder.bundle)
     embeddings = encoder.encode(golden.texts, on_truncate="ignore").astype(np.float64)
@@ -174,8 +174,8 @@ def _golden_difference(golden: GoldenReport | None) -> str | None:
     shown = text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}..."
     return (
         f"the vector of {shown!r} has cosine {golden.min_cosine:.6f} to the exporter's ({golden.machine}), expected "
-        f"at least {MIN_COSINE}: edgeembed.json was changed, or the engine computes wrong results on this processor, "
-        "which another version of it may not do"
+        f"at least {MIN_COSINE}: edgeembed.json was changed, or this version of the engine computes wrong results on "
+        "this processor; export the bundle again, or try another version"
     )
 
 
@@ -204,7 +204,7 @@ class _GoldenFields(JsonFields):
     def vectors(self, name: str, count: int, dimension: int) -> npt.NDArray[np.float64]:
         expected = f"{count} lists of {dimension} numbers between -1 and 1"
         rows = self._take(name, expected, lambda v: _is_list(v, count) and all(_is_vector(row, dimension) for row in v))
-        # By way of float32, in which they were computed: on the exporter's machine the difference is exactly 0.
+        # Rounded to float32, as they were computed, so that the difference is exactly 0 on the exporter's machine.
         return np.array(rows, dtype=np.float32).astype(np.float64)
 
 

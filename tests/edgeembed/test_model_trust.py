@@ -181,9 +181,9 @@ def _student_lookalike(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("tamper", "expected"),
     [
-        (_python_file, "x.py lies in the folder of an edgeembed student"),
-        (_python_file_behind_a_link, "x.py lies in the folder of an edgeembed student"),
-        (_adapter, "adapter_config.json lies in the folder"),
+        (_python_file, "x.py is in the folder of an edgeembed student"),
+        (_python_file_behind_a_link, "x.py is in the folder of an edgeembed student"),
+        (_adapter, "adapter_config.json is in the folder"),
         (_activation_function, "'os.abort'; expected one of torch.nn"),
         (_auto_map, "config.json has an auto_map"),
         (_nested_auto_map, "tokenizer_config.json has an auto_map"),

@@ -85,7 +85,7 @@ def test_a_dimension_that_cannot_be_kept_is_refused(encoder: Encoder, dimension:
         (b"the cat", "the texts are bytes"),
         ({"the cat"}, "the texts are set"),
         ({"the cat": 1}, "the texts are dict"),
-        (["the cat", "a\udc80"], r"text 1 holds half of a surrogate pair \(U\+DC80 at character 1\)"),
+        (["the cat", "a\udc80"], r"text 1 contains half of a surrogate pair \(U\+DC80 at character 1\)"),
     ],
 )
 def test_what_is_no_text_is_named(encoder: Encoder, texts: list[str], message: str) -> None:

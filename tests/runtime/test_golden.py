@@ -151,7 +151,7 @@ def test_the_golden_vectors_do_not_change_the_fingerprint(
     write_golden: Callable[[object], Path], golden: dict[str, Any], encoder: Encoder
 ) -> None:
     bundle = Bundle.open(write_golden(golden), verify=True)
-    assert bundle.holds("golden.json")
+    assert bundle.has_file("golden.json")
     assert bundle.fingerprint == encoder.bundle.fingerprint
 
 

@@ -402,7 +402,7 @@ def test_file_that_is_not_a_store_is_rejected_and_unchanged(path: Path) -> None:
     _sql(path, "CREATE TABLE notes (note TEXT)")
     before = path.read_bytes()
     for encoder in (None, _ENCODER):
-        with pytest.raises(InputError, match="is another SQLite file, expected a store of interests"):
+        with pytest.raises(InputError, match="is an SQLite file but not a store of interests"):
             InterestStore(path, encoder)
     assert path.read_bytes() == before
 

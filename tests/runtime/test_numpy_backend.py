@@ -311,24 +311,24 @@ def zeros(*shape: int, dtype: Any = np.float32) -> npt.NDArray[Any]:
 @pytest.mark.parametrize(
     ("tensors", "message"),
     [
-        (changed(other=zeros(1)), "holds a tensor 'other', of which this version knows no use"),
-        (changed(cbow__scale=zeros(50)), "'cbow.scale', of which"),
-        (changed(cbow__basis=zeros(3, 6)), "'cbow.basis', of which"),
-        (changed(head__weight=None), "'head.bias', of which"),
-        (changed(cbow__weight=zeros(50, 6, dtype=np.int8)), "holds no tensor 'cbow.scale'"),
-        (changed(cbow__weight=None, cbow__factors=zeros(50, 2)), "holds no tensor 'cbow.basis'"),
-        (changed(cbow__weight=zeros(50)), r"'cbow.weight' has the shape \(50,\), expected \(any, any\)"),
-        (changed(cbow__weight=zeros(0, 6)), r"'cbow.weight' has the shape \(0, 6\)"),
-        (changed(cbow__bias=zeros(7)), r"'cbow.bias' has the shape \(7,\), expected \(6\)"),
+        (changed(other=zeros(1)), "has the unknown tensor 'other'"),
+        (changed(cbow__scale=zeros(50)), "has the unknown tensor 'cbow.scale'"),
+        (changed(cbow__basis=zeros(3, 6)), "has the unknown tensor 'cbow.basis'"),
+        (changed(head__weight=None), "has the unknown tensor 'head.bias'"),
+        (changed(cbow__weight=zeros(50, 6, dtype=np.int8)), "has no tensor 'cbow.scale'"),
+        (changed(cbow__weight=None, cbow__factors=zeros(50, 2)), "has no tensor 'cbow.basis'"),
+        (changed(cbow__weight=zeros(50)), r"'cbow.weight' has shape \(50,\), expected \(any, any\)"),
+        (changed(cbow__weight=zeros(0, 6)), r"'cbow.weight' has shape \(0, 6\)"),
+        (changed(cbow__bias=zeros(7)), r"'cbow.bias' has shape \(7,\), expected \(6\)"),
         (changed(cbow__bias=zeros(6, dtype=np.int8)), "'cbow.bias' is int8, expected float32 or float16"),
-        (changed(cbow__weight=zeros(49, 6)), "tables for different numbers of tokens"),
-        (changed(cmow__forward__weight=zeros(50, 15), cmow__forward__bias=None), r"widths \[15, 16\]"),
-        (changed(cmow__forward__weight=zeros(50, 9), cmow__forward__bias=None), r"widths \[9, 16\]"),
-        (changed(cbow__weight=zeros(50, 2**16 + 1), cbow__bias=None), "rows of 65537 numbers, expected at most 65536"),
-        (changed(head__weight=zeros(5, 37)), "a head for 37 numbers, expected 38"),
-        (changed(head__weight=zeros(4, 38), head__bias=None), "gives vectors of 4 numbers, expected 5"),
-        (changed(head__weight=None, head__bias=None), "gives vectors of 38 numbers, expected 5"),
-        (changed(head__bias=zeros(4)), r"'head.bias' has the shape \(4,\), expected \(5\)"),
+        (changed(cbow__weight=zeros(49, 6)), "tables of different vocabulary sizes"),
+        (changed(cmow__forward__weight=zeros(50, 15), cmow__forward__bias=None), r"matrices of \[15, 16\]"),
+        (changed(cmow__forward__weight=zeros(50, 9), cmow__forward__bias=None), r"matrices of \[9, 16\]"),
+        (changed(cbow__weight=zeros(50, 2**16 + 1), cbow__bias=None), "rows of width 65537, expected at most 65536"),
+        (changed(head__weight=zeros(5, 37)), "a head of input dimension 37, expected 38"),
+        (changed(head__weight=zeros(4, 38), head__bias=None), "returns embeddings of dimension 4, expected 5"),
+        (changed(head__weight=None, head__bias=None), "returns embeddings of dimension 38, expected 5"),
+        (changed(head__bias=zeros(4)), r"'head.bias' has shape \(4,\), expected \(5\)"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -343,7 +343,7 @@ def test_tensors_that_do_not_fit_are_named(tensors: Tensors, message: str) -> No
     [
         ({"format": "pt"}, "its format is not 'edgeembed-matrix'"),
         ({"format_version": "2"}, "format version '2', expected '1'; upgrade"),
-        ({"architecture": "cmow"}, "is 'cmow' but does not hold the tables of one"),
+        ({"architecture": "cmow"}, "is 'cmow' but does not contain the tables of that architecture"),
         ({"architecture": "elmo"}, "'architecture' is 'elmo', expected one of cmow, cbow, hybrid"),
         ({"cbow_pooling": "max"}, "'cbow_pooling' is 'max', expected one of sum, mean"),
     ],
@@ -356,7 +356,7 @@ def test_settings_that_are_not_known_are_named(change: dict[str, str], message: 
 
 def test_a_file_without_tables_is_refused() -> None:
     described_as = {"format": "edgeembed-matrix", "format_version": "1", "architecture": "cmow"}
-    with pytest.raises(BundleError, match="does not hold the tables"):
+    with pytest.raises(BundleError, match="does not contain the tables"):
         NumpyBackend(pack_tensors({}, described_as), _DIMENSION, "model")
 
 
@@ -411,7 +411,7 @@ def test_an_encoder_tells_word_order(numpy_encoder: Encoder) -> None:
 
 def test_a_model_for_another_dimension_names_the_file(tmp_path: Path, make_numpy_bundle: Make) -> None:
     path = make_numpy_bundle(tmp_path / "b", dimension=7)
-    with pytest.raises(BundleError, match=r"model\.safetensors gives vectors of 8 numbers, expected 7"):
+    with pytest.raises(BundleError, match=r"model\.safetensors returns embeddings of dimension 8, expected 7"):
         Encoder.load(path)
 
 

@@ -63,7 +63,7 @@ def test_the_cosine_of_signs_falls_with_every_bit_that_differs(encoder: Encoder,
 
 def test_bytes_that_do_not_say_their_precision_are_refused(encoder: Encoder) -> None:
     int8 = encoder.encode(_TEXTS, precision="int8")
-    with pytest.raises(InputError, match="a is int8; state its precision"):
+    with pytest.raises(InputError, match="a is int8; pass its precision"):
         encoder.similarity(int8, int8)
     with pytest.raises(InputError, match="the vectors are int8, expected uint8 for the precision ubinary"):
         encoder.similarity(int8, int8, precision="ubinary")

@@ -101,7 +101,7 @@ def test_few_texts_load_no_further_model(bundle_path: Path, monkeypatch: pytest.
 
 def test_a_text_that_is_none_is_named_from_any_thread(bundle_path: Path) -> None:
     encoder = Encoder.load(bundle_path, threads=3)
-    with pytest.raises(InputError, match="text 200 holds half of a surrogate pair"):
+    with pytest.raises(InputError, match="text 200 contains half of a surrogate pair"):
         encoder.encode([*_TEXTS[:200], "\ud800", *_TEXTS[201:]])
     with pytest.raises(InputError, match="text 7 is too long"):
         encoder.encode([*_TEXTS[:7], "cat " * 99, *_TEXTS[8:]], on_truncate="error")

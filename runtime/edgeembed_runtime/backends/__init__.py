@@ -41,7 +41,7 @@ def load_backend(bundle: "Bundle", *, trusted: bool) -> Backend:
         BundleError: If the backend is unknown or not installed, or the model cannot be loaded.
         VerificationError: If the model does not match its checksum.
     """
-    # Imported here so that bundles for NumPy do not need onnxruntime.
+    # Imported here so that bundles for the NumPy backend do not need onnxruntime.
     if bundle.backend == "onnx":
         try:
             import edgeembed_runtime.backends.onnx  # noqa: F401
@@ -62,7 +62,7 @@ def load_backend(bundle: "Bundle", *, trusted: bool) -> Backend:
 
 
 def _load_onnx(bundle: "Bundle", *, trusted: bool) -> Backend:
-    """Load an ONNX model, from its path if possible: onnxruntime would keep a copy of bytes in memory."""
+    """Load an ONNX model, from its path if possible, because onnxruntime would keep a copy of the bytes in memory."""
     from edgeembed_runtime.backends.onnx import OnnxBackend
     from edgeembed_runtime.backends.onnx_graph import check_graph_file
 

@@ -14,7 +14,7 @@ from edgeembed_runtime.errors import BundleError
 Array = npt.NDArray[np.float32]
 
 _ONE = np.ones(1, dtype=np.float32)
-_MAX_DENSE_BYTES = 32 * 2**20  # dense matrices are a quarter faster, which is worth at most this much memory
+_MAX_DENSE_BYTES = 32 * 2**20  # dense matrices are 25 % faster, which is worth this much memory
 
 
 class NumpyBackend:
@@ -31,26 +31,27 @@ class NumpyBackend:
     """
 
     def __init__(self, data: bytes, dimension: int, where: str) -> None:
-        # Weights that are not finite make embeddings that are not finite, which the pipeline refuses.
+        # Weights that are not finite result in embeddings that are not finite, which the pipeline rejects.
         with np.errstate(all="ignore"):
-            student = _with_dense_matrices(_with_folded_basis(read_cmow_model(data, dimension, where)))
-            self._head, self._has_bias = _with_bias(student)
+            model = _with_dense_matrices(_with_folded_basis(read_cmow_model(data, dimension, where)))
+            self._head, self._has_bias = _with_bias(model)
         self._where = where
-        self._matrices = [table for table in (student.forward, student.backward) if table is not None]
-        self._orders = [step for table, step in ((student.forward, 1), (student.backward, -1)) if table is not None]
+        self._matrices = [table for table in (model.forward, model.backward) if table is not None]
+        self._orders = [step for table, step in ((model.forward, 1), (model.backward, -1)) if table is not None]
         self._matrix_dim = math.isqrt(self._matrices[0].width) if self._matrices else 0
-        self._cbow, self._is_mean = student.cbow, student.is_mean
-        self._vocabulary = student.tables[0].vocabulary
+        self._cbow, self._is_mean = model.cbow, model.is_mean
+        self._vocabulary = model.tables[0].vocabulary
 
     def embed(self, token_ids: Sequence[int]) -> Array:
         """Return the embedding of one text.
 
         Args:
-            token_ids: The token ids of the text. Without any, a matrix product is the identity, and a sum or mean is 0.
+            token_ids: The token ids of the text. If there are none, a matrix product is the identity, and a sum or mean
+                is 0.
 
         Returns:
-            (dimension,) float32, normalized; zeros if the model's output is zero, as for CBOW without tokens and
-            without a head's bias. It is not finite if the weights of these tokens are not.
+            (dimension,) float32, normalized; zeros if the model's output is zero, for example that of CBOW without
+            tokens and without a bias. It is not finite if the weights of these tokens are not finite.
 
         Raises:
             BundleError: If a token id is outside the vocabulary.
@@ -63,11 +64,11 @@ class NumpyBackend:
             return _normalize(features if self._head is None else self._head @ features)
 
     def _check(self, token_ids: Sequence[int]) -> None:
-        least, most = min(token_ids, default=0), max(token_ids, default=0)
-        if least < 0 or most >= self._vocabulary:
+        lowest, highest = min(token_ids, default=0), max(token_ids, default=0)
+        if lowest < 0 or highest >= self._vocabulary:
             raise BundleError(
-                f"{self._where} has no row for token {least if least < 0 else most}, expected 0 to "
-                f"{self._vocabulary - 1}: its tokenizer belongs to another model; export the bundle again"
+                f"{self._where} has no row for token {lowest if lowest < 0 else highest}, expected 0 to "
+                f"{self._vocabulary - 1}: the tokenizer belongs to another model; export the bundle again"
             )
 
     def _parts(self, ids: npt.NDArray[np.intp]) -> tuple[list[Array], list[int]]:
@@ -93,38 +94,38 @@ class NumpyBackend:
         return chain_matmul(matrices.reshape(*matrices.shape[:2], self._matrix_dim, self._matrix_dim))
 
 
-def _with_folded_basis(student: CmowModel) -> CmowModel:
+def _with_folded_basis(model: CmowModel) -> CmowModel:
     """Multiply the basis of low-rank CBOW vectors into the head, once for all texts."""
-    head, cbow = student.head, student.cbow
+    head, cbow = model.head, model.cbow
     if head is None or cbow is None or cbow.basis is None or cbow.bias is not None or len(cbow.basis) > cbow.width:
-        return student
+        return model
     before = head.shape[1] - cbow.width
     folded = np.hstack([head[:, :before], head[:, before:] @ cbow.basis.T])
-    return replace(student, cbow=replace(cbow, basis=None), head=folded)
+    return replace(model, cbow=replace(cbow, basis=None), head=folded)
 
 
-def _with_dense_matrices(student: CmowModel) -> CmowModel:
+def _with_dense_matrices(model: CmowModel) -> CmowModel:
     """Multiply out low-rank matrices, once for all texts, if that takes little memory."""
-    tables = [table for table in (student.forward, student.backward) if table is not None]
+    tables = [table for table in (model.forward, model.backward) if table is not None]
     size_bytes = sum(4 * table.vocabulary * table.width for table in tables)
     if all(table.basis is None for table in tables) or size_bytes > _MAX_DENSE_BYTES:
-        return student
+        return model
     return replace(
-        student,
-        forward=student.forward and student.forward.dense(),
-        backward=student.backward and student.backward.dense(),
+        model,
+        forward=model.forward and model.forward.dense(),
+        backward=model.backward and model.backward.dense(),
     )
 
 
-def _with_bias(student: CmowModel) -> tuple[Array | None, bool]:
-    """Return the head with its bias as another column, whose input is 1, so that both share one scale."""
-    if student.head is None or student.head_bias is None or not student.head_bias.any():
-        return student.head, False
-    return np.hstack([student.head, student.head_bias[:, None]]), True
+def _with_bias(model: CmowModel) -> tuple[Array | None, bool]:
+    """Return the head with its bias as one more column, whose input is 1, and whether there is such a column."""
+    if model.head is None or model.head_bias is None or not model.head_bias.any():
+        return model.head, False
+    return np.hstack([model.head, model.head_bias[:, None]]), True
 
 
 def _normalize(vector: Array) -> Array:
-    # Faster for a single vector than similarity.normalize, and equally in float64.
+    # Also in float64, but faster for a single vector than similarity.normalize.
     wide = vector.astype(np.float64)
     norm = math.sqrt(wide.dot(wide))
     return (wide / norm).astype(np.float32) if norm else vector

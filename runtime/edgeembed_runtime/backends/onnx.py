@@ -31,7 +31,7 @@ class OnnxBackend:
 
     Args:
         model: The ONNX file's bytes: int64 input_ids, attention_mask (batch, tokens) -> float32 sentence_embedding
-            (batch, dimension). Or its path, which takes less memory, because the session keeps the bytes.
+            (batch, dimension). Or its path, which takes less memory, because a session keeps the bytes it is given.
             `onnx_graph.check_graph_file` checks for control flow and external weights; this class does not.
         dimension: The dimension of an embedding.
         where: The file's path, for messages.

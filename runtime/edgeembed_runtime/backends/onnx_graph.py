@@ -1,8 +1,8 @@
 """Check an ONNX file before ONNX Runtime loads it.
 
 ONNX Runtime would run a `Loop` that never ends and, in older versions, read weights from any file of the machine. The
-exporters write neither, so a model that contains one is refused. The file is protobuf (onnx.proto of ONNX 1.19); only
-the fields that matter are followed, and weights are skipped.
+exporters write neither loops nor external weights, so a model with one of them is rejected. The file is protobuf
+(onnx.proto of ONNX 1.19). Only the fields that need a check are read; weights are skipped.
 """
 
 import math
@@ -101,9 +101,11 @@ class _Walk:
         shape: list[int] = []
         for field, value in self._read(tensor):
             if field == _TENSOR_SHAPE:
-                shape += _numbers(value)
+                shape += _integers(value)
             if field == _TENSOR_EXTERNAL or (field == _TENSOR_LOCATION and value != 0):
-                raise ValueError("External data (weights in another file) is not read, expected all in one file")
+                raise ValueError(
+                    "External data (weights in another file) is not supported, expected all weights in one file"
+                )
         # onnxruntime would print a message about such a shape before it raises an error.
         if len(shape) > _MAX_AXES or math.prod(shape) > _MAX_ELEMENTS:
             raise ValueError(f"it has weights of shape {shape[:_MAX_AXES]}, more than a file can hold")
@@ -130,31 +132,31 @@ class _Walk:
             else:
                 raise ValueError("it is not protobuf")
             if size > end - position:
-                raise ValueError("it is cut short")
+                raise ValueError("it is truncated")
             yield field, message[position : position + size]
             position += size
 
 
 def _varint(message: memoryview, position: int) -> tuple[int, int]:
     """Return the integer at a position, and the position after it."""
-    number = 0
+    integer = 0
     for index, byte in enumerate(message[position : position + _MAX_VARINT_BYTES]):
-        number |= (byte & 0x7F) << (7 * index)
+        integer |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
-            return number, position + index + 1
-    raise ValueError("it is cut short")
+            return integer, position + index + 1
+    raise ValueError("it is truncated")
 
 
-def _numbers(value: _Value) -> list[int]:
-    """Return the integers of a repeated field, which may be packed; stop soon after the maximum of a shape."""
+def _integers(value: _Value) -> list[int]:
+    """Return the integers of a repeated field, which may be packed; stop after one more than a shape may have."""
     if isinstance(value, int):
         return [value]
-    numbers: list[int] = []
+    integers: list[int] = []
     position = 0
-    while position < len(value) and len(numbers) <= _MAX_AXES:
-        number, position = _varint(value, position)
-        numbers.append(number)
-    return numbers
+    while position < len(value) and len(integers) <= _MAX_AXES:
+        integer, position = _varint(value, position)
+        integers.append(integer)
+    return integers
 
 
 def _message(value: _Value) -> memoryview:

@@ -53,7 +53,7 @@ class EmbeddingTable:
         return replace(self, codes=rows, scale=None, basis=None, bias=None)
 
     def total(self, ids: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
-        """Return the sum of the rows of token ids; 0 without any.
+        """Return the sum of the rows of token ids; zeros if there are none.
 
         Args:
             ids: (tokens,), each below `vocabulary`.

@@ -44,8 +44,8 @@ def chain_matmul(matrices: Array) -> tuple[Array, list[int]]:
 def to_common_scale(parts: Sequence[Array], exponents: Sequence[int]) -> list[Array]:
     """Return parts of one vector on a common scale: all divided by the same power of two.
 
-    The power is that of the largest part, so that it neither overflows nor vanishes; a part that is far smaller
-    becomes 0, as it would beside the largest in any float32 vector.
+    The power is that of the largest part, which therefore neither overflows nor underflows. A far smaller part becomes
+    0; in float32 it would not change the vector's direction anyway.
 
     Args:
         parts: float32 arrays.
@@ -56,7 +56,7 @@ def to_common_scale(parts: Sequence[Array], exponents: Sequence[int]) -> list[Ar
 
 
 def _multiply_pairs(matrices: Array) -> Array:
-    """Multiply each matrix by its right neighbor; an odd one at the end joins the last pair."""
+    """Multiply the matrices in adjacent pairs; if their number is odd, the last three are multiplied together."""
     n = matrices.shape[1]
     if n == 1:
         return matrices

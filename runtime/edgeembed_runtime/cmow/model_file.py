@@ -21,7 +21,7 @@ FORWARD, BACKWARD, CBOW, HEAD = "cmow.forward", "cmow.backward", "cbow", "head"
 _POOLINGS = ("sum", "mean")
 # A matrix of 64 x 64, and a vector of 65,536 components: larger ones could make one text fill the memory.
 _MAX_MATRIX_WIDTH, _MAX_VECTOR_WIDTH = 2**12, 2**16
-_SHOWN = 80  # the most characters of an untrusted string in a message
+_SHOWN = 80  # the maximum number of characters of an untrusted string in a message
 _REMEDY = "export the bundle again"
 
 Array = npt.NDArray[np.float32]
@@ -69,11 +69,11 @@ def read_cmow_model(data: bytes, dimension: int, where: str) -> CmowModel:
     tensors = _Tensors(file.tensors, where)
     forward, backward, cbow = tensors.table(FORWARD), tensors.table(BACKWARD), tensors.table(CBOW)
     is_mean = cbow is not None and _choice(file.metadata, "cbow_pooling", _POOLINGS, where) == "mean"
-    student = CmowModel(forward, backward, cbow, is_mean, *tensors.head())
+    model = CmowModel(forward, backward, cbow, is_mean, *tensors.head())
     tensors.check_all_taken()
-    _check_tables(student, file.metadata, where)
-    _check_dimension(student, dimension, where)
-    return student
+    _check_tables(model, file.metadata, where)
+    _check_dimension(model, dimension, where)
+    return model
 
 
 class _Tensors:
@@ -108,8 +108,8 @@ class _Tensors:
     def check_all_taken(self) -> None:
         if self._remaining:
             raise BundleError(
-                f"{self._where} holds a tensor {min(self._remaining)[:_SHOWN]!r}, of which this version knows no use; "
-                f"upgrade edgeembed-runtime or {_REMEDY}"
+                f"{self._where} has the unknown tensor {min(self._remaining)[:_SHOWN]!r}; upgrade edgeembed-runtime "
+                f"or {_REMEDY}"
             )
 
     def _scale(self, name: str, codes: npt.NDArray[Any]) -> Array | None:
@@ -118,7 +118,7 @@ class _Tensors:
     def _need(self, name: str, shape: tuple[int | None, ...], *types: str) -> npt.NDArray[Any]:
         tensor = self._take(name, shape, *types)
         if tensor is None:
-            raise BundleError(f"{self._where} holds no tensor {name!r}, expected one; {_REMEDY}")
+            raise BundleError(f"{self._where} has no tensor {name!r}, expected one; {_REMEDY}")
         return tensor
 
     def _take(self, name: str, shape: tuple[int | None, ...], *types: str) -> npt.NDArray[Any] | None:
@@ -132,7 +132,7 @@ class _Tensors:
         )
         if not fits:
             expected = ", ".join("any" if size is None else str(size) for size in shape)
-            raise BundleError(f"{self._where}: {name!r} has the shape {tensor.shape}, expected ({expected}); {_REMEDY}")
+            raise BundleError(f"{self._where}: {name!r} has shape {tensor.shape}, expected ({expected}); {_REMEDY}")
         return tensor
 
 
@@ -142,10 +142,10 @@ def _as_float32(array: npt.NDArray[Any]) -> Array:
 
 def _check_format(metadata: dict[str, str], where: str) -> None:
     if metadata.get("format") != FORMAT:
-        raise BundleError(f"{where} is no tensor file of a matrix student: its format is not {FORMAT!r}; {_REMEDY}")
+        raise BundleError(f"{where} is not a CBOW, CMOW or hybrid model: its format is not {FORMAT!r}; {_REMEDY}")
     if (version := metadata.get("format_version", "")[:_SHOWN]) != FORMAT_VERSION:
         raise BundleError(
-            f"{where} has the format version {version!r}, expected {FORMAT_VERSION!r}; upgrade edgeembed-runtime"
+            f"{where} has format version {version!r}, expected {FORMAT_VERSION!r}; upgrade edgeembed-runtime"
         )
 
 
@@ -155,32 +155,36 @@ def _choice(metadata: dict[str, str], name: str, choices: tuple[str, ...], where
     return value
 
 
-def _check_tables(student: CmowModel, metadata: dict[str, str], where: str) -> None:
-    held = {(True, False): "cmow", (False, True): "cbow", (True, True): "hybrid"}
-    architecture = _choice(metadata, "architecture", tuple(held.values()), where)
-    is_cmow = student.forward is not None or student.backward is not None
-    if held.get((is_cmow, student.cbow is not None)) != architecture:
-        raise BundleError(f"{where} is {architecture!r} but does not hold the tables of one; {_REMEDY}")
-    if len({table.vocabulary for table in student.tables}) > 1:
-        raise BundleError(f"{where} has tables for different numbers of tokens, expected one; {_REMEDY}")
-    matrices = {table.width for table in (student.forward, student.backward) if table is not None}
+def _check_tables(model: CmowModel, metadata: dict[str, str], where: str) -> None:
+    architectures = {(True, False): "cmow", (False, True): "cbow", (True, True): "hybrid"}
+    architecture = _choice(metadata, "architecture", tuple(architectures.values()), where)
+    is_cmow = model.forward is not None or model.backward is not None
+    if architectures.get((is_cmow, model.cbow is not None)) != architecture:
+        raise BundleError(
+            f"{where} is {architecture!r} but does not contain the tables of that architecture; {_REMEDY}"
+        )
+    if len({table.vocabulary for table in model.tables}) > 1:
+        raise BundleError(f"{where} has tables of different vocabulary sizes, expected one size; {_REMEDY}")
+    matrices = {table.width for table in (model.forward, model.backward) if table is not None}
     if len(matrices) > 1 or any(math.isqrt(width) ** 2 != width for width in matrices):
-        raise BundleError(f"{where} has matrices of the widths {sorted(matrices)}, expected one square; {_REMEDY}")
-    _check_widths(student, where)
+        raise BundleError(
+            f"{where} has matrices of {sorted(matrices)} elements, expected one square number for all; {_REMEDY}"
+        )
+    _check_widths(model, where)
 
 
-def _check_widths(student: CmowModel, where: str) -> None:
-    most = {"forward": _MAX_MATRIX_WIDTH, "backward": _MAX_MATRIX_WIDTH, "cbow": _MAX_VECTOR_WIDTH}
-    for name, limit in most.items():
-        table = getattr(student, name)
+def _check_widths(model: CmowModel, where: str) -> None:
+    limits = {"forward": _MAX_MATRIX_WIDTH, "backward": _MAX_MATRIX_WIDTH, "cbow": _MAX_VECTOR_WIDTH}
+    for name, limit in limits.items():
+        table = getattr(model, name)
         if table is not None and table.width > limit:
-            raise BundleError(f"{where} has rows of {table.width} numbers, expected at most {limit}; {_REMEDY}")
+            raise BundleError(f"{where} has rows of width {table.width}, expected at most {limit}; {_REMEDY}")
 
 
-def _check_dimension(student: CmowModel, dimension: int, where: str) -> None:
-    width = sum(table.width for table in student.tables)
-    if student.head is not None and student.head.shape[1] != width:
-        raise BundleError(f"{where} has a head for {student.head.shape[1]} numbers, expected {width}; {_REMEDY}")
-    given = width if student.head is None else student.head.shape[0]
-    if given != dimension:
-        raise BundleError(f"{where} gives vectors of {given} numbers, expected {dimension}; {_REMEDY}")
+def _check_dimension(model: CmowModel, dimension: int, where: str) -> None:
+    width = sum(table.width for table in model.tables)
+    if model.head is not None and model.head.shape[1] != width:
+        raise BundleError(f"{where} has a head of input dimension {model.head.shape[1]}, expected {width}; {_REMEDY}")
+    found = width if model.head is None else model.head.shape[0]
+    if found != dimension:
+        raise BundleError(f"{where} returns embeddings of dimension {found}, expected {dimension}; {_REMEDY}")

@@ -87,14 +87,16 @@ class _Entry:
     @classmethod
     def parse(cls, entry: object, where: str) -> "_Entry":
         if not isinstance(entry, dict):
-            raise BundleError(f"{where} is described by no JSON object; {_REMEDY}")
+            raise BundleError(f"{where} is not described by a JSON object; {_REMEDY}")
         dtype, shape, offsets = (entry.get(key) for key in ("dtype", "shape", "data_offsets"))
         if not isinstance(dtype, str) or dtype not in _DTYPES:
-            raise BundleError(f"{where} has the dtype {_shown(dtype)}, expected {', '.join(_DTYPES)}; {_REMEDY}")
+            raise BundleError(f"{where} has dtype {_shown(dtype)}, expected one of {', '.join(_DTYPES)}; {_REMEDY}")
         if not _is_sizes(shape) or len(shape) > _MAX_AXES:
-            raise BundleError(f"{where} has the shape {_shown(shape)}, expected at most {_MAX_AXES} sizes; {_REMEDY}")
+            raise BundleError(f"{where} has shape {_shown(shape)}, expected at most {_MAX_AXES} sizes; {_REMEDY}")
         if not _is_sizes(offsets) or len(offsets) != 2:
-            raise BundleError(f"{where} has the data_offsets {_shown(offsets)}, expected two whole numbers; {_REMEDY}")
+            raise BundleError(
+                f"{where} has data_offsets {_shown(offsets)}, expected two integers of at least 0; {_REMEDY}"
+            )
         found = cls(_DTYPES[dtype], tuple(shape), offsets[0], offsets[1])
         if (size := math.prod(shape) * found.dtype.itemsize) != found.end - found.begin:
             raise BundleError(
@@ -121,9 +123,11 @@ def _header(data: bytes, where: str) -> tuple[dict[str, Any], int]:
     try:
         header = json.loads(str(data[_LENGTH_BYTES:start], "utf-8"), object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
-        raise BundleError(f"{where} is no safetensors file: its header is no JSON ({error}); {_REMEDY}") from error
+        raise BundleError(
+            f"{where} is not a safetensors file: its header is not valid JSON ({error}); {_REMEDY}"
+        ) from error
     if not isinstance(header, dict):
-        raise BundleError(f"{where} is no safetensors file: its header is no JSON object; {_REMEDY}")
+        raise BundleError(f"{where} is not a safetensors file: its header is not a JSON object; {_REMEDY}")
     return header, start
 
 
@@ -136,19 +140,19 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _metadata(metadata: object, where: str) -> dict[str, str]:
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise BundleError(f"{where}: {_METADATA} is {_shown(metadata)}, expected texts by name; {_REMEDY}")
+        raise BundleError(f"{where}: {_METADATA} is {_shown(metadata)}, expected an object of strings; {_REMEDY}")
     return metadata
 
 
 def _check_cover(entries: Iterable[_Entry], size: int, where: str) -> None:
-    """Check that the tensors fill the rest of the file without gaps and overlaps."""
+    """Raise BundleError unless the tensors fill the rest of the file without gaps and overlaps."""
     end = 0
     for entry in sorted(entries, key=lambda entry: (entry.begin, entry.end)):
         if entry.begin != end:
             raise BundleError(f"{where}: a tensor begins at byte {entry.begin}, expected {end}; {_REMEDY}")
         # An empty array could claim any shape; none may be larger than the file.
         if math.prod(max(length, 1) for length in entry.shape) > max(size, 1):
-            raise BundleError(f"{where}: a tensor has the shape {_shown(entry.shape)}, too large for it; {_REMEDY}")
+            raise BundleError(f"{where}: a tensor has shape {_shown(entry.shape)}, too large for the file; {_REMEDY}")
         end = entry.end
     if end != size:
         raise BundleError(f"{where}: its tensors end at byte {end}, expected {size}; {_REMEDY}")

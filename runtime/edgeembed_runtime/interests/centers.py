@@ -1,4 +1,4 @@
-"""Centers of interest: settings, weights, updates and scores. This module is arithmetic only; `store` keeps them."""
+"""Centers of interest: settings, weights, updates and scores. This module only computes; `store` saves them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -14,11 +14,11 @@ from edgeembed_runtime.similarity import dot_products, normalize
 Kind = Literal["interest", "disinterest"]
 
 DEFAULT_NEAR_COSINE = 0.4
-"""The `near_cosine` of an encoder whose bundle states none.
+"""The `near_cosine` of an encoder whose bundle has no such value.
 
 With the encoders in the wheel, one to four in a thousand pairs of unrelated passages reach this cosine. It is above
-the values measured for those two, so an encoder that nobody measured rather starts a second center than merges two
-interests.
+the values measured for those two encoders. So an encoder that was never measured is more likely to split one interest
+into two centers than to merge two interests.
 """
 
 _SECONDS_PER_DAY = 86_400
@@ -31,7 +31,7 @@ class InterestSettings:
     Attributes:
         near_cosine: Cosine threshold. A text joins the nearest center if their cosine is at least this; otherwise it
             starts a new center. Above 0, at most 1. None, the default, takes the value in the encoder's bundle
-            (`near_cosine` in edgeembed.json), and 0.4 if the bundle states none. The right value depends on how an
+            (`near_cosine` in edgeembed.json), or 0.4 if the bundle has none. The right value depends on how an
             encoder spreads unrelated texts. For the two in the wheel it was chosen on 9,000 pairs of adjacent
             passages (one to three sentences) of Wikipedia: a user has 20 centers, each a passage of another article,
             and the value maximizes the mean of two rates: passages that join the center of their own article, and
@@ -40,8 +40,8 @@ class InterestSettings:
         shift: The fraction of the way that a center moves toward a liked or disliked text, from 0 to 1.
         horizon_days: Days without use after which the weight of a center is 0.
         seconds_per_use: Seconds of viewing that weigh as much as one like.
-        min_read_seconds: The shortest view that refreshes a center or starts one. A shorter view is a glance.
-        max_view_seconds: The most seconds that one view can add: a text that was left open was not read all night.
+        min_read_seconds: The minimum length of a view that refreshes or starts a center. A shorter view is a glance.
+        max_view_seconds: The maximum number of seconds that one view adds, because a text may be left open unread.
         query_weight: The weight of the query's cosine in a document's score, from 0 to 1. With the default, a query
             outside the interests is answered about as well as without them.
     """
@@ -78,7 +78,7 @@ class Center:
         views: The number of views.
         view_seconds: The total length of these views.
         first_used: When it was started, in seconds since the epoch.
-        last_used: When it was last used, likewise. A glance is not a use, and a reaction never sets this back.
+        last_used: When it was last used, in seconds since the epoch. A glance is not a use. This time never decreases.
         weight: Its weight when it was read; see `center_weight`.
         vector: (dimension,) float32, L2-normalized.
     """
@@ -166,7 +166,7 @@ def normalized_embedding(values: npt.ArrayLike, dimension: int) -> npt.NDArray[n
     """
     expected = f"{dimension} finite numbers from the store's encoder"
     try:
-        with np.errstate(over="ignore"):  # values too large for float32 become infinite, which is refused below
+        with np.errstate(over="ignore"):  # values too large for float32 become infinite, which is rejected below
             embedding = np.asarray(values, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The SQLite file of an interest store: transactions, which threads and processes may share, and the schema."""
+"""The SQLite file of an interest store: its schema, and transactions that are safe across threads and processes."""
 
 import contextlib
 import os
@@ -35,7 +35,7 @@ _SCHEMA = {**_TABLES, "sqlite_sequence": "CREATE TABLE sqlite_sequence(name,seq)
 
 _TIMEOUT_SECONDS = 5.0
 # Held by one thread of this process during every transaction and during a fork: a child forked in the middle of a
-# transaction would believe for ever that the file is locked. Also held while a file is created, because closing any
+# transaction would believe forever that the file is locked. Also held while a file is created, because closing any
 # descriptor of a file releases the locks that SQLite holds on it in this process.
 _LOCK = threading.RLock()
 if hasattr(os, "register_at_fork"):
@@ -62,7 +62,7 @@ class Database:
     transactions of one process wait for each other. Changes go through a rollback journal instead of a write-ahead
     log: there is one file, without copies of personal data beside it, and it can be read from a read-only folder.
     With synchronous=EXTRA a change is on the disk when its transaction has ended. secure_delete overwrites removed
-    data with zeros. With trusted_schema off, functions that a file's schema calls can have no side effect.
+    data with zeros. With trusted_schema off, a schema cannot call functions with side effects.
 
     Args:
         path: The file. ":memory:" is a database that only this object sees; a fork gets a copy.
@@ -93,7 +93,13 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self, access: Access) -> Iterator[sqlite3.Connection]:
-        """Return a context manager with a connection in a transaction: rolled back on an exception, else committed.
+        """Run a block in a transaction, which is rolled back on an exception and committed otherwise.
+
+        Args:
+            access: Whether the block only reads, or also writes.
+
+        Yields:
+            The connection.
 
         Raises:
             InputError: If the file cannot be used; the message says why.
@@ -110,7 +116,7 @@ class Database:
                     raise
         # Python decodes SQLite's messages, which may contain pieces of a damaged file.
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise self._explained(error) from error
+            raise self._explain(error) from error
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -120,7 +126,7 @@ class Database:
             return
         yield self._memory
 
-    def _explained(self, error: Exception) -> InputError:
+    def _explain(self, error: Exception) -> InputError:
         message = one_line(str(error))
         explanation = next((text for part, text in _EXPLANATIONS.items() if part in message), None)
         return InputError(f"{self} {explanation or 'cannot be used; try again'} ({message})")
@@ -155,7 +161,7 @@ def check_schema(connection: sqlite3.Connection, store: str) -> None:
             triggers.
     """
     if _pragma(connection, "application_id") != _APPLICATION_ID:
-        raise InputError(f"{store} is another SQLite file, expected a store of interests; give another path")
+        raise InputError(f"{store} is an SQLite file but not a store of interests; give another path")
     version = _pragma(connection, "user_version")
     if version > SCHEMA_VERSION:
         raise InputError(f"{store} has schema version {version}, expected {SCHEMA_VERSION}; upgrade edgeembed-runtime")

@@ -128,7 +128,7 @@ class InterestStore:
         return self._use("interest", text, embedding)
 
     def dislike(self, text: str, embedding: npt.ArrayLike) -> int:
-        """Add a dislike to the nearest disinterest, or start a disinterest; otherwise like `like`."""
+        """Add a dislike to the nearest disinterest, or start a disinterest. Otherwise the same as `like`."""
         return self._use("disinterest", text, embedding)
 
     def view(self, text: str, embedding: npt.ArrayLike, seconds: float) -> int | None:
@@ -245,12 +245,12 @@ class InterestStore:
             yield connection, encoder
 
     def _centers(self, connection: sqlite3.Connection, encoder: EncoderIdentity, now: float) -> list[Center]:
-        """Return all centers, the oldest first; raise InputError if a row has a value that this class never writes."""
+        """Return all centers, the oldest first; raise InputError if a row has an invalid value."""
         store = str(self._database)
         rows = connection.execute(f"SELECT id, {_COLUMNS} FROM centers ORDER BY id").fetchall()  # noqa: S608 - constant
         for identifier, *values in rows:
             if not _is_valid_row(values, encoder.dimension):
-                raise damaged(store, f"center {identifier} has an impossible value")
+                raise damaged(store, f"center {identifier} has an invalid value")
         vectors = np.frombuffer(b"".join(row[-1] for row in rows), dtype="<f4").astype(np.float32)
         vectors = vectors.reshape(len(rows), encoder.dimension)
         norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
@@ -266,7 +266,7 @@ class InterestStore:
     def _now(self) -> float:
         now = self._clock()
         is_number = isinstance(now, int | float) and not isinstance(now, bool)
-        if not is_number or not 0 <= now <= _MAX_TIME:  # refuses NaN too, and compares integers of any size
+        if not is_number or not 0 <= now <= _MAX_TIME:  # also rejects NaN, and compares integers of any size
             raise InputError(
                 f"the clock returned {short_repr(now)}, expected seconds since the epoch, from 0 (1970) to {_MAX_TIME} "
                 "(9999)"
@@ -287,7 +287,7 @@ def _read_encoder(connection: sqlite3.Connection, store: str) -> EncoderIdentity
     check_schema(connection, store)
     rows = connection.execute("SELECT encoder_name, encoder_fingerprint, dimension, reactions FROM store").fetchmany(2)
     if len(rows) != 1 or [type(value) for value in rows[0]] != [str, str, int, int] or rows[0][2] < 1:
-        raise damaged(store, "it does not say which encoder it belongs to")
+        raise damaged(store, "it does not name the encoder that it belongs to")
     *encoder, reactions = rows[0]
     (counted,) = connection.execute("SELECT COALESCE(SUM(uses + views), 0) FROM centers").fetchone()
     if counted != reactions:
