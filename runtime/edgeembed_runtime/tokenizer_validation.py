@@ -75,7 +75,7 @@ def check_loaded(tokenizer: tokenizers.Tokenizer, where: str) -> None:
     growth = math.prod(_growth(part) for part in before)
     if growth > _MAX_GROWTH:
         raise BundleError(
-            f"{where} replaces one character by too many characters, expected at most {_MAX_GROWTH}; export the bundle again"
+            f"{where} replaces one character by too many, expected at most {_MAX_GROWTH}; export the bundle again"
         )
     if any(part.get("type") == "FixedLength" and part["length"] < 1 for part in before):
         raise BundleError(f"{where} splits texts into pieces of length 0; export the bundle again")
