@@ -13,6 +13,9 @@ export HF_HUB_OFFLINE = 1
 demo: $(DEMO_STAMP)
 	$(BIN)/edgeembed demo --out demo
 
+# One thread per test process: two processes with two threads each slow each other down on two cores.
+test test-slow: export OMP_NUM_THREADS = 1
+
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
