@@ -160,7 +160,9 @@ class SemanticRanker:
         settings: InterestSettings | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        from edgeembed_runtime.interests.store import EncoderIdentity, InterestStore  # RelevanceRanker needs no sqlite3
+        # Imported here because RelevanceRanker does not need sqlite3.
+        from edgeembed_runtime.interests.sql import EncoderIdentity
+        from edgeembed_runtime.interests.store import InterestStore
 
         validate_encoder(encoder)
         warn_of_other_role(encoder, "semantic")

@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import InputError, InterestSettings
-from edgeembed_runtime.interests.sqlite import Database
-from edgeembed_runtime.interests.store import EncoderIdentity, InterestStore
+from edgeembed_runtime.interests.database import Database
+from edgeembed_runtime.interests.sql import EncoderIdentity
+from edgeembed_runtime.interests.store import InterestStore
 
 _DIMENSION = 8
 _ENCODER = EncoderIdentity("tiny", "0123456789abcdef", _DIMENSION)
@@ -548,7 +549,7 @@ def test_flipped_or_missing_bytes_cause_an_error_or_valid_centers(store: Interes
 
 
 def test_store_that_stays_locked_raises_input_error(path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
-    monkeypatch.setattr("edgeembed_runtime.interests.sqlite._TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("edgeembed_runtime.interests.database._TIMEOUT_SECONDS", 0.05)
     store = InterestStore(path, _ENCODER, clock=clock)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -603,8 +604,8 @@ def test_interrupted_reaction_leaves_the_store_unchanged(
     def fail(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("edgeembed_runtime.interests.store._insert_center", fail)
-    monkeypatch.setattr("edgeembed_runtime.interests.store.shifted_vector", fail)
+    # Called in the middle of a reaction: after the reaction was counted, before its center is written.
+    monkeypatch.setattr("edgeembed_runtime.interests.sql._to_blob", fail)
     for vector in (_AXES[0], _AXES[1]):
         with pytest.raises(KeyboardInterrupt):
             store.like("b", vector)

@@ -1,19 +1,19 @@
-"""The store of a user's centers of interest: one SQLite file."""
+"""The store of a user's centers of interest, in one SQLite file."""
 
-import math
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime._validation import validate_number
-from edgeembed_runtime.errors import InputError, one_line, short_repr
+from edgeembed_runtime.errors import InputError, short_repr
+from edgeembed_runtime.interests import sql
 from edgeembed_runtime.interests.centers import (
     Center,
     InterestSettings,
@@ -23,39 +23,11 @@ from edgeembed_runtime.interests.centers import (
     normalized_embedding,
     shifted_vector,
 )
-from edgeembed_runtime.interests.sqlite import (
-    SCHEMA_VERSION,
-    Access,
-    Database,
-    check_schema,
-    create_tables,
-    damaged,
-    is_empty,
-)
+from edgeembed_runtime.interests.database import Access, Database
+from edgeembed_runtime.interests.sql import EncoderIdentity
 
 _EXAMPLE_CHARACTERS = 120
 _MAX_TIME = 253_402_300_799  # 9999-12-31T23:59:59Z, the last second of the dates that Python and SQLite support
-_NORM_TOLERANCE = 1e-3
-_COLUMNS = "kind, example, uses, views, view_seconds, first_used, last_used, vector"
-
-
-@dataclass(frozen=True)
-class EncoderIdentity:
-    """The encoder whose embeddings a store contains; embeddings of different encoders cannot be compared.
-
-    Attributes:
-        name: The name of its bundle.
-        fingerprint: The fingerprint of its bundle.
-        dimension: The dimension of its embeddings.
-    """
-
-    name: str
-    fingerprint: str
-    dimension: int
-
-    def __str__(self) -> str:
-        """Return the name and the beginning of the fingerprint, for messages."""
-        return f"{short_repr(self.name)} ({one_line(self.fingerprint[:12])})"
 
 
 class InterestStore:
@@ -99,10 +71,10 @@ class InterestStore:
         self._expected = encoder
         self._database = Database(path, create=encoder is not None)
         with self._database.transaction("read") as connection:
-            is_new = is_empty(connection)
+            is_new = sql.is_empty(connection)
         if is_new and encoder is not None:
             with self._database.transaction("write") as connection:
-                _initialize(connection, encoder)
+                sql.create_tables(connection, encoder)
         with self._open("read") as (_, found):
             self._encoder = found
 
@@ -153,13 +125,10 @@ class InterestStore:
             center = nearest_center(self._centers(connection, encoder, now), "interest", normalized, self._settings)
             if center is None and not is_read:
                 return None
-            _count_reaction(connection)
             if center is None:
-                return _insert_center(connection, "interest", example, normalized, now, view_seconds=counted)
-            connection.execute(
-                "UPDATE centers SET views = views + 1, view_seconds = view_seconds + ?, last_used = ? WHERE id = ?",
-                (counted, max(center.last_used, now) if is_read else center.last_used, center.id),
-            )
+                return sql.insert_center(connection, "interest", example, normalized, now, view_seconds=counted)
+            last_used = max(center.last_used, now) if is_read else center.last_used
+            sql.add_view(connection, center.id, last_used, counted)
             return center.id
 
     def centers(self) -> list[Center]:
@@ -181,9 +150,9 @@ class InterestStore:
         now = self._now()
         with self._open("read") as (connection, encoder):
             centers = self._centers(connection, encoder, now)
-            (reactions,) = connection.execute("SELECT reactions FROM store").fetchone()
+            reactions = sql.read_reactions(connection)
         return {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": sql.SCHEMA_VERSION,
             "encoder": asdict(encoder),
             "reactions": reactions,
             "centers": [{**asdict(center), "vector": center.vector.tolist()} for center in centers],
@@ -199,14 +168,13 @@ class InterestStore:
             InputError: If an id is unknown, or the store cannot be written.
         """
         with self._open("write") as (connection, _):
-            reactions = dict(connection.execute("SELECT id, uses + views FROM centers"))
+            reactions = sql.reactions_by_center(connection)
             if unknown := [each for each in ids if each not in list(reactions)]:
                 raise InputError(
                     f"{self._database} has no center {short_repr(unknown[0])}, expected the id of an existing center"
                 )
             for each in reactions.keys() & set(ids):
-                connection.execute("DELETE FROM centers WHERE id = ?", (each,))
-                connection.execute("UPDATE store SET reactions = reactions - ?", (reactions[each],))
+                sql.delete_center(connection, each, reactions[each])
 
     def forget_all(self) -> int:
         """Remove all centers, overwrite their bytes in the file, and return how many there were.
@@ -215,28 +183,23 @@ class InterestStore:
             InputError: If the store cannot be written.
         """
         with self._open("write") as (connection, _):
-            count = connection.execute("DELETE FROM centers").rowcount
-            connection.execute("UPDATE store SET reactions = 0")
-        return count
+            return sql.delete_all_centers(connection)
 
     def _use(self, kind: Kind, text: str, embedding: npt.ArrayLike) -> int:
         example, normalized, now = _example(text), normalized_embedding(embedding, self._encoder.dimension), self._now()
         with self._open("write") as (connection, encoder):
-            _count_reaction(connection)
             center = nearest_center(self._centers(connection, encoder, now), kind, normalized, self._settings)
             if center is None:
-                return _insert_center(connection, kind, example, normalized, now)
-            connection.execute(
-                "UPDATE centers SET uses = uses + 1, last_used = ?, vector = ? WHERE id = ?",
-                (max(center.last_used, now), _to_blob(shifted_vector(center, normalized, self._settings)), center.id),
-            )
+                return sql.insert_center(connection, kind, example, normalized, now)
+            vector = shifted_vector(center, normalized, self._settings)
+            sql.add_use(connection, center.id, max(center.last_used, now), vector)
             return center.id
 
     @contextmanager
     def _open(self, access: Access) -> Iterator[tuple[sqlite3.Connection, EncoderIdentity]]:
         """Return a transaction on the file. It is checked each time, because another file may have replaced it."""
         with self._database.transaction(access) as connection:
-            encoder = _read_encoder(connection, str(self._database))
+            encoder = sql.read_encoder(connection, str(self._database))
             if self._expected is not None and encoder != self._expected:
                 raise InputError(
                     f"{self._database} belongs to the encoder {encoder}, expected {self._expected}; use that encoder, "
@@ -246,20 +209,11 @@ class InterestStore:
 
     def _centers(self, connection: sqlite3.Connection, encoder: EncoderIdentity, now: float) -> list[Center]:
         """Return all centers, the oldest first; raise InputError if a row has an invalid value."""
-        store = str(self._database)
-        rows = connection.execute(f"SELECT id, {_COLUMNS} FROM centers ORDER BY id").fetchall()  # noqa: S608 - constant
-        for identifier, *values in rows:
-            if not _is_valid_row(values, encoder.dimension):
-                raise damaged(store, f"center {identifier} has an invalid value")
-        vectors = np.frombuffer(b"".join(row[-1] for row in rows), dtype="<f4").astype(np.float32)
-        vectors = vectors.reshape(len(rows), encoder.dimension)
-        norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
-        if not (np.abs(norms - 1) < _NORM_TOLERANCE).all():
-            raise damaged(store, "a vector is not L2-normalized")
-        return [self._center(row, vector, now) for row, vector in zip(rows, vectors, strict=True)]
+        rows = sql.read_centers(connection, str(self._database), encoder.dimension)
+        return [self._center(row, vector, now) for row, vector in rows]
 
     def _center(self, row: tuple[Any, ...], vector: npt.NDArray[np.float32], now: float) -> Center:
-        identifier, kind, example, uses, views, view_seconds, first_used, last_used, _ = row
+        identifier, kind, example, uses, views, view_seconds, first_used, last_used = row
         weight = center_weight(uses, view_seconds, now - last_used, self._settings)
         return Center(identifier, kind, example, uses, views, view_seconds, first_used, last_used, weight, vector)
 
@@ -272,64 +226,6 @@ class InterestStore:
                 "(9999)"
             )
         return float(now)
-
-
-def _initialize(connection: sqlite3.Connection, encoder: EncoderIdentity) -> None:
-    """Create the tables, unless another process has just done so."""
-    if is_empty(connection):
-        create_tables(connection)
-        identity = (encoder.name, encoder.fingerprint, encoder.dimension)
-        connection.execute("INSERT INTO store VALUES (?, ?, ?, 0)", identity)
-
-
-def _read_encoder(connection: sqlite3.Connection, store: str) -> EncoderIdentity:
-    """Check that a database is a valid store, and return the encoder that it belongs to."""
-    check_schema(connection, store)
-    rows = connection.execute("SELECT encoder_name, encoder_fingerprint, dimension, reactions FROM store").fetchmany(2)
-    if len(rows) != 1 or [type(value) for value in rows[0]] != [str, str, int, int] or rows[0][2] < 1:
-        raise damaged(store, "it does not name the encoder that it belongs to")
-    *encoder, reactions = rows[0]
-    (counted,) = connection.execute("SELECT COALESCE(SUM(uses + views), 0) FROM centers").fetchone()
-    if counted != reactions:
-        raise damaged(store, f"it counts {reactions} reactions, but its centers add up to {one_line(str(counted))}")
-    return EncoderIdentity(*encoder)
-
-
-def _count_reaction(connection: sqlite3.Connection) -> None:
-    connection.execute("UPDATE store SET reactions = reactions + 1")
-
-
-def _insert_center(
-    connection: sqlite3.Connection,
-    kind: Kind,
-    example: str,
-    vector: npt.NDArray[np.float32],
-    now: float,
-    view_seconds: float | None = None,
-) -> int:
-    """Insert a center with one use, or with one view if `view_seconds` is set, and return its id."""
-    counts = (1, 0, 0.0) if view_seconds is None else (0, 1, view_seconds)
-    inserted = connection.execute(
-        f"INSERT INTO centers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant
-        (kind, example, *counts, now, now, _to_blob(vector)),
-    )
-    assert inserted.lastrowid is not None  # noqa: S101 - every INSERT sets it
-    return inserted.lastrowid
-
-
-def _to_blob(vector: npt.NDArray[np.float32]) -> bytes:
-    """Return a vector as it is stored: little-endian float32."""
-    return vector.astype("<f4").tobytes()
-
-
-def _is_valid_row(values: list[Any], dimension: int) -> bool:
-    if [type(value) for value in values] != [str, str, int, int, float, float, float, bytes]:
-        return False
-    kind, _, uses, views, view_seconds, first_used, last_used, blob = values
-    if kind not in ("interest", "disinterest") or len(blob) != 4 * dimension:
-        return False
-    is_finite = all(math.isfinite(number) for number in (view_seconds, first_used, last_used))
-    return is_finite and min(uses, views, view_seconds) >= 0
 
 
 def _example(text: object) -> str:

@@ -1,4 +1,4 @@
-"""The SQLite file of an interest store: its schema, and transactions that are safe across threads and processes."""
+"""An SQLite file with transactions that are safe across threads, processes and forks."""
 
 import contextlib
 import os
@@ -11,27 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from edgeembed_runtime.errors import InputError, one_line, short_repr
+from edgeembed_runtime.errors import InputError, one_line
 
 Access = Literal["read", "write"]
 IN_MEMORY = ":memory:"
-SCHEMA_VERSION = 2
-
-_APPLICATION_ID = 0x4545494E  # "EEIN", in the file's header: distinguishes a store from any other SQLite file
-# AUTOINCREMENT never reuses the id of a removed center, so `forget` cannot remove a center that the user never saw.
-_TABLES = {
-    "store": """CREATE TABLE store (
-    encoder_name TEXT NOT NULL, encoder_fingerprint TEXT NOT NULL, dimension INTEGER NOT NULL,
-    reactions INTEGER NOT NULL
-)""",
-    "centers": """CREATE TABLE centers (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, example TEXT NOT NULL,
-    uses INTEGER NOT NULL, views INTEGER NOT NULL, view_seconds REAL NOT NULL,
-    first_used REAL NOT NULL, last_used REAL NOT NULL, vector BLOB NOT NULL
-)""",
-}
-# SQLite stores the text of each CREATE statement, and adds the table sqlite_sequence for AUTOINCREMENT.
-_SCHEMA = {**_TABLES, "sqlite_sequence": "CREATE TABLE sqlite_sequence(name,seq)"}
 
 _TIMEOUT_SECONDS = 5.0
 # Held by one thread of this process during every transaction and during a fork: a child forked in the middle of a
@@ -132,61 +115,9 @@ class Database:
         return InputError(f"{self} {explanation or 'cannot be used; try again'} ({message})")
 
 
-def is_empty(connection: sqlite3.Connection) -> bool:
-    """Return whether the database is new: not marked as a store, and without tables."""
-    is_unmarked = _pragma(connection, "application_id") == _pragma(connection, "user_version") == 0
-    return is_unmarked and connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
-
-
-def create_tables(connection: sqlite3.Connection) -> None:
-    """Create the tables in an empty database and mark it as a store."""
-    for statement in _TABLES.values():
-        connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-def check_schema(connection: sqlite3.Connection, store: str) -> None:
-    """Check that the schema is exactly what `create_tables` creates.
-
-    Call this before reading a table: a view in place of a table may never end, and a trigger may change what a
-    reaction writes.
-
-    Args:
-        connection: A connection in a transaction.
-        store: The store's name for messages.
-
-    Raises:
-        InputError: If the database is not a store, has another schema version, or has other tables, columns, views or
-            triggers.
-    """
-    if _pragma(connection, "application_id") != _APPLICATION_ID:
-        raise InputError(f"{store} is an SQLite file but not a store of interests; give another path")
-    version = _pragma(connection, "user_version")
-    if version > SCHEMA_VERSION:
-        raise InputError(f"{store} has schema version {version}, expected {SCHEMA_VERSION}; upgrade edgeembed-runtime")
-    if version < SCHEMA_VERSION:
-        raise InputError(
-            f"{store} has schema version {version}, expected {SCHEMA_VERSION}: an older release wrote it; remove it to "
-            "start a new one, or give another path"
-        )
-    expected = {("table", name, sql) for name, sql in _SCHEMA.items()}
-    found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchmany(len(expected) + 1)
-    if missing := sorted(name for _, name, _ in expected.difference(found)):
-        raise damaged(store, f"the table {missing[0]} is missing or has other columns")
-    if extra := [entry for entry in found if entry not in expected]:
-        kind, name, _ = extra[0]
-        raise damaged(store, f"it contains the {one_line(str(kind))} {short_repr(name)}, which no store has")
-
-
 def damaged(store: str, reason: str) -> InputError:
     """Return the error for a store whose content this package never writes."""
     return InputError(f"{store} is damaged: {reason}; {_REMEDY}")
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
-    return int(value)
 
 
 def _connect(uri: str) -> sqlite3.Connection:

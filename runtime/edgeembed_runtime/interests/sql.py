@@ -1,0 +1,230 @@
+"""The tables of an interest store, and all SQL statements that read or change them."""
+
+import math
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeembed_runtime.errors import InputError, one_line, short_repr
+from edgeembed_runtime.interests.centers import Kind
+from edgeembed_runtime.interests.database import damaged
+
+SCHEMA_VERSION = 2
+
+_APPLICATION_ID = 0x4545494E  # "EEIN", in the file's header: distinguishes a store from any other SQLite file
+# AUTOINCREMENT never reuses the id of a removed center, so `forget` cannot remove a center that the user never saw.
+_TABLES = {
+    "store": """CREATE TABLE store (
+    encoder_name TEXT NOT NULL, encoder_fingerprint TEXT NOT NULL, dimension INTEGER NOT NULL,
+    reactions INTEGER NOT NULL
+)""",
+    "centers": """CREATE TABLE centers (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, example TEXT NOT NULL,
+    uses INTEGER NOT NULL, views INTEGER NOT NULL, view_seconds REAL NOT NULL,
+    first_used REAL NOT NULL, last_used REAL NOT NULL, vector BLOB NOT NULL
+)""",
+}
+# SQLite stores the text of each CREATE statement, and adds the table sqlite_sequence for AUTOINCREMENT.
+_SCHEMA = {**_TABLES, "sqlite_sequence": "CREATE TABLE sqlite_sequence(name,seq)"}
+
+_COLUMNS = "kind, example, uses, views, view_seconds, first_used, last_used, vector"
+_NORM_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class EncoderIdentity:
+    """The encoder whose embeddings a store contains; embeddings of different encoders cannot be compared.
+
+    Attributes:
+        name: The name of its bundle.
+        fingerprint: The fingerprint of its bundle.
+        dimension: The dimension of its embeddings.
+    """
+
+    name: str
+    fingerprint: str
+    dimension: int
+
+    def __str__(self) -> str:
+        """Return the name and the beginning of the fingerprint, for messages."""
+        return f"{short_repr(self.name)} ({one_line(self.fingerprint[:12])})"
+
+
+def is_empty(connection: sqlite3.Connection) -> bool:
+    """Return whether the database is new: not marked as a store, and without tables."""
+    is_unmarked = _pragma(connection, "application_id") == _pragma(connection, "user_version") == 0
+    return is_unmarked and connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+
+
+def create_tables(connection: sqlite3.Connection, encoder: EncoderIdentity) -> None:
+    """Create the tables of a store for an encoder, unless another process has just created them."""
+    if not is_empty(connection):
+        return
+    for statement in _TABLES.values():
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute("INSERT INTO store VALUES (?, ?, ?, 0)", (encoder.name, encoder.fingerprint, encoder.dimension))
+
+
+def read_encoder(connection: sqlite3.Connection, store: str) -> EncoderIdentity:
+    """Check that a database is a valid store, and return the encoder that it belongs to."""
+    _check_schema(connection, store)
+    rows = connection.execute("SELECT encoder_name, encoder_fingerprint, dimension, reactions FROM store").fetchmany(2)
+    if len(rows) != 1 or [type(value) for value in rows[0]] != [str, str, int, int] or rows[0][2] < 1:
+        raise damaged(store, "it does not name the encoder that it belongs to")
+    *encoder, reactions = rows[0]
+    (counted,) = connection.execute("SELECT COALESCE(SUM(uses + views), 0) FROM centers").fetchone()
+    if counted != reactions:
+        raise damaged(store, f"it counts {reactions} reactions, but its centers add up to {one_line(str(counted))}")
+    return EncoderIdentity(*encoder)
+
+
+def read_reactions(connection: sqlite3.Connection) -> int:
+    """Return the number of reactions: the uses and views of all centers."""
+    (reactions,) = connection.execute("SELECT reactions FROM store").fetchone()
+    return int(reactions)
+
+
+def read_centers(
+    connection: sqlite3.Connection, store: str, dimension: int
+) -> list[tuple[tuple[Any, ...], npt.NDArray[np.float32]]]:
+    """Return the columns and the vector of each center, the oldest first.
+
+    Args:
+        connection: A connection in a transaction.
+        store: The store's name for messages.
+        dimension: The dimension of the vectors.
+
+    Returns:
+        For each center, (id, kind, example, uses, views, view_seconds, first_used, last_used), and its vector,
+        (dimension,) float32.
+
+    Raises:
+        InputError: If a row has an invalid value.
+    """
+    rows = connection.execute(f"SELECT id, {_COLUMNS} FROM centers ORDER BY id").fetchall()  # noqa: S608 - constant
+    for identifier, *values in rows:
+        if not _is_valid_row(values, dimension):
+            raise damaged(store, f"center {identifier} has an invalid value")
+    vectors = np.frombuffer(b"".join(row[-1] for row in rows), dtype="<f4").astype(np.float32)
+    vectors = vectors.reshape(len(rows), dimension)
+    norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    if not (np.abs(norms - 1) < _NORM_TOLERANCE).all():
+        raise damaged(store, "a vector is not L2-normalized")
+    return [(row[:-1], vector) for row, vector in zip(rows, vectors, strict=True)]
+
+
+def insert_center(
+    connection: sqlite3.Connection,
+    kind: Kind,
+    example: str,
+    vector: npt.NDArray[np.float32],
+    now: float,
+    view_seconds: float | None = None,
+) -> int:
+    """Insert a center with one use, or with one view if `view_seconds` is set, and return its id."""
+    _count_reaction(connection)
+    counts = (1, 0, 0.0) if view_seconds is None else (0, 1, view_seconds)
+    inserted = connection.execute(
+        f"INSERT INTO centers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant
+        (kind, example, *counts, now, now, _to_blob(vector)),
+    )
+    assert inserted.lastrowid is not None  # noqa: S101 - every INSERT sets it
+    return inserted.lastrowid
+
+
+def add_use(connection: sqlite3.Connection, center: int, last_used: float, vector: npt.NDArray[np.float32]) -> None:
+    """Add one use to a center, and replace its vector and the time of its last use."""
+    _count_reaction(connection)
+    connection.execute(
+        "UPDATE centers SET uses = uses + 1, last_used = ?, vector = ? WHERE id = ?",
+        (last_used, _to_blob(vector), center),
+    )
+
+
+def add_view(connection: sqlite3.Connection, center: int, last_used: float, seconds: float) -> None:
+    """Add one view to a center, and replace the time of its last use."""
+    _count_reaction(connection)
+    connection.execute(
+        "UPDATE centers SET views = views + 1, view_seconds = view_seconds + ?, last_used = ? WHERE id = ?",
+        (seconds, last_used, center),
+    )
+
+
+def reactions_by_center(connection: sqlite3.Connection) -> dict[int, int]:
+    """Return the number of uses and views of each center, by its id."""
+    return dict(connection.execute("SELECT id, uses + views FROM centers"))
+
+
+def delete_center(connection: sqlite3.Connection, center: int, reactions: int) -> None:
+    """Delete a center that has this number of uses and views."""
+    connection.execute("DELETE FROM centers WHERE id = ?", (center,))
+    connection.execute("UPDATE store SET reactions = reactions - ?", (reactions,))
+
+
+def delete_all_centers(connection: sqlite3.Connection) -> int:
+    """Delete all centers, and return how many there were."""
+    count = connection.execute("DELETE FROM centers").rowcount
+    connection.execute("UPDATE store SET reactions = 0")
+    return count
+
+
+def _check_schema(connection: sqlite3.Connection, store: str) -> None:
+    """Check that the schema is exactly the one that `create_tables` creates.
+
+    Call this before reading a table: a view in place of a table may never end, and a trigger may change what a
+    reaction writes.
+
+    Args:
+        connection: A connection in a transaction.
+        store: The store's name for messages.
+
+    Raises:
+        InputError: If the database is not a store, has another schema version, or has other tables, columns, views or
+            triggers.
+    """
+    if _pragma(connection, "application_id") != _APPLICATION_ID:
+        raise InputError(f"{store} is an SQLite file but not a store of interests; give another path")
+    version = _pragma(connection, "user_version")
+    if version > SCHEMA_VERSION:
+        raise InputError(f"{store} has schema version {version}, expected {SCHEMA_VERSION}; upgrade edgeembed-runtime")
+    if version < SCHEMA_VERSION:
+        raise InputError(
+            f"{store} has schema version {version}, expected {SCHEMA_VERSION}: an older release wrote it; remove it to "
+            "start a new one, or give another path"
+        )
+    expected = {("table", name, sql) for name, sql in _SCHEMA.items()}
+    found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchmany(len(expected) + 1)
+    if missing := sorted(name for _, name, _ in expected.difference(found)):
+        raise damaged(store, f"the table {missing[0]} is missing or has other columns")
+    if extra := [entry for entry in found if entry not in expected]:
+        kind, name, _ = extra[0]
+        raise damaged(store, f"it contains the {one_line(str(kind))} {short_repr(name)}, which no store has")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
+    return int(value)
+
+
+def _count_reaction(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE store SET reactions = reactions + 1")
+
+
+def _to_blob(vector: npt.NDArray[np.float32]) -> bytes:
+    """Return a vector as it is stored: little-endian float32."""
+    return vector.astype("<f4").tobytes()
+
+
+def _is_valid_row(values: list[Any], dimension: int) -> bool:
+    if [type(value) for value in values] != [str, str, int, int, float, float, float, bytes]:
+        return False
+    kind, _, uses, views, view_seconds, first_used, last_used, blob = values
+    if kind not in ("interest", "disinterest") or len(blob) != 4 * dimension:
+        return False
+    is_finite = all(math.isfinite(number) for number in (view_seconds, first_used, last_used))
+    return is_finite and min(uses, views, view_seconds) >= 0
