@@ -1,17 +1,19 @@
 """The benchmark: measure subjects side by side on the same texts and return a report."""
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
 from edgeembed_runtime.errors import CheckError, InputError
+from rich.console import Console
+from rich.progress import Progress
 
 from edgeembed_bench.energy import IdlePower, energy_from, measure_idle
 from edgeembed_bench.machine import LoadWatch, this_machine
 from edgeembed_bench.meters import EnergyMeter, detect_meter
 from edgeembed_bench.model_info import ModelInfo, read_model_info
-from edgeembed_bench.progress import progress_bar
 from edgeembed_bench.report import BenchmarkReport, TextInfo
 from edgeembed_bench.results import FloorResult, SubjectResult
 from edgeembed_bench.runner import RoundInputs, pin_to_cores, run_round
@@ -36,18 +38,18 @@ def benchmark(
 ) -> BenchmarkReport:
     """Measure the cost of encoders side by side in one run.
 
-    Every subject is started several times in fresh processes. Those started together take turns, in an order that is
-    shuffled for each turn, on the same texts and the same cores.
+    Each round starts one fresh process per subject. The processes of a round take turns on the same texts and the same
+    cores; the order is shuffled for each turn.
 
     Args:
         subjects: The encoders; names must be unique.
-        texts: Texts to encode; repeated in order where there are fewer than calls.
-        settings: How much is measured.
+        texts: Texts to encode; repeated in order if there are fewer texts than calls.
+        settings: Numbers of runs, processes and threads; the defaults if absent.
         texts_from: Where the texts come from, for the report.
         baseline: Name of the subject that the others are compared with; the first if absent.
-        floor: A subject of the adapter "nothing", with which cold start and memory are compared.
+        floor: A subject of the adapter "nothing", the reference of cold start and memory.
         left_out: Reason for each subject that is not measured, by name, for the report.
-        meter: Energy meter; that of this machine if absent.
+        meter: The energy meter; detected if absent.
 
     Returns:
         The report, with all samples.
@@ -67,7 +69,7 @@ def benchmark(
     steps = len(subjects) * (1 + settings.processes * settings.runs_per_process)
     steps += len(named) * (1 + settings.processes)
     machine, watch = this_machine(), LoadWatch()
-    with pin_to_cores(settings.threads) as cores, progress_bar(steps) as advance:
+    with pin_to_cores(settings.threads) as cores, _progress_bar(steps) as advance:
         sizes = _measure_sizes(subjects, advance)
         first = _start_once(named, texts, settings, advance)
         before = measure_idle(meter)
@@ -107,7 +109,7 @@ def benchmark(
 
 @dataclass(frozen=True)
 class _FirstStarts:
-    """Information from one discarded start of each subject, which may read files that are not in the page cache.
+    """Results of one start of each subject, whose time is discarded because files may not be in the page cache yet.
 
     Attributes:
         starts: The cold starts, by subject name.
@@ -136,7 +138,7 @@ def _with_floor(subjects: Sequence[Subject], baseline: str | None, floor: Subjec
 
 
 def _rounded(settings: BenchmarkSettings, lengths: tuple[int, ...]) -> BenchmarkSettings:
-    """Return the settings with the numbers of runs that were really made."""
+    """Return the settings with the actual numbers of runs, which are multiples of the number of processes."""
     return replace(
         settings,
         runs=settings.runs_per_process * settings.processes,
@@ -182,4 +184,27 @@ def _check_batch(name: str, worker: Worker, texts: Sequence[str]) -> None:
         expected = f"expected (2, {worker.dimension})"
         raise CheckError(f"{name} returns embeddings of shape {embeddings.shape} for two texts; {expected}")
     if not np.isfinite(embeddings).all():
-        raise CheckError(f"{name} returns embeddings that are not finite; its cost would mean nothing")
+        raise CheckError(f"{name} returns embeddings that are not finite; expected finite numbers")
+
+
+@contextlib.contextmanager
+def _progress_bar(total: int) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on stderr within a `with` block, if stderr is a terminal.
+
+    Args:
+        total: Number of steps.
+
+    Yields:
+        A function that advances the bar by a number of steps.
+    """
+    console = Console(stderr=True)
+    hidden = not console.is_terminal
+    # Redrawn on advance only: a thread that redraws would take CPU time from the subjects.
+    with Progress(console=console, auto_refresh=False, transient=True, disable=hidden) as bar:
+        task = bar.add_task("measuring", total=total)
+
+        def advance(steps: int) -> None:
+            bar.advance(task, steps)
+            bar.refresh()
+
+        yield advance

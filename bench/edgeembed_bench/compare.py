@@ -1,4 +1,4 @@
-"""Comparison of two reports, refused where the machines or settings differ."""
+"""Comparison of two reports of the same machine, settings and texts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ class Change:
         after: Its result in the second report.
         latency_ratio: Median latency after divided by before. The runs were not interleaved, so this includes any drift
             of the machine.
-        relative_ratio: The same for the latency relative to the baseline, in which such a drift cancels; None if the
-            reports have different baselines.
+        relative_ratio: The same ratio for the latency relative to the baseline, in which that drift cancels; None if
+            the reports have different baselines.
     """
 
     name: str
@@ -37,10 +37,10 @@ class Change:
 
     @property
     def differs_in(self) -> list[str]:
-        """Differences of the subject itself: its files, or the versions of its packages."""
-        found = [] if _hashes(self.before) == _hashes(self.after) else ["files"]
+        """Changes of the subject itself, in its files or the versions of its packages, one line each."""
+        files = [] if _hashes(self.before) == _hashes(self.after) else ["files"]
         old, new = self.before.info.versions, self.after.info.versions
-        return found + [
+        return files + [
             f"{name} {old.get(name, 'absent')} -> {new.get(name, 'absent')}"
             for name in sorted(old.keys() | new.keys())
             if old.get(name) != new.get(name)
@@ -76,7 +76,7 @@ def compare_reports(before: BenchmarkReport, after: BenchmarkReport, *, allow_un
         The comparison.
 
     Raises:
-        InputError: If machine, settings or texts differ, unless that is allowed; or if no subject is in both.
+        InputError: If no subject is in both reports; or if machine, settings or texts differ, unless `allow_unlike`.
     """
     unlike = tuple(_differences(before, after))
     if unlike and not allow_unlike:
@@ -130,7 +130,7 @@ def _hashes(result: SubjectResult) -> dict[str, str]:
 
 
 def comparison_dict(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison as built-in types, for JSON."""
+    """Return a comparison as built-in types that `json` can write."""
     return {
         "unlike": list(comparison.unlike),
         "only_before": list(comparison.only_before),

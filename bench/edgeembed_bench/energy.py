@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from edgeembed_bench.meters import EnergyMeter, NullMeter, Reading
 from edgeembed_bench.stats import Quartiles
 
-_NO_INFERENCE = "the window held no inference"
+_NO_INFERENCE = "the window contained no inference"
 
 
 @dataclass(frozen=True)
 class EnergyWindow:
-    """The inferences of one measurement window and the meter's reading.
+    """One measurement window: the number of inferences and the meter's reading.
 
     Attributes:
         inferences: Number of inferences; 0 if none were made.
@@ -30,7 +30,7 @@ class IdlePower:
 
     Attributes:
         before: Reading of an idle window before the inferences.
-        after: Reading of one after them; it differs if something else ran or the machine warmed up.
+        after: Reading of an idle window after the inferences; it differs if other work ran or the machine warmed up.
     """
 
     before: Reading
@@ -48,12 +48,12 @@ class IdlePower:
 
     @property
     def total_w(self) -> float | None:
-        """Mean of before and after in watts, or the one of them that was measured; None if neither was."""
+        """Mean of `before_w` and `after_w` in watts; if only one was measured, that one; None if neither was."""
         return _mean([power_w for power_w in (self.before_w, self.after_w) if power_w is not None])
 
     @property
     def power_w(self) -> dict[str, float] | None:
-        """Idle power by domain in watts, like `total_w`; None if nothing was measured."""
+        """Idle power in watts by domain, averaged like `total_w`; None if nothing was measured."""
         measured = [reading for reading in (self.before, self.after) if _power_w(reading) is not None]
         powers_w = [
             {name: value / reading.window_s for name, value in reading.domains_j.items()} for reading in measured
@@ -85,15 +85,15 @@ class Energy:
 
     @property
     def discarded(self) -> list[str]:
-        """One line for each reason why windows or idle power are not in the figures; empty if `reason` covers all."""
+        """One line for each reason why windows or idle power were discarded; empty if `reason` is set."""
         if self.reason is not None:
             return []
         reasons = Counter(
             window.reading.reason or _NO_INFERENCE for window in self.windows if window not in self.measured
         )
-        found = [f"{count} of {len(self.windows)} windows discarded: {reason}" for reason, count in reasons.items()]
+        windows = [f"{count} of {len(self.windows)} windows discarded: {reason}" for reason, count in reasons.items()]
         idle = {"before": self.idle.before, "after": self.idle.after} if self.idle else {}
-        return found + [
+        return windows + [
             f"idle power {when} discarded: {reading.reason or 'no energy was read'}"
             for when, reading in idle.items()
             if _power_w(reading) is None
@@ -108,7 +108,7 @@ class Energy:
     def mj_above_idle(self) -> Quartiles | None:
         """Millijoules per inference above idle power; None if either was not measured.
 
-        It can be negative if an inference costs less than the scatter of idle power.
+        It can be negative if the energy of an inference is smaller than the noise of idle power.
         """
         idle_w = self.idle.total_w if self.idle else None
         if idle_w is None:
@@ -122,7 +122,8 @@ class Energy:
             above_idle: Whether to subtract the domain's idle power.
 
         Returns:
-            Median and quartiles of every domain that all measured windows have, and idle power too if subtracted.
+            Median and quartiles in millijoules of each domain that all measured windows have. With `above_idle`, idle
+            power must have the domain too.
         """
         idle_w = (self.idle.power_w if self.idle else None) or {}
         names = _in_all([window.reading.domains_j for window in self.measured])
@@ -141,12 +142,12 @@ def energy_from(meter: EnergyMeter, idle: IdlePower | None, windows: Sequence[En
     """Combine windows and idle power into an `Energy`.
 
     Args:
-        meter: The meter that measured them.
-        idle: Idle power before and after.
-        windows: The windows.
+        meter: The meter.
+        idle: Idle power before and after the inferences.
+        windows: The measurement windows.
 
     Returns:
-        The energy; if no window was measured, its reason is the most common one of the windows.
+        The energy; if no window was measured, with the most common reason of the windows.
     """
     energy = Energy(meter.source, idle, tuple(windows), None)
     if energy.measured:
@@ -177,7 +178,7 @@ def measure_window(meter: EnergyMeter, work: Callable[[float], int], seconds: fl
         seconds: Length of the window; the meter's minimum by default.
 
     Raises:
-        Exception: If the work raises one; the window is closed first.
+        Exception: Whatever `work` raises; the window is closed first.
     """
     meter.begin()
     if isinstance(meter, NullMeter):

@@ -1,4 +1,4 @@
-"""Formatting of numbers in tables, and placeholders for missing ones."""
+"""Formatting of numbers in tables, and placeholders for missing values."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ NOT_MEASURED = "not measured"
 
 
 def digits(value: float | None, precision: int = 3) -> str:
-    """Format a number with some significant digits."""
+    """Format a number with `precision` significant digits."""
     if value is None:
         return MISSING
     return np.format_float_positional(value, precision=precision, fractional=False, trim="-")
 
 
 def fixed(value: float | None, decimals: int) -> str:
-    """Format a number with some decimals."""
+    """Format a number with a fixed number of decimals."""
     return MISSING if value is None else f"{value:.{decimals}f}"
 
 
@@ -35,24 +35,19 @@ def millions(count: int | None) -> str:
     return MISSING if count is None else f"{digits(count / 1e6)}M"
 
 
-def quartiles(found: Quartiles) -> str:
+def quartiles(samples: Quartiles) -> str:
     """Format the first and the third quartile."""
-    low, high = (digits(value, 3 if value >= 1 else 2) for value in (found.q1, found.q3))
+    low, high = (digits(value, 3 if value >= 1 else 2) for value in (samples.q1, samples.q3))
     return f"{low}–{high}"  # noqa: RUF001  # a range takes an en dash
 
 
 def ratio(value: float) -> str:
-    """Format a ratio with three significant digits, or two where it is small."""
+    """Format a ratio with three significant digits, or with two if it is at most 0.1."""
     return digits(value, 3 if value > 0.1 else 2)
 
 
-def interval(found: Interval) -> str:
+def interval(ratios: Interval) -> str:
     """Format the 95 % confidence interval of a ratio."""
-    if found.low is None or found.high is None:
+    if ratios.low is None or ratios.high is None:
         return MISSING
-    return f"{ratio(found.low)}–{ratio(found.high)}"  # noqa: RUF001  # a range takes an en dash
-
-
-def names(found: list[str]) -> str:
-    """Join names with commas."""
-    return ", ".join(found)
+    return f"{ratio(ratios.low)}–{ratio(ratios.high)}"  # noqa: RUF001  # a range takes an en dash

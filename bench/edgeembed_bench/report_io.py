@@ -1,4 +1,4 @@
-"""Reports as versioned JSON, which holds every raw sample and, for other programs, the figures derived from them."""
+"""Reports as versioned JSON: every raw sample and, for other programs, the statistics derived from them."""
 
 import json
 import math
@@ -21,7 +21,7 @@ _EXPECTED = "expected a file that edgeembed bench --out wrote"
 
 
 def report_dict(report: BenchmarkReport) -> dict[str, Any]:
-    """Return a report as built-in types: the measurements, and derived figures by subject under "derived"."""
+    """Return a report as built-in types: the measurements, and statistics by subject under "derived"."""
     derived = {subject.name: _derived(report, subject) for subject in report}
     limits = [
         asdict(check) | {"is_kept": check.is_kept, "is_certain": check.is_certain, "is_exceeded": check.is_exceeded}
@@ -43,10 +43,10 @@ def read_report(file: Path) -> BenchmarkReport:
         file: A file with the text that `report_json` returned.
 
     Returns:
-        The report; derived figures are computed again.
+        The report; derived statistics are computed again from the samples.
 
     Raises:
-        InputError: If the file cannot be read, has another schema version, or holds no valid report.
+        InputError: If the file cannot be read, has another schema version, or is not a valid report.
     """
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -75,11 +75,13 @@ def _checked(report: BenchmarkReport) -> BenchmarkReport:
     for subject in report:
         counts = {len(run.latency_ms) for run in subject.processes}
         if len(counts) != 1 or 0 in counts or not all(0 < time < math.inf for time in subject.latency_ms):
-            raise ValueError(f"the latencies of {subject.name} are not positive, or not as many in each process")
+            raise ValueError(
+                f"the latencies of {subject.name} are not positive, or their number differs between processes"
+            )
     processes = {len(subject.processes) for subject in report}
     processes |= {len(report.floor.starts)} if report.floor else set()
     if len(processes) != 1:
-        raise ValueError("its subjects do not have as many processes each")
+        raise ValueError("its subjects differ in the number of processes")
     return report
 
 

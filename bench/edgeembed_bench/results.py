@@ -1,4 +1,4 @@
-"""Results of a subject: the raw samples of its processes, and the figures derived from them."""
+"""Results of a subject: the raw samples of its processes, and statistics derived from them."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -20,22 +20,22 @@ PARTS = ("encode", "bare", "tokenize", "run")
 
 @dataclass(frozen=True)
 class ProcessRun:
-    """Samples of one fresh process of a subject; those of all subjects at the same position had the same input.
+    """Samples of one fresh process of a subject; at each position, all subjects of a round had the same input.
 
     Attributes:
         start: Cold start, from the request for a process to the first embedding.
-        latency_ms: Times of single texts, tokenization included.
-        warmup_ms: Times of the warm-up calls: at the start of the process, and of each turn.
+        latency_ms: Time of each single text, tokenization included.
+        warmup_ms: Time of each warm-up call, at the start of the process and of each turn.
         cpu_s: CPU time of the timed and warm-up calls with single texts, summed over threads.
-        parts_ms: Times of parts of the encoding of some of the texts again, by part: "encode", the whole; "tokenize";
-            "run", the model on token ids; "bare", tokenization and model and nothing else. Empty for a subject whose
-            parts cannot be called.
+        parts_ms: Times of single texts by part: "encode", the whole call; "tokenize"; "run", the model on token ids;
+            "bare", tokenization and model without the encoder around them. Empty if the subject's parts cannot be
+            called separately.
         batches_ms: Times of full batches.
         sweep_ms: Times for each length of the length sweep.
         sweep_tokens: Tokens at each length by this subject's own tokenizer, before truncation; empty if unknown.
-        timer_ms: Median time that the benchmark measures for an empty call: its own overhead.
+        timer_ms: Median measured time of an empty call, the overhead of the measurement.
         resident_bytes: Resident memory after all single texts; None where the system does not report it.
-        peak_bytes: Peak resident memory until then; None where the system does not report it.
+        peak_bytes: Peak resident memory after all single texts; None where the system does not report it.
     """
 
     start: Start
@@ -81,7 +81,7 @@ class FloorResult:
 
     @property
     def start_peak_bytes(self) -> float | None:
-        """Median peak resident memory until then; None where the system does not report it."""
+        """Median peak resident memory after the imports; None where the system does not report it."""
         return _median_or_none(start.peak_bytes for start in self.starts)
 
 
@@ -91,8 +91,8 @@ class SubjectResult:
 
     Attributes:
         subject: The subject.
-        info: Its model and packages.
-        size: Its files.
+        info: Properties of its model and packages.
+        size: Sizes of its files.
         discarded_start: The first start, which may have read files that were not in the page cache.
         processes: Samples of each of its processes.
         energy: Energy of single texts.
@@ -169,9 +169,9 @@ class SubjectResult:
 
     @property
     def call_overhead_us(self) -> Interval | None:
-        """Time that encoding one text adds to bare tokenization and model, in microseconds.
+        """Time in microseconds that the encoder adds to tokenization and model for one text; None if not measured.
 
-        It is the mean over processes of the median difference, text by text; None if it was not measured.
+        It is the mean over processes of the median over texts of "encode" minus "bare".
         """
         parts = [run.parts_ms for run in self.processes]
         if not all(each.get("encode") and each.get("bare") for each in parts):
@@ -194,7 +194,7 @@ class SubjectResult:
 
     @property
     def timer_share(self) -> float:
-        """The benchmark's own overhead per call as a share of the median latency."""
+        """The benchmark's own overhead per call as a fraction of the median latency."""
         return statistics.median(run.timer_ms for run in self.processes) / self.latency.median
 
 

@@ -1,4 +1,4 @@
-"""One round of the benchmark: start a process of each subject, measure them in turns, and end them."""
+"""One round of the benchmark: start one process per subject, measure the processes in turns, and end them."""
 
 import contextlib
 import functools
@@ -30,8 +30,8 @@ class RoundInputs:
 
     Attributes:
         singles: Texts to encode one by one.
-        batches: Full batches.
-        sweep: Texts for each length of the length sweep.
+        batches: Full batches of texts.
+        sweep: The texts of each length of the length sweep.
         seed: Seed of the order of turns.
         measures_energy: Whether energy is measured in this round.
     """
@@ -55,9 +55,9 @@ class RoundInputs:
 
         Args:
             number: Number of the round, from 0.
-            texts: Texts; repeated in order where there are too few.
+            texts: All texts of the benchmark; repeated in order if there are too few.
             settings: The settings of the benchmark.
-            sweep: Texts by length in tokens.
+            sweep: Texts of the length sweep, by length in tokens.
             meter: The energy meter.
         """
         singles = _share(texts, number, settings.runs_per_process)
@@ -72,11 +72,11 @@ class RoundInputs:
 
 @dataclass(frozen=True)
 class RoundResult:
-    """Measurements of one process of a subject.
+    """Results of one process of a subject.
 
     Attributes:
-        run: Its times and memory.
-        energy: Its energy; None in rounds without energy measurement.
+        run: Times and memory of the process.
+        energy: Energy window of the process; None in rounds without energy measurement.
     """
 
     run: ProcessRun
@@ -91,18 +91,18 @@ def run_round(
     meter: EnergyMeter,
     advance: Callable[[int], None],
 ) -> tuple[dict[str, RoundResult], list[Start]]:
-    """Start the subjects, measure everything that a round measures, and end them.
+    """Start one process per subject, measure the encoders in turns, and end the processes.
 
     Args:
-        subjects: The subjects by name. Those of the adapter "nothing" are only started, and ended at once.
-        names: Their names, in the order in which to start them.
-        inputs: The inputs.
+        subjects: The subjects by name. A process of the adapter "nothing" is ended as soon as it has started.
+        names: The names in the order in which to start the processes.
+        inputs: The inputs of the round.
         settings: The settings of the benchmark.
         meter: The energy meter.
         advance: Called with the number of steps done.
 
     Returns:
-        The results of the encoders by name, and the cold starts of the subjects that encode nothing.
+        The results of the encoders by name, and the cold starts of the subjects with the adapter "nothing".
     """
     with contextlib.ExitStack() as stack:
         workers: dict[str, Worker] = {}
@@ -121,17 +121,17 @@ def run_round(
 
 @contextlib.contextmanager
 def pin_to_cores(count: int = 1) -> Iterator[tuple[int, ...] | None]:
-    """Pin this process, and those that it starts, to some cores within a `with` block.
+    """Pin this process and its child processes to `count` cores within a `with` block.
 
     Args:
         count: Number of cores.
 
     Yields:
-        The cores: the last of those allowed, because the first serves most of the system's interrupts. None where the
-        system cannot pin processes (macOS).
+        Numbers of the cores: the last available ones, because the first core serves most interrupts. None on systems
+        that cannot pin processes (macOS).
 
     Raises:
-        InputError: If the process may use fewer cores.
+        InputError: If fewer than `count` cores are available to this process.
     """
     process = psutil.Process()
     if not hasattr(process, "cpu_affinity"):
@@ -139,7 +139,9 @@ def pin_to_cores(count: int = 1) -> Iterator[tuple[int, ...] | None]:
         return
     allowed = process.cpu_affinity()
     if len(allowed) < count:
-        raise InputError(f"{count} threads asked for; this process may use {len(allowed)} cores: ask for no more")
+        raise InputError(
+            f"{count} threads requested; expected at most {len(allowed)}, the cores that this process may use"
+        )
     cores = tuple(sorted(allowed)[-count:])
     process.cpu_affinity(list(cores))
     try:
@@ -194,7 +196,7 @@ def _measure(
 
 
 class _SingleTextTimers:
-    """Timers of single texts that add up each subject's CPU time."""
+    """Time single texts, and sum each subject's CPU time in seconds."""
 
     def __init__(self, workers: Mapping[str, Worker]) -> None:
         self.cpu_s = dict.fromkeys(workers, 0.0)
@@ -216,7 +218,7 @@ def _measure_energy(
 
 
 def _parts_ms(worker: Worker, subject: Subject, texts: Sequence[str], runs: int) -> dict[str, tuple[float, ...]]:
-    """Return the times of the parts, for texts repeated in order, after one untimed request."""
+    """Return the times in milliseconds by part, for `runs` texts repeated in order, after one discarded request."""
     if subject.adapter != "bundle":
         runs = min(runs, _MAX_PART_RUNS)
     chosen = list(itertools.islice(itertools.cycle(texts), runs))

@@ -1,4 +1,4 @@
-"""Interleaved timing: callables take turns on the same inputs, so that a drift of the machine hits all alike."""
+"""Interleaved timing: callables take turns on the same inputs, so that a drift of the machine affects all equally."""
 
 import functools
 import itertools
@@ -20,15 +20,15 @@ class Samples:
     """Times of one callable.
 
     Attributes:
-        timed_ms: One time per input, in the order measured.
-        warmup_ms: Times of the warm-up calls, those at the start of each turn included.
+        timed_ms: Time of each input, in the order measured.
+        warmup_ms: Time of each warm-up call, including the warm-up calls at the start of each turn.
     """
 
     timed_ms: tuple[float, ...]
     warmup_ms: tuple[float, ...]
 
     def quantile_ms(self, q: float) -> float:
-        """Return the quantile of the timed calls, for a q between 0 and 1."""
+        """Return the q-th quantile of the timed calls in milliseconds, for q between 0 and 1."""
         return float(np.quantile(self.timed_ms, q))
 
 
@@ -41,16 +41,16 @@ def time_interleaved(
     seed: int,
     advance: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Samples]:
-    """Time every callable on every input, in short turns whose order is shuffled anew each round.
+    """Time every callable on every input, in short turns; the order is shuffled for each round of turns.
 
     Args:
-        callables: What to time, by name.
+        callables: The callables to time, by name.
         inputs: Passed to each callable once, in this order.
         warmup: Warm-up calls of each callable before the first turn.
-        block: Inputs per turn. Each turn begins with one warm-up call, because the caches still hold the data of the
-            callable before.
+        block: Inputs per turn. Each turn begins with one warm-up call, because the caches still hold the data of
+            the previous callable.
         seed: Seed of the order of turns.
-        advance: Called with the number of timed calls made, between the turns.
+        advance: Called after each turn with its number of timed calls.
 
     Returns:
         The times of each callable, by name.
@@ -69,7 +69,7 @@ def interleave_blocks(
     settle_ms: float = 0.0,
     advance: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Samples]:
-    """Interleave callables that time several inputs by themselves, such as in other processes.
+    """Interleave timers, which are callables that time several inputs themselves, for example in another process.
 
     Args:
         timers: Callables that process the inputs one by one and return the time of each in milliseconds, by name.
@@ -78,8 +78,8 @@ def interleave_blocks(
         block: Inputs per turn.
         seed: Seed of the order of turns.
         settle_ms: Approximate duration of the warm-up calls at the start of each turn; at least one call, at most ten.
-            A short call takes up to ten calls to reach its full speed, a long one hardly any.
-        advance: Called with the number of timed calls made, between the turns.
+            Short calls need up to ten calls to reach full speed; for long calls one is enough.
+        advance: Called after each turn with its number of timed calls.
 
     Returns:
         The times of each timer, by name.

@@ -1,4 +1,4 @@
-"""Settings of a benchmark: how much is measured, and how."""
+"""Settings of a benchmark: numbers of runs, processes, threads and warm-up calls."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -8,23 +8,23 @@ from edgeembed_runtime.errors import InputError
 
 @dataclass(frozen=True)
 class BenchmarkSettings:
-    """How much is measured; with the defaults, a difference of 5 % is significant on a quiet machine.
+    """Settings of a benchmark; with the defaults, a difference of 5 % is significant on a quiet machine.
 
     Attributes:
         runs: Timed single texts per subject; 1,000 as in the tables of the Xayn paper.
-        processes: Fresh processes per subject, among which the runs are divided. Two processes of the same program
-            differ a little for their whole life, so one process alone says little; the significance test needs 8.
-        warmup: Warm-up calls at the start of each process; caches settle within 20.
-        block: Timed texts per turn: few, so that a drift of the machine hits all subjects alike.
-        settle_ms: Approximate duration of the warm-up calls at the start of each turn, when the caches are full of
-            another subject's data: at least one call, at most ten.
-        batches: Timed full batches per subject; 0 leaves throughput out.
+        processes: Fresh processes per subject, which share the runs. Two processes of the same program differ a little
+            in speed as long as they live, so one process is not enough; the significance test needs 8.
+        warmup: Warm-up calls at the start of each process; caches are warm within 20.
+        block: Timed texts per turn; short turns let a drift of the machine affect all subjects equally.
+        settle_ms: Approximate duration in milliseconds of the warm-up calls at the start of each turn, when the caches
+            hold another subject's data; at least one call, at most ten.
+        batches: Timed full batches per subject; 0 skips throughput.
         batch_size: Texts per batch; 32 is the default of sentence-transformers.
-        lengths: Token counts of the length sweep; empty leaves the sweep out.
+        lengths: Token counts of the length sweep; empty skips the sweep.
         sweep_runs: Timed calls per subject and length.
-        part_runs: Texts per subject whose tokenization and model are timed apart, which takes eight times as long as
-            encoding them. Subjects other than bundles get at most 10 per process.
-        threads: Threads, and cores, per subject; at batch size 1, two threads are slower than one.
+        part_runs: Texts per subject whose tokenization and model are timed separately, which takes eight times as long
+            as encoding them. At most 10 per process for subjects other than bundles.
+        threads: Threads per subject, and cores to pin it to; at batch size 1, two threads are slower than one.
         seed: Seed of the order of turns.
     """
 
@@ -58,7 +58,7 @@ class BenchmarkSettings:
 
     @property
     def part_runs_per_process(self) -> int:
-        """Texts in each process whose parts are timed, rounded up."""
+        """Texts whose parts are timed in each process, rounded up."""
         return -(-self.part_runs // self.processes)
 
     def check(self, texts: Sequence[str]) -> None:

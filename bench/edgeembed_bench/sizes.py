@@ -16,7 +16,7 @@ from edgeembed_bench.subjects import Subject
 
 _CHUNK_BYTES = 1 << 20
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "sentencepiece.bpe.model", "spiece.model")
-_UNKNOWN_SIZE = "a {} names no files; its size is not known"
+_UNKNOWN_SIZE = "the size is unknown: a {} subject names no files"
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class SizedFile:
 
     Attributes:
         name: Path relative to the subject's folder.
-        size_bytes: Size on disk.
-        download_bytes: Size compressed with deflate, as in a wheel or over HTTP.
+        size_bytes: Size on disk in bytes.
+        download_bytes: Size in bytes compressed with deflate, as in a wheel or over HTTP.
         sha256: SHA-256 of the content, in hexadecimal.
     """
 
@@ -89,7 +89,7 @@ def measure_size(subject: Subject) -> Size:
 def _bundle_size(path: str) -> Size:
     folder = Path(path) if path else Path(str(builtin_bundle()))
     bundle = Bundle.open(folder)
-    # The weights of a graph above 2 GB are in other files, whose names begin with the graph's.
+    # A graph above 2 GB keeps its weights in other files; their names begin with the graph's file name.
     prefixes = (bundle.model_file, "tokenizer.json")
     names = [file.name for file in bundle.files if file.name.startswith(prefixes)]
     return Size(tuple(_measure_file(folder / name, folder) for name in [*names, MANIFEST]))
@@ -102,7 +102,7 @@ def _sentence_transformer_files(folder: Path) -> list[Path]:
         modules = sorted(folder / path for path in paths | {""})
     weights = [file for module in modules for file in _weights(module)]
     if not weights:
-        raise InputError(f"{folder} holds no weights; expected model.safetensors or pytorch_model.bin in it")
+        raise InputError(f"{folder} contains no weights; expected model.safetensors or pytorch_model.bin in it")
     return weights + [file for module in modules for file in _tokenizer(module)]
 
 
@@ -111,7 +111,7 @@ def _weights(folder: Path) -> list[Path]:
 
 
 def _tokenizer(folder: Path) -> list[Path]:
-    # The first of these is enough: tokenizer.json was built from the others.
+    # Only the first is needed: tokenizer.json contains the others.
     return [folder / file for file in _TOKENIZER_FILES if (folder / file).is_file()][:1]
 
 
@@ -120,7 +120,7 @@ def _onnx_files(folder: Path) -> list[Path]:
         graphs = [subfolder / name for name in ("model.onnx", "model_quantized.onnx") if (subfolder / name).is_file()]
         if graphs:
             return [*sorted(subfolder.glob(f"{graphs[0].name}*")), *_tokenizer(folder)]
-    raise InputError(f"{folder} holds no model.onnx; expected one in it or in its folder onnx")
+    raise InputError(f"{folder} contains no model.onnx; expected one in it or in its folder onnx")
 
 
 def _model2vec_files(folder: Path) -> list[Path]:

@@ -1,7 +1,7 @@
 """Quartiles, confidence intervals and the significance test; intervals and tests are over processes, not calls.
 
-Two processes of the same program differ a little for their whole life, because their memory is laid out differently.
-An interval over single calls would mistake that for a difference between programs.
+Two processes of the same program differ a little in speed as long as they live, because of their memory layout. An
+interval over single calls would mistake that difference for one between programs.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from scipy import stats
 Values = Sequence[float] | npt.NDArray[np.floating[Any]]
 
 ProcessTimes = Sequence[Sequence[float]]
-"""Times of single texts for each process, as many in each; all subjects of a run encode the same texts."""
+"""Times of single texts for each process, shape (processes, texts); all subjects of a run encode the same texts."""
 
 CONFIDENCE = 0.95
-MIN_FOR_INTERVAL = 3  # with two processes the interval spans 12.7 standard errors to each side
+MIN_FOR_INTERVAL = 3  # processes; with two, the interval is the mean plus or minus 12.7 standard errors
 
 SIGNIFICANCE_LEVEL = 0.01
-POWER = 0.9  # of the minimum detectable effect
-MIN_FOR_TEST = 8  # the smallest p-value of n processes is 2^(1-n), which is below the level from 8 on
+POWER = 0.9  # of the test at the minimum detectable effect
+MIN_FOR_TEST = 8  # the smallest p-value of n processes is 2^(1-n), which is below the level if n is at least 8
 LARGE_EFFECT = 0.05  # a run that cannot detect a difference of 5 % counts as noisy
 
 
@@ -66,8 +66,8 @@ class SignificanceTest:
         is_significant: Whether the difference is significant at the 1 % level; None if there are too few processes.
         p_value: Two-sided p-value of Wilcoxon's signed-rank test on each process's median log-ratio over its texts;
             None if there are too few processes.
-        min_detectable_effect: Smallest relative difference that such a run detects nine times in ten; None if there are
-            too few processes for an interval.
+        min_detectable_effect: Minimum relative difference that the test would detect in nine of ten such runs; None if
+            there are too few processes for an interval.
     """
 
     ratio: Interval
@@ -77,7 +77,7 @@ class SignificanceTest:
 
     @property
     def is_noisy(self) -> bool:
-        """Whether a difference of 5 % would often stay undetected."""
+        """Whether the test would miss a difference of 5 % in more than one of ten runs, or the effect is unknown."""
         return self.min_detectable_effect is None or self.min_detectable_effect > LARGE_EFFECT
 
 
@@ -93,7 +93,7 @@ def mean_interval(values: Values) -> Interval:
     count, mean = len(values), float(np.mean(values))
     if count < MIN_FOR_INTERVAL:
         measured = "1 process was" if count == 1 else f"{count} processes were"
-        reason = f"{measured} measured; a confidence interval takes at least {MIN_FOR_INTERVAL}"
+        reason = f"{measured} measured; a confidence interval needs at least {MIN_FOR_INTERVAL}"
         return Interval(mean, None, None, reason)
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * standard_error(values)
     return Interval(mean, mean - half, mean + half)
@@ -104,7 +104,7 @@ def ratio_interval(values: Values, baseline: Values) -> Interval:
 
     Args:
         values: One value above 0 for each process, such as its median latency.
-        baseline: One value for each process that was measured beside it, so that what slowed both cancels.
+        baseline: One value for each process of the baseline, measured in the same round, so that a drift cancels.
 
     Returns:
         The ratio and its interval; no interval, and the reason, for fewer than three processes.
@@ -119,7 +119,7 @@ def median_ratio(times: ProcessTimes, baseline: ProcessTimes) -> Interval:
 
     Args:
         times: Times for each process, in any unit.
-        baseline: Times of as many processes, measured beside them.
+        baseline: Times of the baseline's processes, one per round like `times`.
 
     Returns:
         The geometric mean over processes of the ratio of the two medians, and its Student-t interval.
@@ -132,13 +132,13 @@ def compare_times(times: ProcessTimes, baseline: ProcessTimes) -> SignificanceTe
 
     Args:
         times: Times for each process, in any unit.
-        baseline: Times of as many processes, measured beside them, on the same texts.
+        baseline: Times of the baseline's processes, one per round like `times`, on the same texts.
 
     Returns:
         The ratio, and the result of the test.
     """
     ratio = median_ratio(times, baseline)
-    # Pairing by text removes the scatter that comes from texts of different lengths.
+    # Pairing by text removes the variance from texts of different lengths.
     logarithms = np.median(np.log(times) - np.log(baseline), axis=1)
     effect = _min_detectable_effect(logarithms)
     if len(logarithms) < MIN_FOR_TEST:
@@ -150,12 +150,12 @@ def compare_times(times: ProcessTimes, baseline: ProcessTimes) -> SignificanceTe
 
 
 def standard_error(values: Values) -> float:
-    """Return the standard error of the mean of two values or more."""
+    """Return the standard error of the mean of two or more values."""
     return float(np.std(values, ddof=1)) / float(np.sqrt(len(values)))
 
 
 def _min_detectable_effect(logarithms: Values) -> float | None:
-    """Return the relative difference that a t-test at this level detects with the power wanted."""
+    """Return the relative difference that a t-test at `SIGNIFICANCE_LEVEL` detects with probability `POWER`."""
     if len(logarithms) < MIN_FOR_INTERVAL:
         return None
     freedom = len(logarithms) - 1

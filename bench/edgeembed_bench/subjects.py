@@ -1,4 +1,4 @@
-"""Subjects of a benchmark: encoders and how they are loaded, also from `[NAME=][KIND:]WHAT[@PYTHON]`."""
+"""Subjects of a benchmark, and the parser of their command-line form `[NAME=][KIND:]WHAT[@PYTHON]`."""
 
 import json
 import re
@@ -43,12 +43,12 @@ class Subject:
 
     Attributes:
         name: Name in the report.
-        adapter: How the worker process loads it. "nothing" encodes nothing: a process that only imports, the floor of
-            cold start and memory.
-        argument: What the adapter loads: a folder, for fastembed also a model name, or `module:function`; for a bundle,
-            "" is the default built-in model.
-        python: Python interpreter of the environment that it is installed in.
-        modules: Modules imported before the model is loaded, and timed apart; None for the adapter's own.
+        adapter: Name of the adapter that loads it in the worker process. "nothing" only imports modules and encodes
+            nothing: the floor of cold start and memory.
+        argument: Argument of the adapter: a folder, a model name (fastembed) or `module:function`. "" is the default
+            built-in bundle.
+        python: Path of the Python interpreter that runs the worker process.
+        modules: Modules imported, and timed, before the model is loaded; None for the adapter's default.
         note: A note for readers of the report.
     """
 
@@ -68,7 +68,7 @@ class Subject:
 
 
 def check_names(names: Sequence[str], baseline: str | None) -> None:
-    """Raise InputError if the names of the subjects are not unique or lack the baseline.
+    """Raise InputError if the names of the subjects are not unique or do not include the baseline.
 
     Args:
         names: Names of the subjects.
@@ -86,19 +86,19 @@ def check_names(names: Sequence[str], baseline: str | None) -> None:
 
 
 def parse_subjects(specs: Sequence[str], find_model: Callable[[str], Path]) -> list[Subject]:
-    """Return the subjects that a user names on the command line.
+    """Return the subjects that the specifications of the command line describe.
 
     Args:
-        specs: Each `[NAME=][KIND:]WHAT[@PYTHON]`. KIND is one of `KINDS`, and detected from WHAT if absent; WHAT is any
-            name that `find_model` takes, for fastembed a model name or folder, or `module:function`; PYTHON is the
-            interpreter of the environment that it is installed in.
-        find_model: Returns the folder of a model by its name or path.
+        specs: Specifications `[NAME=][KIND:]WHAT[@PYTHON]`. KIND is one of `KINDS`; it is detected from WHAT if absent.
+            WHAT is a model that `find_model` finds, a model name or folder for fastembed, or `module:function`. PYTHON
+            is the path of the Python interpreter that runs the subject.
+        find_model: Function that returns the folder of a model by its name or path.
 
     Returns:
-        The subjects, named by the last part of their path, or by all of it where two would be equal.
+        The subjects. The default name is the last part of the path, or the whole specification if two would be equal.
 
     Raises:
-        InputError: If there is no such kind, model or interpreter, or two were given the same name.
+        InputError: If a specification is invalid, a model or interpreter does not exist, or two names are equal.
     """
     parsed = [_parse(spec) for spec in specs]
     subjects = [_subject(spec, find_model) for spec in parsed]
@@ -109,12 +109,12 @@ def parse_subjects(specs: Sequence[str], find_model: Callable[[str], Path]) -> l
         raise InputError(f"two subjects are called {twice[0]}; expected each name once")
     unprintable = next((name for name in names if not name.isprintable()), None)
     if unprintable is not None:
-        raise InputError(f"{unprintable!r} cannot be shown; expected a name of printable characters")
+        raise InputError(f"{unprintable!r} contains unprintable characters; expected a printable name")
     return [replace(subject, name=name) for subject, name in zip(subjects, names, strict=True)]
 
 
 def unique_names(short: Sequence[str], full: Sequence[str]) -> list[str]:
-    """Return a unique name for each item: the short one, else the full one, else one with a number.
+    """Return a unique name for each item: the short name, else the full name, else the short name with a number.
 
     Args:
         short: The short name of each item.

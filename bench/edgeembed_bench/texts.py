@@ -1,4 +1,4 @@
-"""Texts to encode: sentences that every machine has, and texts of given lengths for the length sweep."""
+"""Texts to encode: sentences from Python's docstrings, and texts of given lengths for the length sweep."""
 
 import bisect
 import importlib
@@ -12,20 +12,20 @@ TokenCounter = Callable[[Sequence[str]], list[int] | None]
 
 
 def docstring_sentences() -> list[str]:
-    """Return some hundred different sentences: first lines of docstrings in Python's standard library."""
+    """Return several hundred different sentences, the first lines of docstrings in Python's standard library."""
     return list(dict.fromkeys(_first_lines()))
 
 
 def texts_of_lengths(
     texts: Sequence[str], lengths: Sequence[int], per_length: int, count_tokens: TokenCounter
 ) -> dict[int, list[str]]:
-    """Return texts with given numbers of tokens, or as few less as whole words allow.
+    """Return texts of at most the given numbers of tokens, as long as whole words allow.
 
     Args:
-        texts: Texts whose words are used in order, and again where there are too few.
+        texts: Texts whose words are used in order, and repeated if there are too few.
         lengths: Numbers of tokens, special tokens included.
-        per_length: Texts of each length.
-        count_tokens: Counts the tokens of texts.
+        per_length: Number of texts per length.
+        count_tokens: Function that counts the tokens of texts.
 
     Returns:
         The texts by length; empty if tokens cannot be counted. A length that a single word exceeds is left out.
@@ -34,12 +34,12 @@ def texts_of_lengths(
     if not words or not lengths or count_tokens(words[:1]) is None:
         return {}
     words *= -(-(max(lengths) * (per_length + 1)) // len(words))
-    found: dict[int, list[str]] = {}
+    by_length: dict[int, list[str]] = {}
     for length in lengths:
         made = [_text_of_length(words[start:], length, count_tokens) for start in range(0, per_length * length, length)]
         if all(made):
-            found[length] = made
-    return found
+            by_length[length] = made
+    return by_length
 
 
 def _first_lines() -> Iterator[str]:
@@ -52,7 +52,7 @@ def _first_lines() -> Iterator[str]:
 
 
 def _text_of_length(words: Sequence[str], length: int, count_tokens: TokenCounter) -> str:
-    # A word has at least one token, so that as many words as tokens are enough to choose from.
+    # A word has at least one token, so at most `length` words are needed.
     def tokens(number: int) -> int:
         return (count_tokens([" ".join(words[:number])]) or [0])[0]
 

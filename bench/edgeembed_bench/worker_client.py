@@ -23,29 +23,29 @@ from edgeembed_bench.subjects import Subject
 
 Item = str | list[str]
 
-TIMEOUT_S = 120.0  # for one answer: torch on a slow disk takes half a minute to start
-_TEXTS_PER_REQUEST = 256  # so that encoding many texts stays far from the timeout
+TIMEOUT_S = 120.0  # per answer; torch on a slow disk takes half a minute to start
+_TEXTS_PER_REQUEST = 256  # keeps each answer far below the timeout
 _WORKER = Path(__file__).parent / "worker" / "__main__.py"
-_IMPORTING = {"sentence-transformer", "sentence-transformer-onnx"}  # these can import classes that a folder names
+_IMPORTING = {"sentence-transformer", "sentence-transformer-onnx"}  # these may import classes named in the model folder
 _TRACEBACK = "Traceback (most recent call last):"
 _MAX_MESSAGE = 300
-# The runtime disables telemetry unless the variable is set. All subjects get the same setting, the floor included:
-# importing onnxruntime with telemetry takes some megabytes more.
+# The runtime disables telemetry unless the variable is set. All subjects, including the floor, get the same setting,
+# because importing onnxruntime with telemetry uses some megabytes more.
 _TELEMETRY = {"ORT_DISABLE_TELEMETRY": "1"}
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 
 
 @dataclass(frozen=True)
 class Start:
-    """Cold start of a process, from the request for it to the first embedding.
+    """Cold start of a process, from the call that starts it to the first embedding.
 
     Attributes:
-        interpreter_ms: Start of the Python interpreter.
-        import_ms: Import of the subject's modules.
-        load_ms: Loading of the model, and of modules that are imported only then.
-        first_call_ms: Encoding of the first text.
+        interpreter_ms: Time to start the Python interpreter.
+        import_ms: Time to import the subject's modules.
+        load_ms: Time to load the model, including modules imported on loading.
+        first_call_ms: Time to encode the first text.
         resident_bytes: Resident memory after the first text; None where the system does not report it.
-        peak_bytes: Peak resident memory until then; None where the system does not report it.
+        peak_bytes: Peak resident memory after the first text; None where the system does not report it.
     """
 
     interpreter_ms: float
@@ -57,12 +57,12 @@ class Start:
 
     @property
     def total_ms(self) -> float:
-        """Time from process start to the first embedding."""
+        """Time from process start to the first embedding, in milliseconds."""
         return self.interpreter_ms + self.import_ms + self.load_ms + self.first_call_ms
 
 
 class Worker:
-    """A process of a subject, ready to encode; created by `start_worker`.
+    """Client of a subject's worker process, ready to encode; created by `start_worker`.
 
     Attributes:
         start: The cold start.
@@ -89,7 +89,7 @@ class Worker:
         self.start = Start(interpreter, imports, load, first, *memory)
 
     def times_ms(self, items: Sequence[Item]) -> list[float]:
-        """Return the time of encoding each item, a text or a list of texts, in milliseconds by the worker's clock."""
+        """Return the time of encoding each item (a text or a list of texts) in milliseconds, measured by the worker."""
         return self.times_and_cpu(items)[0]
 
     def times_and_cpu(self, items: Sequence[Item]) -> tuple[list[float], float]:
@@ -101,8 +101,8 @@ class Worker:
         Returns:
             One wall time per item, and the CPU time summed over threads.
         """
-        found = self._request({"time": list(items)})
-        return _milliseconds(found["times_ns"]), found["cpu_ns"] / 1e9
+        answer = self._request({"time": list(items)})
+        return _milliseconds(answer["times_ns"]), answer["cpu_ns"] / 1e9
 
     def parts_ms(self, items: Sequence[Item]) -> dict[str, list[float]]:
         """Return the times of the parts of encoding each item, in milliseconds.
@@ -111,23 +111,23 @@ class Worker:
             items: Texts, or lists of texts.
 
         Returns:
-            The times by part: "encode", the whole; "tokenize"; "run", the model on token ids; "bare", tokenization and
-            model and nothing else. Empty if the subject's parts cannot be called.
+            The times by part: "encode", the whole call; "tokenize"; "run", the model on token ids; "bare", tokenization
+            and model without the encoder around them. Empty if the parts cannot be called separately.
         """
         parts: dict[str, list[int]] = self._request({"parts": list(items)})["parts_ns"]
         return {part: _milliseconds(times) for part, times in parts.items()}
 
     def model_times_ms(self, items: Sequence[Item]) -> list[float] | None:
-        """Return the time of each item without tokenization, in milliseconds; None if it cannot be left out."""
+        """Return the time of each item without tokenization, in milliseconds; None if it cannot be separated."""
         times: list[int] | None = self._request({"run": list(items)})["times_ns"]
         return None if times is None else _milliseconds(times)
 
     def timer_ms(self, calls: int) -> list[float]:
-        """Return the times that are measured for empty calls, in milliseconds: the overhead of the measurement."""
+        """Return the measured times of empty calls in milliseconds, the overhead of the measurement."""
         return _milliseconds(self._request({"timer": calls})["times_ns"])
 
     def encode_for(self, seconds: float, texts: Sequence[str]) -> int:
-        """Encode texts one by one, in a cycle, for at least some seconds; return how many were encoded."""
+        """Encode texts one by one, in a cycle, for at least `seconds`; return the number of encoded texts."""
         request = {"encode_for": {"seconds": seconds, "texts": list(texts)}}
         inferences: int = self._request(request, seconds)["inferences"]
         return inferences
@@ -157,17 +157,17 @@ class Worker:
         return np.concatenate(parts) if parts else np.empty((0, self.dimension or 0), np.float32)
 
     def info(self) -> dict[str, Any]:
-        """Return model and packages by the field names of `ModelInfo`, except for the dimension."""
-        found: dict[str, Any] = self._request({"info": None})
-        return found
+        """Return the fields of `ModelInfo` by name, except for the dimension."""
+        info: dict[str, Any] = self._request({"info": None})
+        return info
 
     def memory(self) -> dict[str, int | None]:
         """Return the current `resident_bytes` and `peak_bytes`."""
-        found: dict[str, int | None] = self._request({"memory": None})
-        return found
+        memory: dict[str, int | None] = self._request({"memory": None})
+        return memory
 
     def _request(self, request: dict[str, Any], extra_s: float = 0.0) -> Any:
-        with contextlib.suppress(BrokenPipeError):  # reading the answer reports why the process has ended
+        with contextlib.suppress(BrokenPipeError):  # `_read_answer` reports why the process ended
             self._requests.write(json.dumps(request) + "\n")
             self._requests.flush()
         return self._read_answer(extra_s)
@@ -198,7 +198,7 @@ class Worker:
     def _failure(self, *, timed_out: bool) -> str:
         if timed_out:
             return (
-                f"{self._name} gave no answer for {self._timeout_s:g} s and was ended; run it alone to see what it does"
+                f"{self._name} did not answer within {self._timeout_s:g} s and was ended; run it alone to find out why"
             )
         code = self._process.wait()
         self._errors.seek(0)
@@ -244,8 +244,8 @@ def start_worker(subject: Subject, text: str, *, threads: int = 1, timeout_s: fl
 
     Raises:
         InputError: If the subject is a sentence-transformers folder that would run code of its own.
-        CheckError: If the process ends or does not answer in time, then or later; with the name of the subject and the
-            last line that it printed.
+        CheckError: If the process ends or does not answer in time, now or later; the message has the subject's name and
+            the last line that it printed.
     """
     escaped = text.encode("unicode_escape").decode("ascii")  # an argument must not contain NUL
     trust = "trusted" if subject.adapter in _IMPORTING and needs_trust(subject.argument) else ""
@@ -275,7 +275,7 @@ def start_worker(subject: Subject, text: str, *, threads: int = 1, timeout_s: fl
 def _environment(threads: int) -> dict[str, str]:
     return {
         **dict.fromkeys(_THREADS, str(threads)),
-        # By default tokenizers spreads a batch over all cores, whatever the limit of torch.
+        # By default tokenizers uses all cores for a batch, whatever the thread limit of torch.
         "TOKENIZERS_PARALLELISM": "false" if threads == 1 else "true",
         "HF_HUB_OFFLINE": "1",
         "PYTHONUTF8": "1",

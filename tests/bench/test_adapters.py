@@ -54,7 +54,7 @@ def test_the_parts_of_a_bundle_run_on_its_own_session() -> None:
 
 def test_folder_without_a_graph_is_an_error_of_one_line(tmp_path: Path) -> None:
     with (
-        pytest.raises(CheckError, match=r"holds no model\.onnx; expected one in it or in its folder onnx$"),
+        pytest.raises(CheckError, match=r"contains no model\.onnx; expected one in it or in its folder onnx$"),
         start_worker(Subject("a", "onnx", str(tmp_path)), "a text"),
     ):
         pass
@@ -68,7 +68,7 @@ def test_installed_size_of_the_runtime_is_reported_by_distribution() -> None:
     assert all(size > 1000 for size in installed_bytes.values())
 
 
-def test_a_bundle_for_numpy_tells_its_parts(tmp_path: Path) -> None:
+def test_parts_of_a_numpy_bundle_are_timed(tmp_path: Path) -> None:
     folder = tmp_path / "hybrid"
     write_random_student(folder, "hybrid", Bundle.open(builtin_bundle()))
     subject = Subject("a", "bundle", str(folder))

@@ -142,7 +142,7 @@ def test_settings_and_machine_are_recorded(report: BenchmarkReport) -> None:
         (["a"], [], {}, {}, "texts: 0"),
         (["a"], TEXTS, {"runs": 0}, {}, "runs: 0"),
         (["a"], TEXTS, {"threads": 0}, {}, "threads: 0"),
-        (["a"], TEXTS, {"threads": 4096}, {}, "4096 threads asked for"),
+        (["a"], TEXTS, {"threads": 4096}, {}, "4096 threads requested"),
         (["a"], TEXTS, {"lengths": (0, 4)}, {}, "lengths: 0"),
         (["a"], TEXTS, {}, {"baseline": "z"}, "baseline z"),
     ],
@@ -158,7 +158,7 @@ def test_invalid_arguments_are_input_errors(
     ("function", "text", "message"),
     [
         ("embed", "nan", "the first embedding is not finite"),
-        ("one_for_all", "a", "expected a vector for each text of a list"),
+        ("one_for_all", "a", "expected one vector per text"),
     ],
 )
 def test_invalid_embeddings_are_check_errors(stub: Stub, function: str, text: str, message: str) -> None:

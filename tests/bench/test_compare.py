@@ -43,7 +43,7 @@ def test_drift_of_the_machine_cancels_in_the_relative_ratio(make_report: MakeRep
         ({"available_cores": 1}, "available_cores: 2 and 1"),
     ],
 )
-def test_different_machines_are_refused_and_the_difference_named(
+def test_different_machines_raise_input_error_with_the_difference(
     make_report: MakeReport, change: dict[str, Any], message: str
 ) -> None:
     before = make_report(2)
@@ -53,7 +53,7 @@ def test_different_machines_are_refused_and_the_difference_named(
     assert len(compare_reports(before, after, allow_unlike=True).unlike) == 1
 
 
-def test_different_settings_or_texts_are_refused(make_report: MakeReport) -> None:
+def test_different_settings_or_texts_raise_input_error(make_report: MakeReport) -> None:
     before = make_report(2)
     with pytest.raises(InputError, match="threads: 1 and 2"):
         compare_reports(before, replace(before, settings=replace(before.settings, threads=2)))
@@ -71,7 +71,9 @@ def test_differences_of_a_subject_are_named(make_report: MakeReport) -> None:
     assert changes[1].differs_in == ["files", "onnxruntime 1.24.1 -> 1.30.0"]
 
 
-def test_subjects_of_only_one_report_are_named_and_no_common_subject_is_refused(make_report: MakeReport) -> None:
+def test_subjects_of_only_one_report_are_named_and_no_common_subject_raises_input_error(
+    make_report: MakeReport,
+) -> None:
     found = compare_reports(make_report(3), make_report(2))
     assert found.only_before == ("student-int4",)
     assert found.only_after == ()

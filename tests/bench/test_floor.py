@@ -175,7 +175,7 @@ def test_report_whose_floor_has_other_processes_is_damaged(report: BenchmarkRepo
     content: dict[str, Any] = json.loads(report_json(report))
     content["floor"]["starts"].pop()
     (tmp_path / "a.json").write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(InputError, match=r"is damaged: its subjects do not have as many processes each"):
+    with pytest.raises(InputError, match=r"is damaged: its subjects differ in the number of processes"):
         read_report(tmp_path / "a.json")
 
 

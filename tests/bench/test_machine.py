@@ -94,7 +94,7 @@ def test_governors_are_listed_once(tmp_path: Path) -> None:
     ("load", "reason"),
     [
         (Load(1.3, 0.0, None, 2), "the load average was 1.3 before it began: close other programs"),
-        (Load(0.1, 0.1, None, 2), "this virtual machine's host took 10% of its time: choose a quieter one"),
+        (Load(0.1, 0.1, None, 2), "this virtual machine's host took 10% of its CPU time: use a less busy host"),
         (Load(0.1, 0.0, True, 2), "the machine ran on its battery, which slows its clock: plug it in"),
     ],
 )

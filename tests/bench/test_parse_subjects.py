@@ -82,7 +82,7 @@ def test_names_are_short_and_unique() -> None:
         (["name="], "names no model"),
         ([""], "an empty subject given"),
         (["a@"], "ends in an @; expected a Python interpreter"),
-        (["a\nb=x"], "cannot be shown; expected a name of printable characters"),
+        (["a\nb=x"], "contains unprintable characters; expected a printable name"),
         (["function:not a function"], "is not a function; expected module:function"),
         (["model2vec:x@/no/such/python"], "/no/such/python is not a file; expected a Python interpreter"),
     ],

@@ -32,7 +32,10 @@ def test_missing_peers_are_left_out_with_the_reason(tmp_path: Path) -> None:
     preset = find_preset("runtime", peers=tmp_path)
     assert "teacher int8" in [subject.name for subject in preset.peers]
     assert {"numpy hybrid", "numpy cbow", "teacher ort-int8", "model2vec"} <= preset.left_out.keys()
-    assert preset.left_out["teacher ort-int8"] == f"{tmp_path}/teacher-ort-int8 is absent; make bench-runtime builds it"
+    assert (
+        preset.left_out["teacher ort-int8"]
+        == f"{tmp_path}/teacher-ort-int8 does not exist; build it with make bench-runtime"
+    )
 
 
 def test_random_students_are_held_to_the_limits_too(tmp_path: Path) -> None:

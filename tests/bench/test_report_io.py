@@ -38,7 +38,7 @@ def test_interval_of_too_few_processes_is_null_with_the_reason(make_report: Make
     ratio = derived["latency_ratio"]
     assert ratio["value"] > 0
     assert (ratio["low"], ratio["high"], derived["min_detectable_effect"]) == (None, None, None)
-    assert "a confidence interval takes at least 3" in ratio["reason"]
+    assert "a confidence interval needs at least 3" in ratio["reason"]
 
 
 def test_missing_measurements_are_null_and_never_zero(make_report: MakeReport) -> None:
@@ -70,11 +70,15 @@ def test_invalid_report_is_an_input_error_of_one_line(
 
 
 @pytest.mark.parametrize("times", [[], [-1.0] * 120, [0.0] * 120, [1.0]])
-def test_report_with_impossible_times_is_refused(make_report: MakeReport, times: list[float], tmp_path: Path) -> None:
+def test_report_with_impossible_times_raises_input_error(
+    make_report: MakeReport, times: list[float], tmp_path: Path
+) -> None:
     content = json.loads(report_json(make_report(2)))
     content["subjects"][1]["processes"][0]["latency_ms"] = times
     (tmp_path / "a.json").write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(InputError, match="the latencies of student are not positive, or not as many in each process"):
+    with pytest.raises(
+        InputError, match="the latencies of student are not positive, or their number differs between processes"
+    ):
         read_report(tmp_path / "a.json")
 
 

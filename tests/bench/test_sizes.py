@@ -68,7 +68,7 @@ def test_unknown_size_is_none_with_a_reason(subject: Subject) -> None:
 
 
 @pytest.mark.parametrize(
-    ("adapter", "message"), [("sentence-transformer", "holds no weights"), ("onnx", r"holds no model\.onnx")]
+    ("adapter", "message"), [("sentence-transformer", "contains no weights"), ("onnx", r"contains no model\.onnx")]
 )
 def test_folder_without_a_required_file_raises_input_error(tmp_path: Path, adapter: Adapter, message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -37,7 +37,7 @@ def test_fewer_than_three_processes_have_no_interval_but_a_reason(processes: int
     found = ratio_interval([3.0] * processes, [2.0] * processes)
     assert found.value == pytest.approx(1.5)
     assert (found.low, found.high) == (None, None)
-    assert found.reason == f"{measured} measured; a confidence interval takes at least {MIN_FOR_INTERVAL}"
+    assert found.reason == f"{measured} measured; a confidence interval needs at least {MIN_FOR_INTERVAL}"
     assert ratio_interval([3.0] * 3, [2.0] * 3).reason is None
 
 

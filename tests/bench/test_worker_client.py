@@ -137,7 +137,7 @@ def test_request_to_an_ended_process_reports_why_it_ended(subject: Subject) -> N
 
 
 def test_subject_that_does_not_answer_is_ended(subject: Subject) -> None:
-    with pytest.raises(CheckError, match=r"^stub gave no answer"), start_worker(subject, "sleep", timeout_s=0.5):
+    with pytest.raises(CheckError, match=r"^stub did not answer"), start_worker(subject, "sleep", timeout_s=0.5):
         pass
 
 
@@ -179,7 +179,7 @@ def test_pinning_covers_child_processes_and_is_undone(subject: Subject) -> None:
 def test_more_threads_than_cores_are_an_input_error() -> None:
     allowed = len(os.sched_getaffinity(0))
     with (
-        pytest.raises(InputError, match=f"^{allowed + 1} threads asked for.* may use {allowed} cores"),
+        pytest.raises(InputError, match=f"^{allowed + 1} threads requested; expected at most {allowed}, "),
         pin_to_cores(allowed + 1),
     ):
         pass
@@ -211,7 +211,7 @@ def test_all_lines_of_an_exception_are_reported(stub: Callable[..., Subject]) ->
 
 @pytest.mark.parametrize("function", ["words", "one_number"])
 def test_invalid_vector_is_an_error(stub: Callable[..., Subject], function: str) -> None:
-    with pytest.raises(CheckError, match="expected a vector"), start_worker(stub(function=function), "a text"):
+    with pytest.raises(CheckError, match=r"expected (one|a) vector"), start_worker(stub(function=function), "a text"):
         pass
 
 

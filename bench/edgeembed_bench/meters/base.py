@@ -1,4 +1,4 @@
-"""The energy meter protocol and its reading. Energy that was not measured is None with a reason, never 0."""
+"""The energy meter protocol and its reading. If the energy was not measured, it is None with a reason, never 0."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -33,7 +33,7 @@ class EnergyMeter(Protocol):
 
     @property
     def min_window_s(self) -> float:
-        """Shortest useful window in seconds: the counters' resolution then causes an error of about 1 % or less."""
+        """Minimum length of a window in seconds, for an error of about 1 % or less from the counters' resolution."""
 
     def begin(self) -> None:
         """Open a window. A window that is still open is dropped."""

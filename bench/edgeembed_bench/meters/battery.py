@@ -43,7 +43,7 @@ class BatteryMeter:
 
     @property
     def source(self) -> str:
-        """The batteries, and what the energy includes."""
+        """Description of the batteries and of what their discharge includes."""
         names = " + ".join(battery.name for battery in self._batteries)
         return f"discharge of {names}, sampled every {self._interval_s:g} s, the whole machine included"
 
@@ -101,7 +101,7 @@ def discharge_w(batteries: Sequence[Path]) -> tuple[float | None, str | None]:
     names = ", ".join(status)
     if None in status.values():
         return None, f"the battery disappeared: {names}; run again"
-    # Of several batteries one discharges while the others wait.
+    # A laptop with several batteries discharges one at a time.
     discharging = [battery for battery in batteries if status[battery.name] == "Discharging"]
     if not discharging or "Charging" in status.values():
         shown = ", ".join(f"{name}: {state}" for name, state in status.items())

@@ -29,12 +29,12 @@ def detect_meter(
 
     On Linux this is RAPL where the processor has counters, else the power sensors of a Jetson, else a discharging
     battery. On macOS it is the energy counters of Apple silicon. A battery never replaces counters that exist but
-    cannot be read: its figures mean something else.
+    cannot be read: it measures the whole machine instead of the processor.
 
     Args:
         powercap: Directory of the RAPL counters.
         power_supply: Directory of the batteries.
-        tegra_release: File that exists on Jetson boards only.
+        tegra_release: Path of a file that only Jetson boards have.
 
     Returns:
         A meter; a `NullMeter` whose reason says what to do if nothing can be measured.

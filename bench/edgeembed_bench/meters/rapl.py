@@ -13,8 +13,8 @@ Linux shows the counters in its powercap tree:
 ├── intel-rapl:0 -> .../intel-rapl:0    links to the directories above
 └── ...
 
-The search of pyJoules 0.5.1 stops at the first gap between sockets and knows no dies, no psys and no tree but Intel's,
-and its reads leave files open. This module finds the counters and closes the files; pyJoules reads them.
+pyJoules 0.5.1 stops its search at the first gap in the socket numbers, does not support dies, psys or AMD's tree, and
+leaves files open. Therefore this module finds the counters and closes the files, and pyJoules reads the values.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from edgeembed_runtime.errors import MissingExtraError
 from edgeembed_bench.meters.base import Reading
 
 POWERCAP = Path("/sys/class/powercap")
-# No package or memory counter can exceed this: the largest server processors are made for 500 W.
+# Above the power of any package or memory: the largest server processors are designed for 500 W.
 MAX_POWER_W = 1000.0
 _TREES = ("intel-rapl", "amd-rapl", "intel-rapl-mmio")
 _DOMAINS = ("package", "core", "uncore", "dram", "psys")
@@ -75,7 +75,7 @@ class _Snapshot:
 
 @dataclass(frozen=True)
 class _Difference:
-    """Energy that one counter counted in a window; 0, with the reason, if it cannot be trusted."""
+    """Energy that one counter measured in a window; 0, with the reason, if the counter cannot be trusted."""
 
     counter: RaplCounter
     energy_uj: float
@@ -86,9 +86,9 @@ class RaplMeter:
     """Energy of the packages and DRAM of all sockets.
 
     A counter that is lower at the end of a window than at its beginning has wrapped around only if `MAX_POWER_W` could
-    have taken it to the end of its range and on to the new value in that time. Otherwise it ran backwards, was reset or
-    wrapped before the end of its range, and the window is not measured. AMD's range of 65 kJ lasts a minute at 1,000 W,
-    Intel's usual 262 kJ four times as long. A longer window could hide a second wrap.
+    have taken it past the end of its range to the new value within the window. Otherwise it ran backwards, was reset or
+    wrapped before the end of its range, and the window is discarded. AMD's range of 65 kJ lasts a minute at 1,000 W,
+    Intel's usual range of 262 kJ four times as long. In a longer window, a second wrap could go unnoticed.
 
     Args:
         counters: The counters of one or more sockets.
@@ -106,7 +106,7 @@ class RaplMeter:
 
     @property
     def source(self) -> str:
-        """The domains in the total and the number of sockets."""
+        """Description of the domains in the total and the number of sockets."""
         sockets = len({counter.name.split("-")[1] for counter in self._counters if counter.name.startswith("package-")})
         dram = " + DRAM" if any(counter.domain == "dram" for counter in self._counters) else ""
         return f"RAPL package{dram}, by pyJoules, {max(sockets, 1)} socket{'s' if sockets > 1 else ''}"
@@ -155,7 +155,7 @@ def find_counters(powercap: Path = POWERCAP) -> tuple[RaplCounter, ...]:
         The counters of the first control type that has packages; empty if none has.
     """
     trees = (_counters(powercap / name) for name in _TREES)
-    return next((found for found in trees if any(counter.domain == "package" for counter in found)), ())
+    return next((tree for tree in trees if any(counter.domain == "package" for counter in tree)), ())
 
 
 def unreadable_reason(counters: Sequence[RaplCounter]) -> str | None:
@@ -164,7 +164,7 @@ def unreadable_reason(counters: Sequence[RaplCounter]) -> str | None:
         for counter in counters:
             float(counter.file.read_text(encoding="ascii"))
     except ValueError:
-        return f"a RAPL counter cannot be read: {counter.file} holds no number"
+        return f"a RAPL counter cannot be read: {counter.file} contains no number"
     except OSError as error:
         return _read_error(error, counters)
     return None
@@ -172,8 +172,8 @@ def unreadable_reason(counters: Sequence[RaplCounter]) -> str | None:
 
 def _counters(tree: Path) -> tuple[RaplCounter, ...]:
     zones = f"{tree.name}:*"
-    found = [_counter(zone) for zone in sorted([*tree.glob(zones), *tree.glob(f"{zones}/{zones}")])]
-    return tuple(counter for counter in found if counter is not None and counter.domain in _DOMAINS)
+    counters = [_counter(zone) for zone in sorted([*tree.glob(zones), *tree.glob(f"{zones}/{zones}")])]
+    return tuple(counter for counter in counters if counter is not None and counter.domain in _DOMAINS)
 
 
 def _counter(zone: Path) -> RaplCounter | None:
@@ -189,7 +189,7 @@ def _counter(zone: Path) -> RaplCounter | None:
 
 
 def _read_error(error: OSError | ValueError, counters: Sequence[RaplCounter]) -> str:
-    """Return one line that explains a read error and what to do; the command covers all counters."""
+    """Return one line that explains a read error and what to do; a chmod command covers all counters."""
     if isinstance(error, PermissionError):
         chmod = shlex.join(["sudo", "chmod", "a+r", *(str(counter.file) for counter in counters)])
         zones = counters[0].file.parent.name.partition(":")[0] + ":*"
@@ -257,7 +257,7 @@ def _open_device(counters: Sequence[RaplCounter]) -> Any:
                 try:
                     value: float = super()._read_energy_value(api_file)
                 except ValueError:
-                    raise ValueError(f"{api_file.name} holds no number") from None
+                    raise ValueError(f"{api_file.name} contains no number") from None
                 except OSError as error:
                     raise OSError(error.errno, error.strerror, api_file.name) from error
             return value

@@ -27,7 +27,7 @@ _DOMAINS = {
     "gpu_energy_mj": "gpu",
     "total_energy_mj": _BOARD,
 }
-# Like RAPL's package and DRAM. GPU SRAM is reported but not added: zeus does not say whether the GPU includes it.
+# As RAPL's total is package + DRAM. GPU SRAM is not summed: zeus does not say whether the GPU's energy includes it.
 _SUMMED = (_CPU, "gpu", "neural_engine", "dram")
 
 
@@ -48,8 +48,8 @@ class Soc(Protocol):
 class ZeusMeter:
     """Energy of a system on a chip: CPU + GPU + neural engine + DRAM, or the whole board where a sensor measures it.
 
-    Apple silicon has no board sensor, so the sum counts. A Jetson's board sensor (VDD_IN) includes everything on the
-    module; models without one count CPU + GPU.
+    On Apple silicon, which has no board sensor, the energy is the sum. A Jetson's board sensor (VDD_IN) includes
+    everything on the module; on models without it, the energy is CPU + GPU.
 
     Args:
         soc: An `AppleSilicon` or `Jetson` object of zeus.
@@ -66,11 +66,11 @@ class ZeusMeter:
         """Description of the counters."""
         if self._is_sampled:
             return "Jetson power sensors, by zeus, the whole board where it has such a sensor, else CPU + GPU"
-        return "Apple silicon CPU + GPU + neural engine + DRAM, by zeus, as far as the chip reports them"
+        return "Apple silicon CPU + GPU + neural engine + DRAM, by zeus, those that the chip reports"
 
     @property
     def min_window_s(self) -> float:
-        """Shortest useful window: 1 s for Apple's counters, 10 s for a Jetson's, which lag by up to 0.1 s."""
+        """Minimum window length in seconds: 1 for Apple's counters, 10 for a Jetson's, which lag by up to 0.1 s."""
         return 10.0 if self._is_sampled else 1.0
 
     def begin(self) -> None:
@@ -120,7 +120,7 @@ def open_jetson() -> Soc:
 
     Raises:
         MissingExtraError: If zeus is not installed.
-        SocError: If zeus finds no Jetson or none of its sensors.
+        SocError: If the power sensors cannot be opened.
     """
     try:
         from zeus.device.soc.common import ZeusSoCInitError
@@ -143,7 +143,7 @@ def _reading(measured_mj: dict[str, Any], window_s: float) -> Reading:
     total = _BOARD if _BOARD in domains_j else _CPU
     if total not in domains_j:
         return Reading(None, window_s, {}, "the chip reports no CPU energy; measure on another machine")
-    # A GPU or neural engine that is switched off uses nothing, but a running CPU or board does.
+    # A GPU or neural engine that is switched off uses no energy, but a running CPU or board always does.
     if domains_j[total] == 0:
         return Reading(None, window_s, {}, f"the chip's energy counter of the {total} stood still; run again")
     if domains_j.get("dram") == 0:

@@ -1,4 +1,4 @@
-"""The cost tables of the papers, measured for given subjects."""
+"""The cost tables of the papers, measured for your own subjects."""
 
 from edgeembed_bench.paper_tables.base import PaperTable
 from edgeembed_bench.paper_tables.cmow import cmow_table

@@ -1,4 +1,4 @@
-"""A cost table of a paper, measured for given subjects, and the processes that measure it."""
+"""The result of measuring a paper's cost table, and the running worker processes of its subjects."""
 
 import contextlib
 import json
@@ -25,8 +25,8 @@ class PaperTable:
         source: The paper and its table.
         columns: Column titles with units; the first is the subject's name.
         rows: One row for each subject, as text.
-        notes: How it was measured, and how that differs from the paper.
-        samples: Raw samples by subject and by name, such as "pass_s".
+        notes: The method, and its differences from the paper's.
+        samples: Raw samples by subject and by name, such as "pass_s" for seconds per pass.
         machine: The machine.
         load: Load of the machine by other work.
         created_utc: Time of the measurement, ISO 8601.
@@ -54,9 +54,9 @@ class OpenSubjects:
 
     Attributes:
         workers: The processes, by subject name.
-        info: Facts about the subjects, by name.
+        info: Properties of the subjects' models, by name.
         machine: The machine.
-        watch: Watches the machine's load since the processes started.
+        watch: Load of the machine since the processes started.
         created_utc: Time of the start, ISO 8601.
     """
 
@@ -85,7 +85,7 @@ def open_subjects(subjects: Sequence[Subject], text: str, threads: int) -> Itera
 
     Args:
         subjects: The subjects; their names must differ.
-        text: The first text that each encodes.
+        text: The text that each subject encodes first.
         threads: Number of threads and cores that each may use.
 
     Raises:

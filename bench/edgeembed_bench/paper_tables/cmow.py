@@ -30,7 +30,7 @@ def cmow_table(
     """Measure table 5: encoding speed on random sequences of one length, without gradients.
 
     Args:
-        subjects: The rows; the tokenizer of the first that counts tokens decides which words are one token.
+        subjects: The rows. Words of one token are chosen with the tokenizer of the first subject that counts tokens.
         texts: Texts from which words are drawn.
         batches: Number of batches; the paper's 1,024 take hours on a CPU.
         batch_size: Number of sequences per batch.
@@ -42,7 +42,7 @@ def cmow_table(
         The table; its samples hold the time of each batch.
 
     Raises:
-        InputError: If there are no subjects, two share a name, or none counts tokens.
+        InputError: If there are no subjects, two share a name, or no subject counts tokens.
         CheckError: If a subject fails.
     """
     tokenization_included = set()
@@ -93,7 +93,7 @@ def _single_token_words(workers: Mapping[str, Worker], texts: Sequence[str]) -> 
         counts = worker.count_tokens(["", *words])
         if counts is not None:
             special_tokens, *word_counts = counts
-            found = [word for word, count in zip(words, word_counts, strict=True) if count == special_tokens + 1]
-            if found:
-                return found, special_tokens, name
+            single = [word for word, count in zip(words, word_counts, strict=True) if count == special_tokens + 1]
+            if single:
+                return single, special_tokens, name
     raise InputError("no subject counts the tokens of a text; expected one that does, such as a bundle")

@@ -23,7 +23,7 @@ NPROBE = 5
 QUERIES = 1000
 REPEATS = 10
 MIN_DOCUMENTS_PER_LIST = 39
-"""With fewer, faiss warns that it has too few points to train a centroid."""
+"""faiss warns about too few training points below this number."""
 _TOP_K = 10
 
 
@@ -98,7 +98,7 @@ class IVFIndex:
             return (time.perf_counter() - start_s) * 1e3
 
     def search(self) -> npt.NDArray[np.int64]:
-        """Return the indices of the top ten documents of each query, shape (n, 10); -1 where fewer were found."""
+        """Return the indices of the top ten documents of each query, shape (n, 10); -1 if there are fewer."""
         with _faiss_threads(self._threads):
             indices: npt.NDArray[np.int64] = self._index.search(self._queries, _TOP_K)[1]
         return indices
@@ -109,7 +109,7 @@ def hpd_table(subjects: Sequence[Subject], task: RetrievalTask, *, threads: int 
 
     Args:
         subjects: The rows.
-        task: The retrieval task. The paper's is Quora's duplicate questions, question1 in all of question2.
+        task: The retrieval task. The paper searches Quora's duplicate questions: each question1 among all question2.
         threads: Threads for encoding and for faiss.
         seed: Seed of the order in which subjects take turns.
 
@@ -157,7 +157,7 @@ def hpd_table(subjects: Sequence[Subject], task: RetrievalTask, *, threads: int 
                 f"{MIN_DOCUMENTS_PER_LIST} documents per list), nprobe {NPROBE}"
             ),
             (
-                f"time: the search without encoding, {QUERIES:,} queries at once (repeated in order if there are "
+                f"time: the search without encoding, {QUERIES:,} queries in one batch (repeated in order if there are "
                 f"fewer), median of {REPEATS}; {threads} thread(s). mem: the serialized index"
             ),
         ),
@@ -179,7 +179,7 @@ def import_faiss() -> Any:
 
 
 def choose_nlist(documents: int, nlist: int = NLIST) -> int:
-    """Return the number of inverted lists: the requested one, but at most one for every 39 documents.
+    """Return the number of inverted lists: the requested number, but at most one per 39 documents.
 
     Args:
         documents: Number of documents.

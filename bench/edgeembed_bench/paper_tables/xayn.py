@@ -6,15 +6,15 @@ from edgeembed_bench.stats import Quartiles
 
 
 def xayn_table(report: BenchmarkReport) -> PaperTable:
-    """Return table 3 with the results of a benchmark.
+    """Return table 3, filled with the results of a benchmark.
 
-    The paper prints kilojoules; 153 ms on a laptop make them millijoules.
+    The paper's unit is kJ. This table reads it as mJ, since an inference of 153 ms on a laptop cannot use kilojoules.
 
     Args:
-        report: A benchmark; the paper's has 1,000 single texts.
+        report: The report of a benchmark; the paper timed 1,000 single texts.
 
     Returns:
-        The table. Energy that was not measured is marked as such, never 0.
+        The table. Cells of energy that was not measured say so, and are never 0.
     """
     rows = [
         (

@@ -17,8 +17,7 @@ def html_report(report: BenchmarkReport) -> str:
         report: The report.
 
     Returns:
-        The page, which loads nothing from elsewhere, follows the light or dark color scheme of its reader, and fits
-        phones and paper.
+        The page. It loads no other files, follows the reader's light or dark color scheme, and fits phones and paper.
     """
     from edgeembed_bench.render.plots import build_plots  # matplotlib takes half a second to import
     from edgeembed_bench.render.svg import DARK, LIGHT, draw_marker

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MultipleLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from edgeembed_bench.formats import digits, names
+from edgeembed_bench.formats import digits
 from edgeembed_bench.render.svg import (
     POINTS_PER_INCH,
     TEXT_SIZE,
@@ -31,13 +31,13 @@ from edgeembed_bench.report import BenchmarkReport
 from edgeembed_bench.results import SubjectResult
 from edgeembed_bench.stats import Quartiles
 
-_HEIGHT = 260.0  # points, of plots that are not made of rows; a legend comes on top
+_HEIGHT = 260.0  # points, of plots without rows; a legend adds to it
 _MIN_DECADE_SPAN = 5.0  # a logarithmic axis spans at least this factor, so that it has two ticks
 _MIN_QUALITY_SPAN = 20  # points; a smaller range would exaggerate differences of one or two
-_MIN_ROW, _MAX_ROW = 42.0, 70.0  # points
-_ROWS = 210.0  # points that few rows share
-_ROWS_FRAME = 42.0  # points for the axis below the rows
-_BAR = 0.3  # of a row
+_MIN_ROW_HEIGHT, _MAX_ROW_HEIGHT = 42.0, 70.0  # points
+_ROWS_HEIGHT = 210.0  # points, of all rows together unless that makes a row too low or too high
+_AXIS_HEIGHT = 42.0  # points, of the axis below the rows
+_BAR = 0.3  # height of a bar as a fraction of its row
 _NAME_OFFSET = 15  # points from the marker of a row to its name
 _PARETO = "Up and to the left is better; no subject outperforms those on the dashed line, the Pareto front."
 
@@ -47,8 +47,8 @@ class Plot:
     """A plot of the page.
 
     Attributes:
-        title: What it shows.
-        caption: How to read it, or why it is missing.
+        title: Title of the plot.
+        caption: How to read the plot, or why it is missing.
         image: The plot; None if it is missing.
     """
 
@@ -169,7 +169,7 @@ def _tradeoff(title: str, cost: str, points: list[Point], report: BenchmarkRepor
         return Plot(title, "No subject has both a score on every task and this cost.", None)
     shown = {point.name for point in points}
     absent = [subject.name for subject in report if subject.name not in shown]
-    caption = f"{_PARETO} Left out for lack of a score or a cost: {names(absent)}." if absent else _PARETO
+    caption = f"{_PARETO} Without a score or a cost, and not shown: {', '.join(absent)}." if absent else _PARETO
     return Plot(title, caption, draw(partial(_paint_tradeoff, points=points, cost=cost), _HEIGHT))
 
 
@@ -199,7 +199,7 @@ def _energy(report: BenchmarkReport) -> Plot:
     caption = "Pale: total, idle power included; solid, and in parentheses: above idle power. Short lines: quartiles."
     absent = [subject.name for subject in report if subject.energy.mj_per_inference is None]
     if absent:
-        caption += f" Not measured: {names(absent)}."
+        caption += f" Not measured: {', '.join(absent)}."
     return Plot(title, caption, draw(partial(_paint_energy, subjects=measured), _rows_height(len(measured))))
 
 
@@ -285,7 +285,7 @@ def _energy_figures(subject: SubjectResult) -> str:
 
 
 def _set_log_scale(axes: Axes, name: Literal["x", "y"], limits: tuple[float, float]) -> None:
-    """Make an axis logarithmic, with plain numbers at as many ticks as there is room for."""
+    """Make an axis logarithmic, with plain numbers as tick labels and fewer ticks per decade on a long axis."""
     decades = math.log10(limits[1] / limits[0])
     steps = (1, 2, 5) if decades < 2 else (1, 3) if decades < 3 else (1,)
     axes.set(**{f"{name}scale": "log", f"{name}lim": limits})
@@ -297,7 +297,7 @@ def _set_log_scale(axes: Axes, name: Literal["x", "y"], limits: tuple[float, flo
 
 def _rows_height(rows: int) -> float:
     """Return the height in points of a figure with a number of rows."""
-    return _ROWS_FRAME + rows * min(max(_ROWS / rows, _MIN_ROW), _MAX_ROW)
+    return _AXIS_HEIGHT + rows * min(max(_ROWS_HEIGHT / rows, _MIN_ROW_HEIGHT), _MAX_ROW_HEIGHT)
 
 
 def _row_axes(figure: Figure, subjects: Sequence[tuple[int, str, str]], label: str) -> Axes:
@@ -322,7 +322,7 @@ def _row_axes(figure: Figure, subjects: Sequence[tuple[int, str, str]], label: s
 
 
 def _write_row_head(axes: Axes, height: float, position: int, name: str, figures: str) -> None:
-    """Write marker and name of a subject, and its figures, above a row."""
+    """Write the marker, name and figures of a subject above its row."""
     across = axes.get_yaxis_transform()
     options = {"xycoords": across, "textcoords": "offset points", "va": "bottom"}
     right = write(axes, figures, (1, height), xytext=(0, 0), ha="right", color=muted(), **options)

@@ -1,16 +1,16 @@
-"""What a report says in words: the summary at its top, warnings, and notes on method and machine."""
+"""Text of a report: the summary sentences, warnings, and notes on method and machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from edgeembed_bench.formats import digits, fixed, interval, megabytes, names, ratio
+from edgeembed_bench.formats import digits, fixed, interval, megabytes, ratio
 from edgeembed_bench.render.tables import Table, build_tables
 from edgeembed_bench.report import BenchmarkReport
 from edgeembed_bench.results import SubjectResult
 from edgeembed_bench.stats import MIN_FOR_TEST, SignificanceTest
 
 _MAX_OVERHEAD = 0.02
-# The instruction sets that decide how fast matrices are multiplied.
+# The instruction sets that determine the speed of matrix multiplication.
 _RELEVANT_FLAGS = ("avx", "amx", "fma", "asimd", "sve", "i8mm", "bf16")
 
 
@@ -20,9 +20,9 @@ class Content:
 
     Attributes:
         summary: One sentence per subject by its name, the baseline first.
-        warnings: What limits the conclusions that can be drawn.
-        tables: All figures.
-        notes: Lines about what is missing, the method, the machine and the subjects, by heading.
+        warnings: Reasons why the results may be unreliable, one line each.
+        tables: The tables.
+        notes: Lines on missing measurements, the method, the machine and the subjects, by heading.
     """
 
     summary: Mapping[str, str]
@@ -32,7 +32,7 @@ class Content:
 
 
 def build_content(report: BenchmarkReport) -> Content:
-    """Put a report into words and tables.
+    """Build the text and the tables of a report.
 
     Args:
         report: The report.
@@ -127,7 +127,7 @@ def _warnings(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) ->
 
 
 def _noise(tests: Mapping[str, SignificanceTest]) -> list[str]:
-    # An untested difference has a warning of its own.
+    # `_untested` warns about differences that were not tested.
     noisy = [
         f"{_share(test.min_detectable_effect)} ({name})"
         for name, test in tests.items()
@@ -189,13 +189,13 @@ def _missing(report: BenchmarkReport) -> list[str]:
 
 
 def _grouped(topic: str, by_subject: Mapping[str, str | None]) -> list[str]:
-    """Return one line per distinct message, naming its subjects unless it is that of all."""
+    """Return one line per distinct message, with the names of its subjects unless all subjects have it."""
     subjects: dict[str, list[str]] = {}
     for name, message in by_subject.items():
         if message is not None:
             subjects.setdefault(message, []).append(name)
     return [
-        f"{topic}: {message}" if len(group) == len(by_subject) else f"{topic} of {names(group)}: {message}"
+        f"{topic}: {message}" if len(group) == len(by_subject) else f"{topic} of {', '.join(group)}: {message}"
         for message, group in subjects.items()
     ]
 
@@ -235,7 +235,7 @@ def _machine(report: BenchmarkReport) -> list[str]:
             f"CPU frequency governor: {machine.governor or 'unknown'}; load average before the run: {load}; pinned to: "
             f"{cores}"
         ),
-        f"{machine.system}, Python {machine.python}, {names(versions)}",
+        f"{machine.system}, Python {machine.python}, {', '.join(versions)}",
         f"date: {report.created_utc}",
     ]
 
@@ -244,4 +244,4 @@ def _versions(subject: SubjectResult) -> str:
     info = subject.info
     versions = [f"Python {info.python}", *(f"{name} {version}" for name, version in info.versions.items())]
     note = f"{subject.subject.note}; " if subject.subject.note else ""
-    return f"{subject.name}: {note}{subject.subject.adapter}, {names(versions)}"
+    return f"{subject.name}: {note}{subject.subject.adapter}, {', '.join(versions)}"

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-WIDTH = 340.0  # points; a point is at most a pixel less on the narrowest phone, so that text stays above 11 pixels
+WIDTH = 340.0  # points; narrow enough for the smallest phones, where text is then at least 11 pixels high
 TEXT_SIZE = 12.5  # points
 POINTS_PER_INCH = 72
 _MAX_NAME_LENGTH = 28
@@ -81,7 +81,7 @@ class ColorScheme:
             "text.color": self.ink,
             "xtick.color": self.muted,
             "xtick.labelsize": TEXT_SIZE,
-            "xtick.major.pad": 6,  # so that the lowest label of the other axis does not touch the first of this one
+            "xtick.major.pad": 6,  # keeps the lowest label of the y axis and the first of the x axis apart
             "ytick.color": self.muted,
             "ytick.labelsize": TEXT_SIZE,
         }
@@ -132,7 +132,7 @@ def draw(paint: Callable[[Figure], None], height: float, width: float = WIDTH) -
     """Draw a figure in both color schemes.
 
     Args:
-        paint: Draws on the empty figure; may change its height.
+        paint: Function that draws on the empty figure; it may change the figure's height.
         height: Initial height in points.
         width: Width in points.
 
@@ -192,7 +192,7 @@ def write(axes: Axes, text: str, place: tuple[float, float], **options: Any) -> 
     Args:
         axes: The axes.
         text: The text.
-        place: Its anchor in data coordinates, unless `xycoords` says otherwise.
+        place: The anchor (x, y), in data coordinates unless the option `xycoords` is set.
         options: As for `Axes.annotate`.
 
     Returns:
@@ -203,13 +203,13 @@ def write(axes: Axes, text: str, place: tuple[float, float], **options: Any) -> 
 
 
 def fit(text: Text, width: float) -> None:
-    """Shorten text in place until it is no wider than a number of points."""
+    """Shorten text in place until it is at most `width` points wide."""
     while text.get_window_extent().width > width and len(text.get_text()) > 2:
         text.set_text(_shorten(text.get_text(), len(text.get_text()) - 1))
 
 
 def add_legend(figure: Figure, names: Sequence[str], positions: Sequence[int]) -> None:
-    """Add a legend of subjects below a figure, which grows by its height.
+    """Add a legend of subjects below a figure, and increase the figure's height for it.
 
     Args:
         figure: The figure, with constrained layout.
@@ -233,7 +233,7 @@ def add_legend(figure: Figure, names: Sequence[str], positions: Sequence[int]) -
         labelspacing=0.3,
     )
     for entry, text in zip(legend.get_texts(), texts, strict=True):
-        # Set here because `legend` skips labels that start with an underscore.
+        # Set after `legend`, which skips labels that start with an underscore.
         entry.set_parse_math(False)
         entry.set_text(text)
         fit(entry, WIDTH / columns - _LEGEND_HANDLE)
@@ -244,7 +244,7 @@ def _draw(
 ) -> tuple[str, tuple[int, int]]:
     # Starting from "default", the figure does not depend on the user's own style.
     with style.context(["default", scheme.style]), warnings.catch_warnings():
-        # The browser has fonts for the characters that matplotlib's font lacks.
+        # The browser draws the text, with fonts for characters that matplotlib's font lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(size[0] / POINTS_PER_INCH, size[1] / POINTS_PER_INCH), layout="constrained")
         paint(figure)

@@ -1,4 +1,4 @@
-"""Tables of a report, as text: built once, then written by the terminal, Markdown and HTML renderers."""
+"""Tables of a report as text, shared by the terminal, Markdown and HTML renderers."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -28,10 +28,10 @@ class Table:
     """A table with one row per subject.
 
     Attributes:
-        title: What the table shows.
-        columns: Column headers; the first is that of the subject names.
-        rows: One row per subject: its name, then one cell per column.
-        legend: What the columns mean.
+        title: Title of the table.
+        columns: Column headers; the first is "subject".
+        rows: One row per subject: its name, then one cell per other column.
+        legend: Meaning of the columns.
     """
 
     title: str
@@ -42,13 +42,13 @@ class Table:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column before its cells are written.
+    """A column: its header, meaning and the functions that return its cells.
 
     Attributes:
         title: The header.
-        write: Returns a subject's cell.
-        meaning: The column's part of the legend; empty if the header says enough.
-        write_floor: Returns the floor's cell; None if the floor has none.
+        write: Function that returns the cell of a subject.
+        meaning: The column's part of the legend; empty if the header needs none.
+        write_floor: Function that returns the cell of the floor; None if the floor has no such value.
     """
 
     title: str
@@ -79,8 +79,8 @@ def build_tables(report: BenchmarkReport, tests: Mapping[str, SignificanceTest])
         "Quality": _quality(report),
     }
     sweep = (
-        "median milliseconds per text of as many tokens as the header says, counted by the tokenizer of "
-        f"{report.texts.counted_by}; *: truncated, since the subject's maximum length is shorter"
+        "median milliseconds per text; the header is the length of the text in tokens, counted by the tokenizer of "
+        f"{report.texts.counted_by}; *: truncated to the subject's maximum length"
     )
     built = [_table(report, title, group, {"Latency by length": sweep}) for title, group in columns.items()]
     return [table for table in [*built, *_limits(report)] if len(table.columns) > 1]
@@ -133,20 +133,22 @@ def _difference(test: SignificanceTest) -> str:
 
 def _size() -> list[_Column]:
     return [
-        _Column("MB", lambda subject: megabytes(subject.size.size_bytes), "the files needed to run the model"),
-        _Column("zip MB", lambda subject: megabytes(subject.size.download_bytes), "the same, compressed with deflate"),
-        _Column("params", lambda subject: millions(subject.info.parameters), "parameters"),
+        _Column("MB", lambda subject: megabytes(subject.size.size_bytes), "size of the files that the model needs"),
+        _Column(
+            "zip MB", lambda subject: megabytes(subject.size.download_bytes), "the same files, compressed with deflate"
+        ),
+        _Column("params", lambda subject: millions(subject.info.parameters), "number of parameters"),
         _Column(
             "backbone",
             lambda subject: millions(_backbone_parameters(subject)),
-            "parameters outside the token, position and token type embeddings",
+            "parameters except those of the token, position and token type embeddings",
         ),
         _Column("vocab", lambda subject: counted(subject.info.vocabulary_size), "vocabulary size"),
         _Column("dim", lambda subject: str(subject.info.dimension), "embedding dimension"),
         _Column(
             "deps MB",
             lambda subject: megabytes(_dependency_bytes(subject)),
-            "installed size of its Python packages and all of their dependencies",
+            "installed size of the subject's Python packages and their dependencies",
         ),
     ]
 
@@ -186,16 +188,20 @@ def _call_overhead() -> list[_Column]:
         return write
 
     return [
-        _Column("encode us", part("encode"), "encoding one text, the texts of the parts again"),
-        _Column("bare us", part("bare"), "tokenization, arrays of token ids and the model, and nothing else"),
+        _Column("encode us", part("encode"), "median of the whole call with one text"),
+        _Column(
+            "bare us",
+            part("bare"),
+            "median of tokenization, input arrays and model alone, without the encoder around them",
+        ),
         _Column("tokenize us", part("tokenize")),
         _Column("model us", part("run")),
         _Column(
             "added us",
             lambda subject: MISSING if (added := subject.call_overhead_us) is None else fixed(added.value, 1),
-            "encode minus bare: mean over processes of the median difference, text by text",
+            "encode minus bare: mean over processes of the median difference over texts",
         ),
-        _Column("95 % CI", lambda subject: _interval(subject.call_overhead_us, 1), "confidence interval of added"),
+        _Column("95 % CI", lambda subject: _interval(subject.call_overhead_us, 1), "confidence interval of added us"),
     ]
 
 
@@ -212,7 +218,7 @@ def _cold_start(report: BenchmarkReport) -> list[_Column]:
         _Column(
             "ms",
             lambda subject: digits(subject.start_ms.median),
-            "median time from process start to the first embedding, files in the page cache; then its stages",
+            "median time from process start to the first embedding, files in the page cache; then its stages in ms",
             lambda floor: digits(floor.start_ms.median),
         ),
         _Column(
@@ -234,32 +240,32 @@ def _memory(report: BenchmarkReport) -> list[_Column]:
         _Column(
             "start MB",
             lambda subject: megabytes(subject.start_resident_bytes),
-            "resident set size of the whole process, Python included, after the first text",
+            "resident memory of the whole process, Python included, after the first text",
             lambda floor: megabytes(floor.start_resident_bytes),
         ),
         _Column(
             "start peak MB",
             lambda subject: megabytes(subject.start_peak_bytes),
-            "peak resident set size until then",
+            "peak resident memory until then",
             lambda floor: megabytes(floor.start_peak_bytes),
         ),
         *_floor_ratio(report.memory_ratio),
         _Column(
             "resident MB",
             lambda subject: megabytes(subject.resident_bytes),
-            "resident set size after all texts",
+            "resident memory after all texts",
         ),
-        _Column("peak MB", lambda subject: megabytes(subject.peak_bytes), "peak resident set size"),
+        _Column("peak MB", lambda subject: megabytes(subject.peak_bytes), "peak resident memory after all texts"),
     ]
 
 
 def _floor_ratio(measure: Callable[[str], Interval | None]) -> list[_Column]:
     def value(subject: SubjectResult) -> str:
-        found = measure(subject.name)
-        return MISSING if found is None else fixed(found.value, 2)
+        ratios = measure(subject.name)
+        return MISSING if ratios is None else fixed(ratios.value, 2)
 
     return [
-        _Column("x floor", value, "divided by that of the floor, geometric mean over processes"),
+        _Column("x floor", value, "ratio to the floor, geometric mean over processes"),
         _Column("95 % CI", lambda subject: _interval(measure(subject.name), 2), "confidence interval of x floor"),
     ]
 
@@ -276,14 +282,18 @@ def _energy(report: BenchmarkReport) -> list[_Column]:
             lambda subject: _median_or_not(subject.energy.mj_per_inference),
             "median millijoules per text, idle power included",
         ),
-        _Column(QUARTILES, lambda subject: _quartiles_or_missing(subject.energy.mj_per_inference), "its quartiles"),
+        _Column(
+            QUARTILES,
+            lambda subject: _quartiles_or_missing(subject.energy.mj_per_inference),
+            "first and third quartile",
+        ),
         _Column(
             "above idle mJ",
             lambda subject: _median_or_not(subject.energy.mj_above_idle),
-            "the same minus idle power",
+            "the same above idle power",
         ),
         *(_Column(f"{domain} mJ", of_domain(domain)) for domain in domains),
-        _Column("idle W", _idle_power, "idle power before and after"),
+        _Column("idle W", _idle_power, "idle power before and after the run"),
     ]
 
 
@@ -303,7 +313,7 @@ def _quality(report: BenchmarkReport) -> list[_Column]:
 
 
 def _task_titles(tasks: list[str]) -> dict[str, tuple[str, str]]:
-    """Split tasks such as "stsb/dev (Spearman x100)" into a header and its metric, where the headers stay unique."""
+    """Split tasks such as "stsb/dev (Spearman x100)" into header and metric, unless two headers would be equal."""
     split = {task: task.removesuffix(")").partition(" (") for task in tasks if task.endswith(")")}
     names = Counter(split[task][0] if task in split else task for task in tasks)
     return {
@@ -345,10 +355,10 @@ def _limits(report: BenchmarkReport) -> list[Table]:
     return [Table("Limits", columns, tuple(rows), legend)] if rows else []
 
 
-def _interval(found: Interval | None, decimals: int) -> str:
-    if found is None or found.low is None or found.high is None:
+def _interval(bounds: Interval | None, decimals: int) -> str:
+    if bounds is None or bounds.low is None or bounds.high is None:
         return MISSING
-    return f"{found.low:.{decimals}f} to {found.high:.{decimals}f}"  # an en dash before a minus sign would confuse
+    return f"{bounds.low:.{decimals}f} to {bounds.high:.{decimals}f}"  # not an en dash: a bound can be negative
 
 
 def _backbone_parameters(subject: SubjectResult) -> int | None:

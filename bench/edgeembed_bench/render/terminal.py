@@ -15,7 +15,7 @@ from edgeembed_bench.render.summary import build_content
 from edgeembed_bench.render.tables import Table
 from edgeembed_bench.report import BenchmarkReport
 
-_GAP = 2  # blanks before a column
+_GAP = 2  # spaces before a column
 _MAX_NAME_WIDTH = 26
 
 
@@ -56,7 +56,7 @@ def terminal_paper_table(filled: PaperTable) -> Group:
     """Render a paper's cost table for a terminal, followed by its source and notes.
 
     Args:
-        filled: The table with measured rows.
+        filled: The measured table.
 
     Returns:
         A renderable for a rich console.
@@ -69,9 +69,9 @@ def terminal_paper_table(filled: PaperTable) -> Group:
 
 @dataclass(frozen=True)
 class FittedTable:
-    """A table that is split into several, one below the other, where the terminal is too narrow for all columns.
+    """A table that splits into several, one below the other, if the terminal is too narrow for all columns.
 
-    No cell is ever cut. A header takes one line, unless it is wider than the terminal.
+    No cell is truncated. A header takes one line, unless it is wider than the terminal.
 
     Attributes:
         table: The table.
@@ -88,9 +88,9 @@ class FittedTable:
     def _part(self, columns: Sequence[int], widths: Sequence[int], width: int) -> RichTable:
         table = self.table
         part = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-        least, best = self._name_widths()
+        minimum, preferred = self._name_widths()
         taken = sum(widths[column] + _GAP for column in columns)
-        part.add_column(Text(table.title), width=max(least, min(best, width - taken - 1)), overflow="fold")
+        part.add_column(Text(table.title), width=max(minimum, min(preferred, width - taken - 1)), overflow="fold")
         for column in columns:
             header = Text("\n".join(textwrap.wrap(table.columns[column], widths[column])))
             part.add_column(header, justify="right", vertical="bottom", width=widths[column], no_wrap=True)
@@ -99,7 +99,7 @@ class FittedTable:
         return part
 
     def _split(self, widths: Sequence[int], width: int) -> list[list[int]]:
-        """Distribute the columns over tables that fit the width, each of which repeats the names."""
+        """Distribute the columns over tables that fit the width; each table repeats the names."""
         room = width - self._name_widths()[0] - 1
         parts: list[list[int]] = [[]]
         left = room
@@ -113,13 +113,13 @@ class FittedTable:
         return parts
 
     def _name_widths(self) -> tuple[int, int]:
-        """Return the least and the preferred width of the names, which wrap between words."""
+        """Return the minimum and the preferred width of the names, which wrap between words."""
         texts = [self.table.title, *(row[0] for row in self.table.rows)]
         words = " ".join(texts).split()
         return min(_MAX_NAME_WIDTH, max(map(len, words))), min(_MAX_NAME_WIDTH, max(map(len, texts)))
 
     def _column_widths(self, width: int) -> list[int]:
-        """Return the width of each column: that of its header, if it fits the terminal, or of its widest cell."""
+        """Return the width of each column: that of its widest cell or, if wider, of its header."""
         room = width - self._name_widths()[0] - 1 - _GAP
         cells = [max((len(cell) for cell in column), default=0) for column in zip(*self.table.rows, strict=True)]
         return [

@@ -1,5 +1,5 @@
-"""The process that measures one subject, in whichever Python the subject is installed in.
+"""The worker process, which measures one subject in the Python that the subject is installed in.
 
-It is started by path and may run where neither `edgeembed_bench` nor NumPy is installed. Its modules therefore import
-the standard library alone when they are loaded, and little of that: what they import counts as memory of the subject.
+It is started by path, and neither `edgeembed_bench` nor NumPy need be installed there. Its modules therefore import
+only the standard library, and as little of it as possible, because imported modules count as memory of the subject.
 """

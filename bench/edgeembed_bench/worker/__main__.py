@@ -10,7 +10,7 @@ each line of stdin is a request, and each line of output its answer, until stdin
 texts.
 
     {"time": [item, ...]}         encode each: {"times_ns": [...], "cpu_ns": summed over threads}
-    {"parts": [item, ...]}        time each part of the encoding: {"parts_ns": {"encode": [...], ...}}; {} if impossible
+    {"parts": [item, ...]}        time each part of encoding: {"parts_ns": {"encode": [...], ...}}; {} if impossible
     {"run": [item, ...]}          tokenize each untimed, then time the model: {"times_ns": [...]}; null if impossible
     {"timer": n}                  time n empty calls as "time" does: {"times_ns": [...]}
     {"encode_for": {"seconds": s, "texts": [text, ...]}}     encode one by one for that long: {"inferences": n}
@@ -35,7 +35,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 
 
 def main() -> None:
-    """Load the subject that the arguments name, and answer requests until stdin ends."""
+    """Load the subject described by the command-line arguments, and answer requests until stdin ends."""
     adapters = _import_neighbor("adapters")
     begun_ns = time.monotonic_ns()
     output = _redirect_stdout()
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _import_neighbor(name: str) -> Any:
-    """Import a module of this package by its path, for the package may not be installed in this Python."""
+    """Import a module of this package by its path, because the package may not be installed in this Python."""
     sys.path.insert(0, _ROOT)
     try:
         return importlib.import_module(f"edgeembed_bench.worker.{name}")
@@ -66,7 +66,7 @@ def _import_neighbor(name: str) -> Any:
 
 
 def _serve(subject: Any, names: list[str], output: IO[str]) -> None:
-    import json  # after the cold start was measured, as the two modules below
+    import json  # after the cold start was measured, like the modules below
 
     timing, packages = _import_neighbor("timing"), _import_neighbor("installed_packages")
     handlers: dict[str, Any] = {
@@ -97,7 +97,7 @@ def _encode(subject: Any, texts: list[str], role: str, out: str) -> list[int]:
 
 
 def _memory() -> dict[str, int | None]:
-    """Return the resident memory and its peak; None where the system does not report them."""
+    """Return the resident memory and its peak in bytes; None where the system does not report them."""
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as file:  # noqa: PTH123 - as above
             fields = dict(line.split(":", 1) for line in file)
@@ -116,7 +116,7 @@ def _dimension(vector: Any) -> int | None:
     try:
         numbers = [float(number) for number in vector]
     except (TypeError, ValueError):
-        raise SystemExit(f"it returns {str(vector)[:60]!r} for a text; expected a vector of numbers") from None
+        raise SystemExit(f"it returned {str(vector)[:60]!r} for a text; expected a vector of numbers") from None
     if not all(map(math.isfinite, numbers)):
         raise SystemExit("the first embedding is not finite")
     return len(numbers)

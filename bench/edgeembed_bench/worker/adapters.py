@@ -9,21 +9,21 @@ from typing import Any
 
 
 class LoadedSubject:
-    """A subject that can encode, and what is known about its model.
+    """A loaded subject: its encode functions and properties of its model.
 
-    All but `encode`, `encode_query`, `encode_document`, `packages` and `max_tokens` is set by `inspected`.
+    `inspected` sets all attributes except `encode`, `encode_query`, `encode_document`, `packages` and `max_tokens`.
 
     Attributes:
-        encode: Encodes one text to its embedding, or n texts to n embeddings.
-        encode_query: The same for queries.
-        encode_document: The same for documents.
-        packages: The distributions that are needed to run the subject.
-        max_tokens: Length at which texts are truncated; None if unknown.
-        tokenize: Returns all that `run` needs for one text or several; None if the subject's parts cannot be called.
-        run: Returns embeddings for the result of `tokenize`; None if the subject's parts cannot be called.
-        count: Returns the number of tokens of a text before truncation; None if unknown.
+        encode: Function that encodes a text to a vector of shape (dim,), or n texts to n such vectors.
+        encode_query: The same function for queries.
+        encode_document: The same function for documents.
+        packages: Distributions that the subject needs.
+        max_tokens: Length in tokens at which texts are truncated; None if unknown.
+        tokenize: Function that returns the model inputs of a text or a list of texts; None if not available.
+        run: Function that returns embeddings for the result of `tokenize`; None if not available.
+        count: Function that returns the number of tokens of a text before truncation; None if unknown.
         vocabulary_size: Vocabulary size; None if unknown.
-        parameters: Parameters of the model, and those in its embedding tables; None if unknown.
+        parameters: Number of all parameters and of those in embedding tables; None if unknown.
     """
 
     def __init__(self, encode: Any, packages: list[str], inspect: Any = None) -> None:
@@ -38,7 +38,7 @@ class LoadedSubject:
         self._inspect = inspect
 
     def inspected(self) -> LoadedSubject:
-        """Return this subject after its model was inspected, which may take memory: only once both are measured."""
+        """Inspect the model, which may use memory, and return this subject; call it after memory was measured."""
         if self._inspect is not None:
             self._inspect(self)
             self._inspect = None
@@ -64,7 +64,7 @@ def load(adapter: str, argument: str, threads: int, *, trust: bool = False) -> L
 
     Args:
         adapter: Name of the adapter, as in `edgeembed_bench.subjects`.
-        argument: What the adapter loads.
+        argument: Argument of the adapter, such as a folder.
         threads: Threads that the subject may use.
         trust: Whether sentence-transformers may import the classes that the model folder names.
     """
@@ -78,7 +78,7 @@ def load_bundle(path: str, threads: int) -> LoadedSubject:
     from edgeembed_runtime import Encoder
 
     encoder = Encoder.load(path, threads=threads) if path else Encoder(threads=threads)
-    # Otherwise the warning about a long text would be timed; the other encoders truncate silently.
+    # Truncates without a warning, like the other encoders; otherwise the warning would be timed.
     encode = functools.partial(encoder.encode, on_truncate="ignore")
     loaded = LoadedSubject(encode, ["edgeembed-runtime"], functools.partial(_inspect_bundle, encoder))
     loaded.max_tokens = encoder.max_seq_length
@@ -104,7 +104,7 @@ def _inspect_bundle(encoder: Any, loaded: LoadedSubject) -> None:
 def _engine(encoder: Any) -> Any:
     """Return the session, or the NumPy backend, that an encoder itself runs.
 
-    A second session of the same model may differ from it by more than what is to be measured.
+    The difference between two sessions of the same model can exceed the overhead to be measured.
     """
     backend = encoder._pipeline._backend
     return backend._session if encoder.bundle.backend == "onnx" else backend
@@ -141,11 +141,11 @@ def _inspect_sentence_transformer(model: Any, loaded: LoadedSubject) -> None:
 
     def run(features: Any) -> Any:
         with torch.inference_mode():
-            return model(dict(features))["sentence_embedding"].numpy()  # a copy, since a model writes into its input
+            return model(dict(features))["sentence_embedding"].numpy()  # dict(): the model writes into its input
 
     loaded.tokenize, loaded.run = (lambda text: tokenize(_as_list(text))), run
     tokenizer = model.tokenizer
-    if hasattr(tokenizer, "to_str"):  # that of a static model is one of the tokenizers library
+    if hasattr(tokenizer, "to_str"):  # static models have a tokenizer of the tokenizers library
         loaded.use_tokenizer(tokenizer.to_str().encode())
     else:
         loaded.count = lambda text: len(tokenizer(text, truncation=False, verbose=False)["input_ids"])
@@ -184,7 +184,7 @@ def _load_model2vec(path: str, _threads: int) -> LoadedSubject:
 
 
 def _load_fastembed(path: str, threads: int) -> LoadedSubject:
-    """Load a model that fastembed knows by name, or the folder of a bundle."""
+    """Load a model of fastembed by its name, or the folder of a bundle."""
     from fastembed import TextEmbedding
 
     options = _fastembed_folder(path) if os.path.isdir(path) else {"model_name": path}  # noqa: PTH112 - pathlib is not imported yet
@@ -220,7 +220,7 @@ def _fastembed_folder(path: str) -> dict[str, Any]:
 
 
 def _load_onnx(path: str, threads: int) -> LoadedSubject:
-    """Load model.onnx and tokenizer.json of a folder, with onnxruntime and tokenizers alone.
+    """Load model.onnx and tokenizer.json of a folder with only onnxruntime and tokenizers.
 
     If the graph returns only token embeddings, their mean is the embedding of the text.
     """
@@ -234,7 +234,7 @@ def _load_onnx(path: str, threads: int) -> LoadedSubject:
     names = ("model.onnx", "model_quantized.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx")
     graphs = [file for file in (Path(path, name) for name in names) if file.is_file()]
     if not graphs:
-        raise SystemExit(f"{path} holds no model.onnx; expected one in it or in its folder onnx")
+        raise SystemExit(f"{path} contains no model.onnx; expected one in it or in its folder onnx")
     session = onnxruntime.InferenceSession(graphs[0], options, providers=["CPUExecutionProvider"])
     tokenizer = tokenizers.Tokenizer.from_file(str(Path(path, "tokenizer.json")))
     tokenizer.no_padding()
@@ -246,8 +246,8 @@ def _load_onnx(path: str, threads: int) -> LoadedSubject:
         return [_graph_inputs(tokenizer.encode(each).ids, inputs) for each in _as_list(text)]
 
     def run(rows: Any) -> Any:
-        found = [session.run(["sentence_embedding"] if is_pooled else outputs[:1], row)[0][0] for row in rows]
-        return found if is_pooled else [vectors.mean(axis=0) for vectors in found]
+        arrays = [session.run(["sentence_embedding"] if is_pooled else outputs[:1], row)[0][0] for row in rows]
+        return arrays if is_pooled else [vectors.mean(axis=0) for vectors in arrays]
 
     def encode(text: Any) -> Any:
         vectors = run(tokenize(text))
@@ -261,19 +261,19 @@ def _load_onnx(path: str, threads: int) -> LoadedSubject:
 
 
 def _load_function(path: str, _threads: int) -> LoadedSubject:
-    """Load `module:function`, which takes a list of texts and returns as many embeddings."""
+    """Load `module:function`, which takes a list of texts and returns one embedding per text."""
     module, _, function = path.partition(":")
     embed = getattr(importlib.import_module(module), function)
 
     def encode(text: Any) -> Any:
         vectors = embed(_as_list(text))
         if not hasattr(vectors, "__getitem__") or len(vectors) != len(_as_list(text)):
-            raise SystemExit(f"{path} returns {str(vectors)[:60]!r}; expected a vector for each text of a list")
+            raise SystemExit(f"{path} returned {str(vectors)[:60]!r}; expected one vector per text")
         return vectors[0] if isinstance(text, str) else vectors
 
     def inspect(loaded: LoadedSubject) -> None:
         file = getattr(sys.modules[module], "__file__", None) or ""
-        # Finding the distribution reads all installed ones; a module outside site-packages has none.
+        # Only a module in site-packages has a distribution; the search is slow, since it reads all of them.
         loaded.packages = [_distribution(module) if "-packages" in file else ""]
 
     return LoadedSubject(encode, [], inspect)
@@ -312,8 +312,8 @@ def _graph_inputs(ids: list[int], inputs: Any = ("input_ids", "attention_mask"))
     import numpy as np
 
     row = np.array([ids], dtype=np.int64)
-    found = {"input_ids": row, "attention_mask": np.ones_like(row)}
-    return found | {"token_type_ids": np.zeros_like(row)} if "token_type_ids" in inputs else found
+    arrays = {"input_ids": row, "attention_mask": np.ones_like(row)}
+    return arrays | {"token_type_ids": np.zeros_like(row)} if "token_type_ids" in inputs else arrays
 
 
 def _distribution(module: str) -> str:

@@ -13,7 +13,7 @@ _REPORTED = ("numpy", "onnxruntime", "tokenizers", "torch", "transformers")
 
 
 def subject_info(subject: Any, modules: list[str]) -> dict[str, Any]:
-    """Return model and packages of a subject by the field names of `ModelInfo`, except for the dimension."""
+    """Return the fields of `ModelInfo` by name, except for the dimension."""
     parameters, embedding_parameters = subject.parameters or (None, None)
     return {
         "python": sys.version.split()[0],
@@ -60,8 +60,8 @@ def _installed_sizes(packages: list[str]) -> dict[str, int] | None:
 
 
 def _distribution_name(requirement: str) -> str:
-    found = re.match(r"[A-Za-z0-9._-]+", requirement)
-    return found[0] if found else ""
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    return match[0] if match else ""
 
 
 def _installed_bytes(package: Any) -> int:

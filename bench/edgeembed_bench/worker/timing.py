@@ -17,18 +17,18 @@ def time_empty_calls(count: int) -> dict[str, Any]:
 
 
 def time_model(subject: Any, items: list[Any]) -> list[int] | None:
-    """Return the time of the model for each item, tokenization left out, in nanoseconds; None if impossible."""
+    """Return the time of the model without tokenization for each item, in nanoseconds; None if impossible."""
     if subject.run is None:
         return None
     return [_time_ns(subject.run, subject.tokenize(item)) for item in items]
 
 
 def time_parts(subject: Any, items: list[Any]) -> dict[str, list[int]]:
-    """Return the times of the parts of encoding each item, in nanoseconds; the order of the parts alternates."""
+    """Return the times of each part of encoding each item, in nanoseconds; the order of the parts alternates."""
     times: dict[str, list[int]] = {}
     for number, item in enumerate(items):
         calls = _part_calls(subject, item)
-        for _, call in calls:  # so that the caches are equally warm for the first part and the last
+        for _, call in calls:  # warms the caches equally for all parts
             call()
         for part, call in calls if number % 2 else reversed(calls):
             start = time.perf_counter_ns()
@@ -38,7 +38,7 @@ def time_parts(subject: Any, items: list[Any]) -> dict[str, list[int]]:
 
 
 def encode_for(subject: Any, texts: list[str], seconds: float) -> int:
-    """Encode texts one by one, in a cycle, for at least some seconds; return how many were encoded."""
+    """Encode texts one by one, in a cycle, for at least `seconds`; return the number of encoded texts."""
     import itertools
 
     count, end = 0, time.perf_counter() + seconds
@@ -50,7 +50,7 @@ def encode_for(subject: Any, texts: list[str], seconds: float) -> int:
 
 
 def _part_calls(subject: Any, item: Any) -> list[Any]:
-    """Return the parts that can be called: "encode", "tokenize", "run" on token ids, and "bare", the latter two."""
+    """Return the callable parts: "encode", "tokenize", "run" (the model on token ids) and "bare" (tokenize and run)."""
     if subject.tokenize is None:
         return []
     calls = [("encode", lambda: subject.encode(item)), ("tokenize", lambda: subject.tokenize(item))]

@@ -120,7 +120,7 @@ def test_window_without_inferences_is_not_measured() -> None:
     meter = ReplayMeter("desktop.csv")
     energy = energy_from(meter, None, [measure_window(meter, lambda _: 0)])
     assert energy.mj_per_inference is None
-    assert energy.reason == "the window held no inference"
+    assert energy.reason == "the window contained no inference"
 
 
 def test_work_runs_for_the_minimum_window_or_the_requested_seconds() -> None:

@@ -212,7 +212,7 @@ def test_reason_names_a_counter_that_holds_no_number(powercap: Path) -> None:
     machine = _Machine(powercap, PACKAGE)
     machine.meter.begin()
     machine.files["intel-rapl:0"].write_text("")
-    _assert_not_measured(machine.meter.end(), f"{machine.files['intel-rapl:0']} holds no number")
+    _assert_not_measured(machine.meter.end(), f"{machine.files['intel-rapl:0']} contains no number")
 
 
 def test_end_without_begin_is_not_measured(powercap: Path) -> None:
@@ -231,7 +231,7 @@ def test_interrupted_read_is_repeated(powercap: Path, monkeypatch: pytest.Monkey
 def test_detection_names_a_broken_counter(powercap: Path, broken: str) -> None:
     file = write_zone(powercap, PACKAGE)
     file.write_text(broken)
-    assert _reason(powercap) == f"a RAPL counter cannot be read: {file} holds no number"
+    assert _reason(powercap) == f"a RAPL counter cannot be read: {file} contains no number"
 
 
 def test_permission_error_names_the_counter_the_command_and_the_udev_rule(
