@@ -36,7 +36,8 @@ _needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system ca
 _WORKER_CODE = """
 import os, random, sys
 import numpy as np
-from edgeembed_runtime.interests.store import EncoderIdentity, InterestStore
+from edgeembed_runtime.interests.sql import EncoderIdentity
+from edgeembed_runtime.interests.store import InterestStore
 
 def react(path, count):
     store = InterestStore(path, EncoderIdentity("tiny", "0123456789abcdef", 8))
@@ -705,7 +706,8 @@ def test_hundreds_of_killed_processes_lose_no_reaction_and_leave_none_half_writt
 _FORKING = """
 import os, sys, threading
 import numpy as np
-from edgeembed_runtime.interests.store import EncoderIdentity, InterestStore
+from edgeembed_runtime.interests.sql import EncoderIdentity
+from edgeembed_runtime.interests.store import InterestStore
 
 encoder = EncoderIdentity("tiny", "0123456789abcdef", 8)
 store, memory = InterestStore(sys.argv[1], encoder), InterestStore(":memory:", encoder)
