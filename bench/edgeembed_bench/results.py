@@ -35,7 +35,7 @@ class ProcessRun:
         sweep_tokens: Tokens at each length by this subject's own tokenizer, before truncation; empty if unknown.
         timer_ms: Median measured time of an empty call, the overhead of the measurement.
         resident_bytes: Resident memory after all single texts; None where the system does not report it.
-        peak_bytes: Peak resident memory after all single texts; None where the system does not report it.
+        peak_bytes: Peak resident memory until the end of all single texts; None where the system does not report it.
     """
 
     start: Start
@@ -81,7 +81,7 @@ class FloorResult:
 
     @property
     def start_peak_bytes(self) -> float | None:
-        """Median peak resident memory after the imports; None where the system does not report it."""
+        """Median peak resident memory until the end of the imports; None where the system does not report it."""
         return _median_or_none(start.peak_bytes for start in self.starts)
 
 

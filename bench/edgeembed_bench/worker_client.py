@@ -45,7 +45,7 @@ class Start:
         load_ms: Time to load the model, including modules imported on loading.
         first_call_ms: Time to encode the first text.
         resident_bytes: Resident memory after the first text; None where the system does not report it.
-        peak_bytes: Peak resident memory after the first text; None where the system does not report it.
+        peak_bytes: Peak resident memory until the end of the first text; None where the system does not report it.
     """
 
     interpreter_ms: float

@@ -26,7 +26,7 @@ _PRESETS = ("runtime",)
     "--against",
     metavar="SUBJECT",
     multiple=True,
-    help="Subject to compare with; the first is the baseline, else the first SUBJECT. Repeatable.",
+    help="Subject to compare with. The first one is the baseline; without it, the first SUBJECT is. Repeatable.",
 )
 @click.option(
     "--preset",
@@ -37,12 +37,12 @@ _PRESETS = ("runtime",)
 @click.option(
     "--peers",
     type=click.Path(path_type=Path),
-    help="Folder of the preset's peers.  [default: build/bench-runtime]",
+    help="Folder of the preset's peers, built by `make bench-runtime`.  [default: build/bench-runtime]",
 )
 @click.option(
     "--texts",
     metavar="FILE",
-    help="Texts to encode, in any format of a corpus.  [default: sentences of Python's docstrings]",
+    help="File of texts to encode, or - for stdin; any corpus format.  [default: sentences of Python's docstrings]",
 )
 @click.option("--runs", default=1000, show_default=True, type=click.IntRange(min=1), help="Timed texts per subject.")
 @click.option(
@@ -56,11 +56,17 @@ _PRESETS = ("runtime",)
 @click.option(
     "--sweep/--no-sweep", default=None, help="Also time texts of 4 to 512 tokens.  [default: sweep, unless --preset]"
 )
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the order of turns.")
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Seed of the order in which subjects take turns.",
+)
 @sts_option
 @retrieval_option
 @click.option(
-    "--unscored", metavar="NAME", multiple=True, help="Leave a SUBJECT out of --sts and --retrieval. Repeatable."
+    "--unscored", metavar="NAME", multiple=True, help="Do not score this subject on --sts and --retrieval. Repeatable."
 )
 @click.option(
     "--max-latency-ratio",
@@ -73,7 +79,7 @@ _PRESETS = ("runtime",)
     type=_LIMIT,
     help="Exit with 1 if the mean score of a SUBJECT is lower, in percent of the baseline's.",
 )
-@click.option("--paper-table", type=click.Choice(_PAPER_TABLES), help="Measure the cost table of a paper instead.")
+@click.option("--paper-table", type=click.Choice(_PAPER_TABLES), help="Measure the cost table of this paper instead.")
 @click.option("--table-batches", type=click.IntRange(min=1), help="Batches for --paper-table cmow.  [default: 1024]")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the report, with all samples, as JSON.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a self-contained page with plots.")
@@ -126,10 +132,10 @@ def command(  # noqa: PLR0913  # one parameter per option
     limits = (max_latency_ratio, max_mb, min_quality)
     if paper_table is not None and (html or markdown or preset or any(limit is not None for limit in limits)):
         raise InputError(
-            "--paper-table measures the table of a paper; expected no --html, --markdown, --preset or limits beside it"
+            "--paper-table measures the table of a paper; expected no --html, --markdown, --preset or limits with it"
         )
     if peers is not None and preset is None:
-        raise InputError("--peers is the folder of a preset's peers; expected --preset beside it")
+        raise InputError("--peers is the folder of a preset's peers; expected --preset with it")
     if min_quality is not None and not (sts or retrieval):
         raise InputError("--min-quality needs scores; expected --sts FILE or --retrieval DIR")
     if (max_latency_ratio is not None or min_quality is not None) and not against:
@@ -144,12 +150,12 @@ def command(  # noqa: PLR0913  # one parameter per option
     budget = Budget(*limits)
     given = costs.find_subjects([*models, *against])
     own, others = given[: len(models)], given[len(models) :]
-    found: Preset | None = None
+    chosen: Preset | None = None
     settings = BenchmarkSettings(runs=runs)
     if preset is not None:
-        found = find_preset(preset, runs=runs, peers=peers or PEERS_FOLDER)
-        settings, budget = found.settings, _merge(found.budget, budget)
-        own, others = [*found.subjects, *own], [*others, *found.peers]
+        chosen = find_preset(preset, runs=runs, peers=peers or PEERS_FOLDER)
+        settings, budget = chosen.settings, _merge(chosen.budget, budget)
+        own, others = [*chosen.subjects, *own], [*others, *chosen.peers]
     budget.check_sizes(own)
     costs.check_paper_table(paper_table, sts, retrieval)
     sentences = _sentences(texts)
@@ -177,8 +183,8 @@ def command(  # noqa: PLR0913  # one parameter per option
         settings,
         texts_from=texts_from,
         baseline=others[0].name if against else None,
-        floor=found.floor if found else None,
-        left_out=found.left_out if found else None,
+        floor=chosen.floor if chosen else None,
+        left_out=chosen.left_out if chosen else None,
         sts=sts,
         retrieval=retrieval,
         unscored=unscored,
@@ -202,7 +208,7 @@ def _settings(
 
 
 def _merge(preset: "Budget", given: "Budget") -> "Budget":
-    """Return the limits of a preset, replaced by those that are given."""
+    """Return the limits of a preset, replaced where the command line sets a limit."""
     return replace(preset, **{name: limit for name, limit in asdict(given).items() if limit is not None})
 
 

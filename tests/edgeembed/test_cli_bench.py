@@ -222,4 +222,4 @@ def test_subject_or_preset_is_required() -> None:
 def test_peers_need_a_preset(tmp_path: Path) -> None:
     run = _run(OURS, "--peers", tmp_path)
     assert isinstance(run.exception, InputError)
-    assert "expected --preset beside it" in str(run.exception)
+    assert "expected --preset with it" in str(run.exception)

@@ -255,7 +255,7 @@ def _memory(report: BenchmarkReport) -> list[_Column]:
             lambda subject: megabytes(subject.resident_bytes),
             "resident memory after all texts",
         ),
-        _Column("peak MB", lambda subject: megabytes(subject.peak_bytes), "peak resident memory after all texts"),
+        _Column("peak MB", lambda subject: megabytes(subject.peak_bytes), "peak resident memory until then"),
     ]
 
 
