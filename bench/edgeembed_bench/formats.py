@@ -51,3 +51,10 @@ def interval(ratios: Interval) -> str:
     if ratios.low is None or ratios.high is None:
         return MISSING
     return f"{ratio(ratios.low)}–{ratio(ratios.high)}"  # noqa: RUF001  # a range takes an en dash
+
+
+def bounds(measured: Interval | None, decimals: int) -> str:
+    """Format the bounds of a 95 % confidence interval with a fixed number of decimals."""
+    if measured is None or measured.low is None or measured.high is None:
+        return MISSING
+    return f"{measured.low:.{decimals}f} to {measured.high:.{decimals}f}"  # not an en dash: a bound can be negative

@@ -1,26 +1,12 @@
 """Tables of a report as text, shared by the terminal, Markdown and HTML renderers."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from edgeembed_bench.formats import (
-    MISSING,
-    NOT_MEASURED,
-    counted,
-    digits,
-    fixed,
-    interval,
-    megabytes,
-    millions,
-    quartiles,
-    ratio,
-)
+from edgeembed_bench.formats import MISSING, NOT_MEASURED, bounds, fixed
+from edgeembed_bench.render.columns import Column, build_columns
 from edgeembed_bench.report import BenchmarkReport
-from edgeembed_bench.results import FloorResult, SubjectResult
-from edgeembed_bench.stats import Interval, Quartiles, SignificanceTest
-
-QUARTILES = "Q1–Q3"  # noqa: RUF001  # an en dash
+from edgeembed_bench.stats import SignificanceTest
 
 
 @dataclass(frozen=True)
@@ -40,23 +26,6 @@ class Table:
     legend: str
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A column: its header, meaning and the functions that return its cells.
-
-    Attributes:
-        title: The header.
-        write: Function that returns the cell of a subject.
-        meaning: The column's part of the legend; empty if the header needs none.
-        write_floor: Function that returns the cell of the floor; None if the floor has no such value.
-    """
-
-    title: str
-    write: Callable[[SubjectResult], str]
-    meaning: str = ""
-    write_floor: Callable[[FloorResult], str] | None = None
-
-
 def build_tables(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) -> list[Table]:
     """Build the tables of a report; columns and tables without any data are left out.
 
@@ -67,17 +36,7 @@ def build_tables(report: BenchmarkReport, tests: Mapping[str, SignificanceTest])
     Returns:
         The tables, the overview first.
     """
-    columns = {
-        "Overview": _overview(report, tests),
-        "Size": _size(),
-        "Latency": _latency(),
-        "Latency by length": _length_sweep(report),
-        "Call overhead": _call_overhead(),
-        "Cold start": _cold_start(report),
-        "Memory": _memory(report),
-        "Energy": _energy(report),
-        "Quality": _quality(report),
-    }
+    columns = build_columns(report, tests)
     sweep = (
         "median milliseconds per text; the header is the length of the text in tokens, counted by the tokenizer of "
         f"{report.texts.counted_by}; *: truncated to the subject's maximum length"
@@ -86,243 +45,7 @@ def build_tables(report: BenchmarkReport, tests: Mapping[str, SignificanceTest])
     return [table for table in [*built, *_limits(report)] if len(table.columns) > 1]
 
 
-def percent(value: float | None) -> str:
-    """Format a percentage without decimals."""
-    return MISSING if value is None else f"{value:.0f} %"
-
-
-def _overview(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) -> list[_Column]:
-    def compared(write: Callable[[SignificanceTest], str]) -> Callable[[SubjectResult], str]:
-        return lambda subject: write(tests[subject.name]) if subject.name in tests else MISSING
-
-    base = report.baseline
-    return [
-        _Column("MB", lambda subject: megabytes(subject.size.size_bytes), "size on disk in 10^6 bytes"),
-        _Column("ms", lambda subject: digits(subject.latency.median), "median latency of one text, with tokenization"),
-        _Column(
-            "ratio",
-            compared(lambda each: ratio(each.ratio.value)),
-            f"latency divided by that of {base}, geometric mean over processes",
-        ),
-        _Column(
-            "95 % CI",
-            compared(lambda each: interval(each.ratio)),
-            "confidence interval of the ratio",
-        ),
-        _Column("difference", compared(_difference), "Wilcoxon signed-rank test over processes, 1 % level"),
-        _Column(
-            "texts/s",
-            lambda subject: counted(report.sentences_per_s(subject.name)),
-            f"throughput at batch size {report.settings.batch_size}",
-        ),
-        _Column(
-            "quality",
-            lambda subject: percent(report.quality_percent(subject.name)),
-            f"mean score as a percentage of that of {base}",
-        ),
-    ]
-
-
-def _difference(test: SignificanceTest) -> str:
-    if test.is_significant is None:
-        return "not tested"
-    if not test.is_significant:
-        return "none detected"
-    return "faster" if test.ratio.value < 1 else "slower"
-
-
-def _size() -> list[_Column]:
-    return [
-        _Column("MB", lambda subject: megabytes(subject.size.size_bytes), "size of the files that the model needs"),
-        _Column(
-            "zip MB", lambda subject: megabytes(subject.size.download_bytes), "the same files, compressed with deflate"
-        ),
-        _Column("params", lambda subject: millions(subject.info.parameters), "number of parameters"),
-        _Column(
-            "backbone",
-            lambda subject: millions(_backbone_parameters(subject)),
-            "parameters except those of the token, position and token type embeddings",
-        ),
-        _Column("vocab", lambda subject: counted(subject.info.vocabulary_size), "vocabulary size"),
-        _Column("dim", lambda subject: str(subject.info.dimension), "embedding dimension"),
-        _Column(
-            "deps MB",
-            lambda subject: megabytes(_dependency_bytes(subject)),
-            "installed size of the subject's Python packages and their dependencies",
-        ),
-    ]
-
-
-def _latency() -> list[_Column]:
-    return [
-        _Column("ms", lambda subject: digits(subject.latency.median), "median of single texts"),
-        _Column(QUARTILES, lambda subject: quartiles(subject.latency), "first and third quartile"),
-        _Column("p99 ms", lambda subject: digits(subject.p99_ms), "99th percentile"),
-        _Column("tokenize ms", lambda subject: digits(subject.part_ms("tokenize")), "tokenization alone"),
-        _Column("model ms", lambda subject: digits(subject.part_ms("run")), "the model alone, on token ids"),
-        _Column(
-            "CPU ms",
-            lambda subject: digits(subject.cpu_ms),
-            "CPU time per text, summed over threads; not a measure of energy",
-        ),
-    ]
-
-
-def _length_sweep(report: BenchmarkReport) -> list[_Column]:
-    def at(position: int, length: int) -> Callable[[SubjectResult], str]:
-        def write(subject: SubjectResult) -> str:
-            truncated = subject.info.max_tokens is not None and length > subject.info.max_tokens
-            return digits(subject.sweep_at(position).median) + ("*" if truncated else "")
-
-        return write
-
-    return [_Column(f"{length}", at(position, length)) for position, length in enumerate(report.settings.lengths)]
-
-
-def _call_overhead() -> list[_Column]:
-    def part(name: str) -> Callable[[SubjectResult], str]:
-        def write(subject: SubjectResult) -> str:
-            median_ms = subject.part_ms(name)
-            return MISSING if median_ms is None or subject.call_overhead_us is None else digits(1e3 * median_ms)
-
-        return write
-
-    return [
-        _Column("encode us", part("encode"), "median of the whole call with one text"),
-        _Column(
-            "bare us",
-            part("bare"),
-            "median of tokenization, input arrays and model alone, without the encoder around them",
-        ),
-        _Column("tokenize us", part("tokenize")),
-        _Column("model us", part("run")),
-        _Column(
-            "added us",
-            lambda subject: MISSING if (added := subject.call_overhead_us) is None else fixed(added.value, 1),
-            "encode minus bare: mean over processes of the median difference over texts",
-        ),
-        _Column("95 % CI", lambda subject: _interval(subject.call_overhead_us, 1), "confidence interval of added us"),
-    ]
-
-
-def _cold_start(report: BenchmarkReport) -> list[_Column]:
-    def stage(title: str, name: str, meaning: str) -> _Column:
-        return _Column(
-            title,
-            lambda subject: digits(subject.start_stage_ms(name)),
-            meaning,
-            lambda floor: digits(floor.start_stage_ms(name)),
-        )
-
-    return [
-        _Column(
-            "ms",
-            lambda subject: digits(subject.start_ms.median),
-            "median time from process start to the first embedding, files in the page cache; then its stages in ms",
-            lambda floor: digits(floor.start_ms.median),
-        ),
-        _Column(
-            QUARTILES,
-            lambda subject: quartiles(subject.start_ms),
-            "first and third quartile",
-            lambda floor: quartiles(floor.start_ms),
-        ),
-        stage("Python", "interpreter", "interpreter start"),
-        stage("import", "import", "importing packages"),
-        stage("load", "load", "loading the model"),
-        stage("first text", "first_call", "encoding the first text"),
-        *_floor_ratio(report.start_ratio),
-    ]
-
-
-def _memory(report: BenchmarkReport) -> list[_Column]:
-    return [
-        _Column(
-            "start MB",
-            lambda subject: megabytes(subject.start_resident_bytes),
-            "resident memory of the whole process, Python included, after the first text",
-            lambda floor: megabytes(floor.start_resident_bytes),
-        ),
-        _Column(
-            "start peak MB",
-            lambda subject: megabytes(subject.start_peak_bytes),
-            "peak resident memory until then",
-            lambda floor: megabytes(floor.start_peak_bytes),
-        ),
-        *_floor_ratio(report.memory_ratio),
-        _Column(
-            "resident MB",
-            lambda subject: megabytes(subject.resident_bytes),
-            "resident memory after all texts",
-        ),
-        _Column("peak MB", lambda subject: megabytes(subject.peak_bytes), "peak resident memory until then"),
-    ]
-
-
-def _floor_ratio(measure: Callable[[str], Interval | None]) -> list[_Column]:
-    def value(subject: SubjectResult) -> str:
-        ratios = measure(subject.name)
-        return MISSING if ratios is None else fixed(ratios.value, 2)
-
-    return [
-        _Column("x floor", value, "ratio to the floor, geometric mean over processes"),
-        _Column("95 % CI", lambda subject: _interval(measure(subject.name), 2), "confidence interval of x floor"),
-    ]
-
-
-def _energy(report: BenchmarkReport) -> list[_Column]:
-    domains = dict.fromkeys(domain for subject in report for domain in subject.energy.domains_mj())
-
-    def of_domain(domain: str) -> Callable[[SubjectResult], str]:
-        return lambda subject: _median_or_not(subject.energy.domains_mj().get(domain))
-
-    return [
-        _Column(
-            "mJ",
-            lambda subject: _median_or_not(subject.energy.mj_per_inference),
-            "median millijoules per text, idle power included",
-        ),
-        _Column(
-            QUARTILES,
-            lambda subject: _quartiles_or_missing(subject.energy.mj_per_inference),
-            "first and third quartile",
-        ),
-        _Column(
-            "above idle mJ",
-            lambda subject: _median_or_not(subject.energy.mj_above_idle),
-            "the same above idle power",
-        ),
-        *(_Column(f"{domain} mJ", of_domain(domain)) for domain in domains),
-        _Column("idle W", _idle_power, "idle power before and after the run"),
-    ]
-
-
-def _quality(report: BenchmarkReport) -> list[_Column]:
-    def score(task: str) -> Callable[[SubjectResult], str]:
-        return lambda subject: fixed(subject.quality.get(task), 1)
-
-    return [
-        *(_Column(title, score(task), metric) for task, (title, metric) in _task_titles(report.tasks).items()),
-        _Column("mean", lambda subject: fixed(report.mean_quality(subject.name), 1), "mean of the scores, 0 to 100"),
-        _Column(
-            "relative",
-            lambda subject: percent(report.quality_percent(subject.name)),
-            f"mean as a percentage of that of {report.baseline}",
-        ),
-    ]
-
-
-def _task_titles(tasks: list[str]) -> dict[str, tuple[str, str]]:
-    """Split tasks such as "stsb/dev (Spearman x100)" into header and metric, unless two headers would be equal."""
-    split = {task: task.removesuffix(")").partition(" (") for task in tasks if task.endswith(")")}
-    names = Counter(split[task][0] if task in split else task for task in tasks)
-    return {
-        task: (split[task][0], split[task][2]) if task in split and names[split[task][0]] == 1 else (task, "")
-        for task in tasks
-    }
-
-
-def _table(report: BenchmarkReport, title: str, columns: list[_Column], legends: Mapping[str, str]) -> Table:
+def _table(report: BenchmarkReport, title: str, columns: list[Column], legends: Mapping[str, str]) -> Table:
     cells = {column: [column.write(subject) for subject in report] for column in columns}
     kept = [column for column, texts in cells.items() if not {MISSING, NOT_MEASURED}.issuperset(texts)]
     rows = [*zip([subject.name for subject in report], *(cells[column] for column in kept), strict=True)]
@@ -341,7 +64,7 @@ def _limits(report: BenchmarkReport) -> list[Table]:
             check.subject,
             check.quantity,
             fixed(check.measured.value, 2),
-            _interval(check.measured, 2),
+            bounds(check.measured, 2),
             f"{check.limit:g}",
             "NO" if check.is_exceeded else "yes" if check.is_certain else "unclear",
         )
@@ -353,32 +76,3 @@ def _limits(report: BenchmarkReport) -> list[Table]:
     )
     columns = ("subject", "quantity", "measured", "95 % CI", "limit", "kept")
     return [Table("Limits", columns, tuple(rows), legend)] if rows else []
-
-
-def _interval(bounds: Interval | None, decimals: int) -> str:
-    if bounds is None or bounds.low is None or bounds.high is None:
-        return MISSING
-    return f"{bounds.low:.{decimals}f} to {bounds.high:.{decimals}f}"  # not an en dash: a bound can be negative
-
-
-def _backbone_parameters(subject: SubjectResult) -> int | None:
-    total, embeddings = subject.info.parameters, subject.info.embedding_parameters
-    return None if total is None or embeddings is None else total - embeddings
-
-
-def _dependency_bytes(subject: SubjectResult) -> int | None:
-    installed_bytes = subject.info.installed_bytes
-    return None if installed_bytes is None else sum(installed_bytes.values())
-
-
-def _median_or_not(samples: Quartiles | None) -> str:
-    return NOT_MEASURED if samples is None else digits(samples.median)
-
-
-def _quartiles_or_missing(samples: Quartiles | None) -> str:
-    return MISSING if samples is None else quartiles(samples)
-
-
-def _idle_power(subject: SubjectResult) -> str:
-    idle = subject.energy.idle
-    return MISSING if idle is None else f"{digits(idle.before_w)}, {digits(idle.after_w)}"
