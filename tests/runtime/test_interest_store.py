@@ -430,7 +430,7 @@ def test_absent_store_is_not_created_without_an_encoder(path: Path) -> None:
 @pytest.mark.parametrize("name", ["", ".", "absent/interests.db", "nul\0.db"])
 def test_invalid_path_is_rejected(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"give a(nother)? path") as caught:
+    with pytest.raises(InputError, match=r"choose a(nother)? path") as caught:
         InterestStore(name, _ENCODER)
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

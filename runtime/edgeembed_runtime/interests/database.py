@@ -27,13 +27,13 @@ _REMEDY = "restore it from a backup, or remove it to start a new one"
 # A part of SQLite's message -> our explanation; Python 3.10 exposes no error codes.
 _EXPLANATIONS = {
     "locked": "was locked by another process for too long; end that process, or try again",
-    "not a database": "is not an SQLite file, expected a file made by this package; give another path",
+    "not a database": "is not an SQLite file, expected a file made by this package; choose another path",
     "malformed": f"is damaged; {_REMEDY}",
     "overflow": f"is damaged: its counts are too large; {_REMEDY}",
     "no such": f"is damaged: a table or a column is missing; {_REMEDY}",
     "decode": f"is damaged: a text is not UTF-8; {_REMEDY}",
     "readonly": "cannot be written: it is read-only; make it writable, or copy it elsewhere",
-    "unable to open": "cannot be opened, expected a file in a writable folder; give another path",
+    "unable to open": "cannot be opened, expected a file in a writable folder; choose another path",
     "full": "cannot be written: the disk is full; free some space",
 }
 
@@ -68,7 +68,7 @@ class Database:
         if create:
             _create_file(self._path, self._name)
         elif not self._path.is_file():
-            raise InputError(f"{self._name!r} is not a file, expected an existing store; give another path")
+            raise InputError(f"{self._name!r} is not a file, expected an existing store; choose another path")
 
     def __str__(self) -> str:
         """Return the path as the caller wrote it, on one line, for messages."""
@@ -157,7 +157,9 @@ def _create_file(path: Path, name: str) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
             if not path.is_file():
-                raise InputError(f"{name!r} is not a file, expected a file or a new path; give another path") from None
+                raise InputError(
+                    f"{name!r} is not a file, expected a file or a new path; choose another path"
+                ) from None
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise InputError(f"cannot create {name!r}: {reason}; give a path in a writable folder") from error
+            raise InputError(f"cannot create {name!r}: {reason}; choose a path in a writable folder") from error

@@ -188,14 +188,14 @@ def _check_schema(connection: sqlite3.Connection, store: str) -> None:
             triggers.
     """
     if _pragma(connection, "application_id") != _APPLICATION_ID:
-        raise InputError(f"{store} is an SQLite file but not a store of interests; give another path")
+        raise InputError(f"{store} is an SQLite file but not a store of interests; choose another path")
     version = _pragma(connection, "user_version")
     if version > SCHEMA_VERSION:
         raise InputError(f"{store} has schema version {version}, expected {SCHEMA_VERSION}; upgrade edgeembed-runtime")
     if version < SCHEMA_VERSION:
         raise InputError(
             f"{store} has schema version {version}, expected {SCHEMA_VERSION}: an older release wrote it; remove it to "
-            "start a new one, or give another path"
+            "start a new one, or choose another path"
         )
     expected = {("table", name, sql) for name, sql in _SCHEMA.items()}
     found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchmany(len(expected) + 1)
