@@ -3,6 +3,7 @@
 import errno
 import itertools
 import os
+import pathlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,13 @@ class _Faults:
         self.failing: tuple[int, ...] = ()
         self.error: Callable[[], BaseException] = lambda: OSError(errno.EIO, "Input/output error")
         patch.setattr(os, "fsync", lambda _: None)  # nothing here outlives the machine
+        # pathlib of Python 3.10 has references of its own to these functions.
+        accessor = vars(pathlib).get("_NormalAccessor")
         for name in _WRITING + _READING:
-            patch.setattr(os, name, self._wrapped(getattr(os, name)))
+            call = getattr(os, name)
+            if accessor is not None and vars(accessor).get(name) is call:
+                patch.setattr(accessor, name, staticmethod(self._wrapped(call)))
+            patch.setattr(os, name, self._wrapped(call))
 
     def _wrapped(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*given: Any, **named: Any) -> Any:
