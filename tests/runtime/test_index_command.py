@@ -1,7 +1,7 @@
 """`index` and `search`: precisions, engines, adding to what is there."""
 
-import json
 import contextlib
+import json
 import os
 import signal
 import subprocess
