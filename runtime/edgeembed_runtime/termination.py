@@ -3,12 +3,10 @@
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Iterator
 from types import FrameType
 
 _NAMES = ("SIGTERM", "SIGHUP")  # Windows has no SIGHUP
-_CLEANUP_S = 1.0
 
 
 class Terminated(BaseException):
@@ -28,7 +26,7 @@ class Terminated(BaseException):
 
 @contextlib.contextmanager
 def raised_terminations() -> Iterator[list[Terminated]]:
-    """Raise `Terminated` in the block on the first SIGTERM or SIGHUP; ignore those of the next second.
+    """Raise `Terminated` in the block on the first SIGTERM or SIGHUP; ignore later ones.
 
     A signal that is already ignored (`nohup`) stays ignored. Outside the main thread this has no effect.
 
@@ -36,7 +34,6 @@ def raised_terminations() -> Iterator[list[Terminated]]:
         A list to which the exception is appended: one raised while a C extension is imported becomes an ImportError.
     """
     received: list[Terminated] = []
-    first_s = [0.0]
     process = os.getpid()
 
     def receive(number: int, _frame: FrameType | None) -> None:
@@ -45,10 +42,7 @@ def raised_terminations() -> Iterator[list[Terminated]]:
             os.kill(os.getpid(), number)
         elif not received:
             received.append(Terminated(number))
-            first_s[0] = time.monotonic()
             raise received[0]
-        elif time.monotonic() - first_s[0] > _CLEANUP_S:
-            raise received[0]  # the first one was raised where Python ignores exceptions, such as in a finalizer
 
     previous = {}
     with contextlib.suppress(ValueError):  # not in the main thread: no signal arrives here

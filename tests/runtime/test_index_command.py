@@ -1,6 +1,5 @@
 """`index` and `search`: precisions, engines, adding to what is there."""
 
-import contextlib
 import json
 import os
 import signal
@@ -117,14 +116,16 @@ def test_a_file_in_the_place_of_an_index_does_not_suggest_force(
 def test_a_command_that_is_told_to_end_does_so_in_one_line(tmp_path: Path, bundle: list[str], name: str) -> None:
     os.mkfifo(tmp_path / "texts")
     command = [*_COMMAND, "index", str(tmp_path / "texts"), "--out", str(tmp_path / "index"), *bundle]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+    number = getattr(signal, name)
+    before = signal.signal(number, signal.SIG_DFL)  # below nohup, SIGHUP is ignored, which a command respects
+    try:
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    finally:
+        signal.signal(number, before)
+    with process:
         with (tmp_path / "texts").open("w", encoding="utf-8"):  # which waits until the command reads
-            for _ in range(10):  # Python may ignore an exception that a signal raises, such as in a finalizer
-                process.send_signal(getattr(signal, name))
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=2)
-                    break
-            assert process.wait(timeout=10) == 128 + getattr(signal, name)
+            process.send_signal(getattr(signal, name))
+            assert process.wait() == 128 + getattr(signal, name)
         assert process.stderr is not None
         assert process.stderr.read() == b"edgeembed-runtime: terminated\n"
     assert [path.name for path in tmp_path.iterdir()] == ["texts"]
