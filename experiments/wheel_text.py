@@ -64,7 +64,7 @@ def _column(file: Path, number: int) -> Iterator[str]:
 
 
 def _questions(texts: Iterable[str]) -> Iterator[str]:
-    """Give what ends in a question mark: titles of Stack Overflow, which state no license, mostly do not."""
+    """Yield the lines that end in a question mark: titles of Stack Overflow, which state no license, mostly do not."""
     return (text for text in texts if text.endswith("?"))
 
 

@@ -219,14 +219,14 @@ def _table(table: object) -> dict[str, object]:
 
 
 def _charsmap(units: dict[int, int], texts: str) -> str:
-    """Give a table of characters whose trie has these units, and zeros elsewhere."""
+    """Return a character table whose trie has these units, and zeros elsewhere."""
     trie = np.zeros(1280, dtype="<u4")
     trie[list(units)] = list(units.values())
     return base64.b64encode(len(trie.tobytes()).to_bytes(4, "little") + trie.tobytes() + texts.encode()).decode()
 
 
 def _wide_a(value: int = 0, beyond: int = 0) -> str:
-    """Give the table that puts the first text in the place of a full-width a, which is EF BD 81 in UTF-8."""
+    """Return the table that puts the first text in the place of a full-width a, which is EF BD 81 in UTF-8."""
     first, second, third = 256 ^ 0xEF, 512 ^ 0xBD, 768 ^ 0x81
     leaf = 1 << 8
     units = {

@@ -135,7 +135,7 @@ class _Waiting:
 def _encoder_that_waits(
     bundle: Path, monkeypatch: pytest.MonkeyPatch, tried: threading.Event
 ) -> tuple[Encoder, list[bool]]:
-    """Give an encoder of two threads, and a list that grows whenever a further model is asked for."""
+    """Return an encoder with two threads, and a list that grows whenever a further model is asked for."""
     further: list[bool] = []
 
     def load(bundle: Bundle, *, trusted: bool) -> object:
