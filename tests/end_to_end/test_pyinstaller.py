@@ -20,7 +20,7 @@ for name in ("mini", "nano"):
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the scripts folder of an environment with PyInstaller and the runtime; skip where they cannot be installed."""
+    """Return the scripts folder of an environment with PyInstaller and the runtime; skip if it cannot be made."""
     folder = tmp_path_factory.mktemp("pyinstaller")
     wheels = folder / "wheels"
     subprocess.run(
