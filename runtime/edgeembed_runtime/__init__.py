@@ -1,4 +1,4 @@
-"""Encode texts as embeddings with the encoder in a bundle, and rank and search documents by them.
+"""Encode texts as embeddings with the encoder in a bundle, rank and search documents by them, and classify texts.
 
 Each public name is imported on first use, so that importing the package (and `edgeembed-runtime --help`) loads neither
 NumPy nor ONNX Runtime.
@@ -16,18 +16,21 @@ from edgeembed_runtime.errors import (
     MissingExtraError,
     RoleWarning,
     TruncationWarning,
+    UnknownTextWarning,
     VerificationError,
 )
 
 if TYPE_CHECKING:
     from edgeembed_runtime.bundle import Bundle
+    from edgeembed_runtime.classifier import Classifier, Prediction
+    from edgeembed_runtime.documents import Document, Hit, Passage
     from edgeembed_runtime.encoder import Encoder
-    from edgeembed_runtime.hits import Hit
     from edgeembed_runtime.index.engine import Engine
     from edgeembed_runtime.index.index import Index
+    from edgeembed_runtime.index.passages import PassageSettings
     from edgeembed_runtime.interests.centers import Center, InterestSettings
     from edgeembed_runtime.rankers import RelevanceRanker, SemanticRanker
-    from edgeembed_runtime.tokenizer import TextInfo
+    from edgeembed_runtime.tokenization.tokenizer import TextInfo
 
 __version__ = "0.1.0"
 
@@ -40,6 +43,8 @@ __all__ = [
     "BundleError",
     "Center",
     "CheckError",
+    "Classifier",
+    "Document",
     "EdgeEmbedError",
     "Encoder",
     "Engine",
@@ -48,11 +53,15 @@ __all__ = [
     "InputError",
     "InterestSettings",
     "MissingExtraError",
+    "Passage",
+    "PassageSettings",
+    "Prediction",
     "RelevanceRanker",
     "RoleWarning",
     "SemanticRanker",
     "TextInfo",
     "TruncationWarning",
+    "UnknownTextWarning",
     "VerificationError",
     "__version__",
 ]
@@ -60,14 +69,19 @@ __all__ = [
 _MODULES = {
     "Bundle": "bundle",
     "Center": "interests.centers",
+    "Classifier": "classifier",
+    "Document": "documents",
     "Encoder": "encoder",
     "Engine": "index.engine",
-    "Hit": "hits",
+    "Hit": "documents",
     "Index": "index.index",
     "InterestSettings": "interests.centers",
+    "Passage": "documents",
+    "PassageSettings": "index.passages",
+    "Prediction": "classifier",
     "RelevanceRanker": "rankers",
     "SemanticRanker": "rankers",
-    "TextInfo": "tokenizer",
+    "TextInfo": "tokenization.tokenizer",
 }
 
 

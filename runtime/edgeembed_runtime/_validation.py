@@ -1,7 +1,9 @@
-"""Validation of arguments: texts, encoders, vectors of queries and documents, and counts."""
+"""Validation of arguments: texts, documents, vectors, encoders, options, numbers and paths."""
 
-import sys
+import math
+import os
 from collections.abc import Iterable, Mapping, Sequence, Set
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,35 +11,55 @@ import numpy.typing as npt
 
 from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.similarity import normalize
+from edgeembed_runtime.text_policy import TextPolicy
 
 if TYPE_CHECKING:
     from edgeembed_runtime.encoder import Encoder
 
+# Rows of embeddings that are checked at a time.
+_BLOCK_ROWS = 4096
 
-def validate_texts(texts: Iterable[Any], what: str = "text") -> list[str]:
+
+def validate_texts(texts: Iterable[Any], noun: str = "text") -> list[str]:
     """Return texts as a list of str.
 
     Args:
         texts: A list, tuple, array or generator of str; or mteb's batches, which are mappings with a list under "text".
             Not a single str, and not a set, which has no order.
-        what: The singular noun for messages, such as "document".
+        noun: The singular noun for messages, such as "document".
 
     Raises:
         InputError: If `texts` is something else, or an item is not a str; the message states the item's position and
             type.
     """
     if isinstance(texts, str | bytes | Mapping | Set) or not isinstance(texts, Iterable):
-        raise InputError(f"the {what}s are {type(texts).__name__}, expected a list of str")
+        raise InputError(f"the {noun}s are {type(texts).__name__}, expected a list of str")
     try:
         items = list(texts)
     except TypeError as error:  # for example a NumPy array without dimensions
-        raise InputError(f"the {what}s are not a list ({error}), expected a list of str") from error
+        raise InputError(f"the {noun}s are not a list ({error}), expected a list of str") from error
     if items and all(isinstance(batch, Mapping) and isinstance(batch.get("text"), list) for batch in items):
         items = [text for batch in items for text in batch["text"]]
     for position, text in enumerate(items):
         if not isinstance(text, str):
-            raise InputError(f"{what} {position} is {type(text).__name__}, expected str; convert or remove it")
+            raise InputError(f"{noun} {position} is {type(text).__name__}, expected str; convert or remove it")
     return [str(text) for text in items]
+
+
+def validate_pairs(pairs: Iterable[Any]) -> list[tuple[str, str]]:
+    """Return pairs of texts as a list of tuples.
+
+    Raises:
+        InputError: If `pairs` is not a list of pairs of str; the message states the item's position.
+    """
+    if isinstance(pairs, str | bytes | Mapping | Set) or not isinstance(pairs, Iterable):
+        raise InputError(f"the pairs are {type(pairs).__name__}, expected a tuple of two texts, or a list of them")
+    found = []
+    for position, pair in enumerate(pairs):
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            raise InputError(f"pair {position} is {short_repr(pair)}, expected a tuple of two texts")
+        found.append((str(pair[0]), str(pair[1])))
+    return found
 
 
 def is_positive_int(value: object) -> bool:
@@ -51,11 +73,50 @@ def validate_top_k(top_k: int | None) -> None:
         raise InputError(f"top_k is {top_k!r}, expected an integer of at least 1, or None for all")
 
 
+def validate_threads(threads: int | None) -> None:
+    """Raise InputError unless the number of threads is None or an integer of at least 1."""
+    if threads is not None and not is_positive_int(threads):
+        raise InputError(f"threads is {threads!r}, expected an integer of at least 1, or None for all cores")
+
+
 def validate_number(name: str, value: float) -> None:
     """Raise InputError unless the value is a finite number of at least 0."""
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= sys.float_info.max:
+    if not _is_finite_number(value) or value < 0:
         raise InputError(f"{name} is {short_repr(value)}, expected a finite number of at least 0")
+
+
+def validate_min_score(min_score: float | None) -> None:
+    """Raise InputError unless `min_score` is None or a finite number."""
+    if min_score is not None and not _is_finite_number(min_score):
+        raise InputError(f"min_score is {short_repr(min_score)}, expected a finite number, or None for no minimum")
+
+
+def _is_finite_number(value: object) -> bool:
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an int that no float can represent
+        return False
+
+
+def validate_index_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path of an index's folder.
+
+    Raises:
+        InputError: If it is not a str or a path, or is empty.
+    """
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise InputError(f"the path is {type(path).__name__}, expected the path of an index's folder as a str or Path")
+    if not os.fspath(path):
+        raise InputError("the path is empty, expected the path of an index's folder")
+    return Path(path)
+
+
+def validate_batch_size(batch_size: object) -> None:
+    """Raise InputError unless the batch size, which has no effect, is an integer of at least 1."""
+    if not is_positive_int(batch_size):
+        raise InputError(f"batch_size is {batch_size!r}, expected an integer of at least 1")
 
 
 def validate_encoder(encoder: object) -> None:
@@ -82,42 +143,144 @@ def query_vector(encoder: "Encoder", query: Any) -> npt.NDArray[np.float32]:
     """
     if not isinstance(query, str):
         return normalize(_validate_query_vector(query, encoder.dimension))
-    if not query.strip():
-        raise InputError("the query is blank, expected a text that says what to look for")
-    return normalize(encoder.encode_query([query])[0])
+    return normalize(encoder.encode_query([_validate_query(query)])[0])
+
+
+def query_vectors(encoder: "Encoder", queries: Any) -> tuple[npt.NDArray[np.float32], bool]:
+    """Return the vectors of one query or of several.
+
+    Args:
+        encoder: Encodes the queries that are texts.
+        queries: A text, a list of texts, or vectors, (dimension,) or (n, dimension).
+
+    Returns:
+        (n, dimension) float32, L2-normalized, and whether it was one query, not a list.
+
+    Raises:
+        InputError: If a query is neither of these, or is blank.
+    """
+    if isinstance(queries, str):
+        return query_vector(encoder, queries)[None], True
+    if isinstance(queries, list | tuple) and any(isinstance(query, str) for query in queries):
+        return normalize(encoder.encode_query(_validate_queries(queries))), False
+    dimension = encoder.dimension
+    expected = f"a text, a list of texts, or vectors of {dimension} finite numbers"
+    rows = _as_float32(queries, f"the query is {type(queries).__name__}, expected {expected}")
+    if rows.size == 0 and rows.ndim in (1, 2) and len(rows) == 0:
+        return np.empty((0, dimension), dtype=np.float32), False
+    if rows.ndim != 2:
+        return query_vector(encoder, rows)[None], True
+    if rows.shape[1] != dimension:
+        raise InputError(f"the queries have shape {rows.shape}, expected {expected}")
+    if not np.isfinite(rows).all():
+        raise InputError(f"a query contains NaN or infinity, expected {expected}")
+    return normalize(rows), False
+
+
+def known_query_vectors(encoder: "Encoder", texts: list[str]) -> npt.NDArray[np.float32]:
+    """Return the vectors of queries, (queries, dimension) float32, L2-normalized; zero for those that are unknown.
+
+    Args:
+        encoder: Encodes the queries.
+        texts: The queries. The embedding of one of which the vocabulary knows almost no word does not depend on what it
+            says.
+
+    Raises:
+        InputError: If a text is not valid Unicode.
+
+    Warns:
+        UnknownTextWarning: If the vocabulary knows almost no word of a query.
+    """
+    outputs = encoder._encode_texts(texts, encoder._prefix(None, None, "query"), TextPolicy(), show_progress=False)
+    outputs.values[outputs.unknown] = 0
+    return normalize(outputs.values)
+
+
+def query_texts(queries: Any) -> tuple[list[str], bool]:
+    """Return the texts of one query or of several, for a search by keywords.
+
+    Args:
+        queries: A text, or a list of texts.
+
+    Returns:
+        The texts, and whether it was one query, not a list.
+
+    Raises:
+        InputError: If a query is not a text, or is blank.
+    """
+    if isinstance(queries, str):
+        return [_validate_query(queries)], True
+    if not isinstance(queries, list | tuple):
+        raise InputError(
+            f"the query is {type(queries).__name__}, expected a text or a list of texts, which a search by keywords "
+            "needs; pass the text, or search with method='embedding'"
+        )
+    return _validate_queries(queries), False
 
 
 def document_vectors(
     encoder: "Encoder", documents: Sequence[str], embeddings: Any, *, show_progress_bar: bool = False
 ) -> npt.NDArray[np.float32]:
-    """Return the embeddings of documents.
+    """Return the embeddings of documents, L2-normalized; arguments and errors are those of `document_embeddings`."""
+    return normalize(document_embeddings(encoder, documents, embeddings, show_progress_bar=show_progress_bar))
+
+
+def document_embeddings(
+    encoder: "Encoder", documents: Sequence[str], embeddings: Any, *, show_progress_bar: bool = False
+) -> npt.NDArray[Any]:
+    """Return the embeddings of documents, without a copy of those that the caller has.
 
     Args:
         encoder: Encodes the documents if `embeddings` is None.
-        documents: The texts. A blank one gets a zero vector, because its embedding is close to every short text's.
+        documents: The texts. One that is blank, or of which the vocabulary knows almost no word, gets a zero vector:
+            its embedding does not depend on what it says.
         embeddings: (documents, dimension), of any norm, if the caller has them already; or None.
         show_progress_bar: Whether to show a counter on stderr while texts are encoded.
 
     Returns:
-        (documents, dimension) float32, L2-normalized; zeros stay zeros.
+        (documents, dimension) numbers of any norm.
 
     Raises:
         InputError: If `embeddings` has another shape or type, or contains NaN or infinity.
+
+    Warns:
+        TruncationWarning: If a document is too long.
+        UnknownTextWarning: If the vocabulary knows almost no word of a document.
     """
     if embeddings is None:
-        encoded = normalize(encoder.encode_document(documents, show_progress_bar=show_progress_bar))
-        encoded[[not document.strip() for document in documents]] = 0
+        outputs = encoder._encode_texts(
+            list(documents), encoder.document_prompt, TextPolicy(), show_progress=show_progress_bar
+        )
+        encoded = outputs.values
+        blank = np.array([not document.strip() for document in documents], dtype=np.bool_)
+        encoded[outputs.unknown | blank] = 0
         return encoded
     shape = (len(documents), encoder.dimension)
-    rows = _as_float32(embeddings, f"the embeddings are {type(embeddings).__name__}, expected numbers of shape {shape}")
+    rows = _as_numbers(embeddings, f"the embeddings are {type(embeddings).__name__}, expected numbers of shape {shape}")
     if rows.size == 0 and not documents:
         return np.empty(shape, dtype=np.float32)
     if rows.shape != shape:
         raise InputError(f"the embeddings have shape {rows.shape}, expected {shape}: one embedding per document")
-    finite = np.isfinite(rows).all(axis=1)
-    if not finite.all():
-        raise InputError(f"embedding {int(np.argmin(finite))} contains NaN or infinity, expected finite numbers")
-    return normalize(rows)
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        finite = np.isfinite(_to_float32(rows[start : start + _BLOCK_ROWS])).all(axis=1)
+        if not finite.all():
+            position = start + int(np.argmin(finite))
+            raise InputError(f"embedding {position} contains NaN or infinity, expected finite numbers")
+    return rows
+
+
+def _validate_query(query: str) -> str:
+    if not query.strip():
+        raise InputError("the query is blank, expected a text that says what to look for")
+    return str(query)
+
+
+def _validate_queries(queries: Sequence[Any]) -> list[str]:
+    for position, query in enumerate(queries):
+        if not isinstance(query, str) or not query.strip():
+            given = "blank" if isinstance(query, str) else type(query).__name__
+            raise InputError(f"query {position} is {given}, expected a text that says what to look for")
+    return [str(query) for query in queries]
 
 
 def _validate_query_vector(query: Any, dimension: int) -> npt.NDArray[np.float32]:
@@ -131,12 +294,21 @@ def _validate_query_vector(query: Any, dimension: int) -> npt.NDArray[np.float32
 
 
 def _as_float32(values: Any, message: str) -> npt.NDArray[np.float32]:
+    return _to_float32(_as_numbers(values, message))
+
+
+def _as_numbers(values: Any, message: str) -> npt.NDArray[Any]:
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{message} ({error})") from error
     if array.dtype.kind not in "fi":
         raise InputError(f"{message}, float32 for example, not {array.dtype}" if array.ndim else message)
-    with np.errstate(over="ignore"):  # values too large for float32 become infinite, which the callers reject
-        converted: npt.NDArray[np.float32] = array.astype(np.float32, copy=False)
+    return array
+
+
+def _to_float32(numbers: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Convert numbers to float32; those too large for float32 become infinite, which the callers reject."""
+    with np.errstate(over="ignore"):
+        converted: npt.NDArray[np.float32] = numbers.astype(np.float32, copy=False)
     return converted

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import BundleError, InputError
 from edgeembed_runtime.manifest import MANIFEST
 from edgeembed_runtime.storage.files import Folder, is_dir
@@ -14,6 +15,40 @@ DEFAULT = "mini"
 
 _MODELS = Path(__file__).parent / "models"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)  # an organization and a repository
+
+
+def open_bundle(bundle: Bundle | str | os.PathLike[str] | None, *, is_classifier: bool) -> tuple[Bundle, bool]:
+    """Open the bundle of an encoder or of a classifier, and check that its files are complete.
+
+    Args:
+        bundle: The name of a built-in encoder, the path of a folder, or an opened bundle; None means the default
+            encoder.
+        is_classifier: Whether a classifier is expected.
+
+    Returns:
+        The bundle, and True if it is inside the wheel.
+
+    Raises:
+        InputError: If there is no such bundle.
+        BundleError: If it cannot be opened, or is of the other kind.
+    """
+    is_builtin = False
+    if bundle is None or isinstance(bundle, str):
+        folder, is_builtin = find_bundle(bundle)
+        opened = Bundle.open(folder)
+    elif isinstance(bundle, Bundle | os.PathLike):
+        opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
+    else:
+        raise InputError(
+            f"the bundle is {type(bundle).__name__}, expected the name of a built-in encoder, the path of a "
+            "bundle, or a Bundle"
+        )
+    if opened.is_classifier and not is_classifier:
+        raise BundleError(f"{opened.path} is a classifier, expected an encoder; open it with Classifier")
+    if is_classifier and not opened.is_classifier:
+        raise BundleError(f"{opened.path} is an encoder, expected a classifier; open it with Encoder")
+    opened.check_sizes()
+    return opened, is_builtin
 
 
 def find_bundle(name: str | None = None) -> tuple[Folder, bool]:
@@ -30,7 +65,7 @@ def find_bundle(name: str | None = None) -> tuple[Folder, bool]:
         InputError: If `name` is neither a built-in encoder nor a folder.
         BundleError: If `name` is None and this build contains no encoder, or several without the default one.
     """
-    if name is None or name in (found := _bundles()):
+    if name is None or name in (bundles := _bundles()):
         return builtin_bundle(name), True
     if _HUB_ID.fullmatch(name) and not is_dir(Path(name)):
         raise InputError(
@@ -41,9 +76,9 @@ def find_bundle(name: str | None = None) -> tuple[Folder, bool]:
         return Path(name), False
     import difflib  # only needed for an error
 
-    close = difflib.get_close_matches(name.lower(), found, n=1)
+    close = difflib.get_close_matches(name.lower(), bundles, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    names = ", ".join(map(repr, found)) or "(this build contains none)"
+    names = ", ".join(map(repr, bundles)) or "(this build contains none)"
     raise InputError(
         f"{name!r} is neither a built-in encoder nor a folder; {hint}expected one of {names}, or the path of a bundle"
     )
@@ -62,17 +97,18 @@ def builtin_bundle(name: str | None = None) -> Folder:
         InputError: If there is no built-in encoder of this name.
         BundleError: If `name` is None and this build contains no encoder, or several without the default one.
     """
-    found = _bundles()
-    if name is not None and name not in found:
-        expected = f"one of {', '.join(map(repr, found))}" if found else "none, because this build contains no encoder"
+    bundles = _bundles()
+    if name is not None and name not in bundles:
+        names = ", ".join(map(repr, bundles))
+        expected = f"one of {names}" if bundles else "none, because this build contains no encoder"
         raise InputError(f"there is no built-in encoder {name!r}; expected {expected}")
-    if not found:
+    if not bundles:
         raise BundleError("this build contains no encoder; pass the path of a bundle, with Encoder(path) or --bundle")
-    if name is None and DEFAULT not in found and len(found) > 1:
+    if name is None and DEFAULT not in bundles and len(bundles) > 1:
         raise BundleError(
-            f"this build contains {len(found)} encoders ({', '.join(found)}) but not {DEFAULT}; name one of them"
+            f"this build contains {len(bundles)} encoders ({', '.join(bundles)}) but not {DEFAULT}; name one of them"
         )
-    return found[name or (DEFAULT if DEFAULT in found else next(iter(found)))]
+    return bundles[name or (DEFAULT if DEFAULT in bundles else next(iter(bundles)))]
 
 
 def builtin_names() -> list[str]:

@@ -2,15 +2,19 @@
 
 import json
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from edgeembed_runtime.bundle_files import check_inside, open_regular
 from edgeembed_runtime.errors import BundleError, VerificationError
-from edgeembed_runtime.manifest import Manifest, manifest_difference, read_manifest
+from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, Manifest, manifest_difference, read_manifest
 from edgeembed_runtime.storage.files import Folder, is_file, sha256_of
 
 _REMEDY = "copy the bundle again or export it again"
+# Folders of the cache of huggingface_hub.
+_BLOBS = "blobs"
+_SNAPSHOTS = "snapshots"
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,11 @@ class Bundle(Manifest):
             VerificationError: If `verify` is set and a file does not match its checksum.
         """
         folder = _folder(path)
+        for name in (MANIFEST, CHECKSUM):
+            _check_inside(folder, name)
         bundle = cls(path=folder, **vars(read_manifest(folder)))
         for file in bundle.files:
-            check_inside(folder, file.name)
+            _check_inside(folder, file.name)
             if not is_file(folder / file.name):
                 raise BundleError(f"{folder}: {file.name} is missing, expected a complete bundle; {_REMEDY}")
         if verify:
@@ -83,7 +89,7 @@ class Bundle(Manifest):
         record = next((file for file in self.files if file.name == name), None)
         if record is None:
             raise BundleError(f"{self.path} lists no file {name!r}, expected it in the manifest; {_REMEDY}")
-        check_inside(self.path, name)
+        _check_inside(self.path, name)
         if (difference := record.size_difference(self.path)) is not None:
             raise BundleError(f"{self.path}: {difference}; {_REMEDY}")
         try:
@@ -120,8 +126,8 @@ class Bundle(Manifest):
 
     def differences(self) -> tuple[str, ...]:
         """Return one line for each file that is missing or does not match its checksum."""
-        found = (manifest_difference(self.path), *(file.difference(self.path) for file in self.files))
-        return tuple(difference for difference in found if difference is not None)
+        differences = (manifest_difference(self.path), *(file.difference(self.path) for file in self.files))
+        return tuple(difference for difference in differences if difference is not None)
 
 
 def _folder(path: str | os.PathLike[str] | Folder) -> Folder:
@@ -130,3 +136,65 @@ def _folder(path: str | os.PathLike[str] | Folder) -> Folder:
     if isinstance(path, Folder):
         return path
     raise BundleError(f"{path!r} is {type(path).__name__}, expected the path of a bundle's folder")
+
+
+def _check_inside(folder: Folder, name: str) -> None:
+    """Check that no symbolic link makes a file of a bundle point outside the bundle's folder.
+
+    A link within the folder is followed. So is one from a snapshot of huggingface_hub's cache
+    (`snapshots/REVISION/NAME`) into the files of the same cache entry (`blobs/`), because that is how the cache
+    stores every repository.
+
+    Args:
+        folder: The bundle.
+        name: The file's path within the folder, with forward slashes; the file need not exist.
+
+    Raises:
+        BundleError: If a link points outside.
+    """
+    if not isinstance(folder, Path) or not _has_link(folder, name):
+        return
+    root, target = Path(os.path.realpath(folder)), Path(os.path.realpath(folder / name))
+    allowed = [root]
+    if root.parent.name == _SNAPSHOTS:
+        allowed.append(root.parent.parent / _BLOBS)
+    if not any(target.is_relative_to(place) for place in allowed):
+        raise BundleError(
+            f"{folder}: {name} is a symbolic link that leads out of the folder, expected a file inside it; "
+            "copy the bundle with its links resolved (cp -rL)"
+        )
+
+
+def open_regular(file: Folder) -> IO[bytes]:
+    """Open a file for reading, unless it is a pipe, a socket or a device, on which reading might block forever.
+
+    Args:
+        file: The file.
+
+    Returns:
+        The opened file.
+
+    Raises:
+        OSError: If it cannot be opened, or is not a regular file.
+    """
+    if not isinstance(file, Path):
+        return file.open("rb")
+    # Without O_NONBLOCK, opening a pipe waits for its writer.
+    descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(None, "it is not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def _has_link(folder: Path, name: str) -> bool:
+    """Return whether the file, or a folder on the way to it inside the bundle, is a symbolic link."""
+    path = folder
+    for part in name.split("/"):
+        path /= part
+        try:
+            if path.is_symlink():
+                return True
+        except OSError:  # a name too long for the system
+            return False
+    return False

@@ -1,32 +1,28 @@
 """The encoder: texts in, embeddings out."""
 
 import dataclasses
+import functools
 import os
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy.typing as npt
 
 from edgeembed_runtime._compat import NoModelCard, mteb_model_meta
-from edgeembed_runtime._threads import available_cores
-from edgeembed_runtime._validation import is_positive_int, validate_texts
-from edgeembed_runtime._warnings import caller_stacklevel
-from edgeembed_runtime.builtin_models import builtin_names, find_bundle
+from edgeembed_runtime._validation import validate_texts, validate_threads
+from edgeembed_runtime.builtin_models import builtin_names, open_bundle
 from edgeembed_runtime.bundle import Bundle
-from edgeembed_runtime.errors import InputError, TruncationWarning
-from edgeembed_runtime.pipeline import Pipeline
-from edgeembed_runtime.prompts import prompt_for
-from edgeembed_runtime.quantization import PRECISIONS, Precision, quantize
+from edgeembed_runtime.concurrency import available_cores
+from edgeembed_runtime.encode_options import EncodeOptions, OutputValue, validate_encode_options
+from edgeembed_runtime.pipeline import Outputs, Pipeline, prompt_for
+from edgeembed_runtime.quantization import Precision, quantize
 from edgeembed_runtime.similarity import as_tensor, cosine_similarity, pairwise_cosine_similarity, truncate
-from edgeembed_runtime.tokenizer import TextInfo
+from edgeembed_runtime.text_policy import TextAction, TextPolicy
+from edgeembed_runtime.tokenization.tokenizer import TextInfo, Tokenizer
 
-OnTruncate = Literal["warn", "error", "ignore"]
-OutputValue = Literal["sentence_embedding"]
-
-_ON_TRUNCATE: tuple[OnTruncate, ...] = ("warn", "error", "ignore")
-_OUTPUT_VALUES = ("sentence_embedding", None)
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Encoder:
@@ -59,22 +55,8 @@ class Encoder:
     similarity_fn_name = "cosine"
 
     def __init__(self, bundle: Bundle | str | os.PathLike[str] | None = None, *, threads: int | None = 1) -> None:
-        if threads is not None and not is_positive_int(threads):
-            raise InputError(f"threads is {threads!r}, expected an integer of at least 1, or None for all cores")
-        self._is_builtin = False
-        if isinstance(bundle, Bundle):
-            self._bundle = bundle
-        elif bundle is None or isinstance(bundle, str):
-            folder, self._is_builtin = find_bundle(bundle)
-            self._bundle = Bundle.open(folder)
-        elif isinstance(bundle, os.PathLike):
-            self._bundle = Bundle.open(bundle)
-        else:
-            raise InputError(
-                f"the bundle is {type(bundle).__name__}, expected the name of a built-in encoder, the path of a "
-                "bundle, or a Bundle"
-            )
-        self._bundle.check_sizes()
+        validate_threads(threads)
+        self._bundle, self._is_builtin = open_bundle(bundle, is_classifier=False)
         self._threads = threads
         self._pipeline = Pipeline(self._bundle, trusted=self._is_builtin)
         default = self._bundle.default_prompt_name
@@ -86,7 +68,7 @@ class Encoder:
         bundle: Bundle | str = self._bundle.path.name if self._is_builtin else self._bundle
         if isinstance(bundle, Bundle) and isinstance(bundle.path, Path):
             bundle = dataclasses.replace(bundle, path=bundle.path.absolute())
-        return _load_again, (bundle, self._threads)
+        return functools.partial(Encoder, threads=self._threads), (bundle,)
 
     def __repr__(self) -> str:
         """Return the encoder's name, dimension and folder."""
@@ -155,6 +137,16 @@ class Encoder:
         return self._bundle.max_seq_length
 
     @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the bundle."""
+        return self._pipeline.tokenizer
+
+    @property
+    def document_prompt(self) -> str:
+        """The text that `encode_document` puts before each document; empty if the bundle has none."""
+        return self._prefix(None, None, "document")
+
+    @property
     def mteb_model_meta(self) -> Any:
         """The name and revision under which mteb stores scores; None if mteb is not loaded."""
         return mteb_model_meta(self._bundle)
@@ -164,23 +156,9 @@ class Encoder:
         self,
         sentences: str | Iterable[Any],
         *,
-        prompt_name: str | None = ...,
-        prompt: str | None = ...,
-        batch_size: int = ...,
-        show_progress_bar: bool | None = ...,
-        output_value: OutputValue | None = ...,
-        precision: Precision | None = ...,
-        convert_to_numpy: bool = ...,
-        convert_to_tensor: bool = ...,
-        device: str | None = ...,
-        normalize_embeddings: bool = ...,
-        truncate_dim: int | None = ...,
-        on_truncate: OnTruncate = ...,
         return_info: Literal[False] = ...,
         prompt_type: str | None = ...,
-        task_metadata: object = ...,
-        hf_split: str | None = ...,
-        hf_subset: str | None = ...,
+        **options: "Unpack[EncodeOptions]",
     ) -> npt.NDArray[Any]: ...
 
     @overload
@@ -188,23 +166,9 @@ class Encoder:
         self,
         sentences: str,
         *,
-        prompt_name: str | None = ...,
-        prompt: str | None = ...,
-        batch_size: int = ...,
-        show_progress_bar: bool | None = ...,
-        output_value: OutputValue | None = ...,
-        precision: Precision | None = ...,
-        convert_to_numpy: bool = ...,
-        convert_to_tensor: bool = ...,
-        device: str | None = ...,
-        normalize_embeddings: bool = ...,
-        truncate_dim: int | None = ...,
-        on_truncate: OnTruncate = ...,
         return_info: Literal[True],
         prompt_type: str | None = ...,
-        task_metadata: object = ...,
-        hf_split: str | None = ...,
-        hf_subset: str | None = ...,
+        **options: "Unpack[EncodeOptions]",
     ) -> tuple[npt.NDArray[Any], TextInfo]: ...
 
     @overload
@@ -212,23 +176,9 @@ class Encoder:
         self,
         sentences: Iterable[Any],
         *,
-        prompt_name: str | None = ...,
-        prompt: str | None = ...,
-        batch_size: int = ...,
-        show_progress_bar: bool | None = ...,
-        output_value: OutputValue | None = ...,
-        precision: Precision | None = ...,
-        convert_to_numpy: bool = ...,
-        convert_to_tensor: bool = ...,
-        device: str | None = ...,
-        normalize_embeddings: bool = ...,
-        truncate_dim: int | None = ...,
-        on_truncate: OnTruncate = ...,
         return_info: Literal[True],
         prompt_type: str | None = ...,
-        task_metadata: object = ...,
-        hf_split: str | None = ...,
-        hf_subset: str | None = ...,
+        **options: "Unpack[EncodeOptions]",
     ) -> tuple[npt.NDArray[Any], list[TextInfo]]: ...
 
     @overload
@@ -236,23 +186,9 @@ class Encoder:
         self,
         sentences: str | Iterable[Any],
         *,
-        prompt_name: str | None = ...,
-        prompt: str | None = ...,
-        batch_size: int = ...,
-        show_progress_bar: bool | None = ...,
-        output_value: OutputValue | None = ...,
-        precision: Precision | None = ...,
-        convert_to_numpy: bool = ...,
-        convert_to_tensor: bool = ...,
-        device: str | None = ...,
-        normalize_embeddings: bool = ...,
-        truncate_dim: int | None = ...,
-        on_truncate: OnTruncate = ...,
         return_info: bool,
         prompt_type: str | None = ...,
-        task_metadata: object = ...,
-        hf_split: str | None = ...,
-        hf_subset: str | None = ...,
+        **options: "Unpack[EncodeOptions]",
     ) -> Any: ...
 
     def encode(  # noqa: PLR0913 - the parameters of sentence-transformers and mteb
@@ -270,7 +206,8 @@ class Encoder:
         device: str | None = None,
         normalize_embeddings: bool = True,
         truncate_dim: int | None = None,
-        on_truncate: OnTruncate = "warn",
+        on_truncate: TextAction = "warn",
+        on_unknown: TextAction = "warn",
         return_info: bool = False,
         prompt_type: str | None = None,
         task_metadata: object = None,  # noqa: ARG002
@@ -300,6 +237,8 @@ class Encoder:
             truncate_dim: The number of leading components to keep; None, the default, keeps all.
             on_truncate: What to do if texts have more than `max_seq_length` tokens, so that their ends are not read:
                 "warn" issues one warning per call, "error" raises InputError, and "ignore" does neither.
+            on_unknown: What to do if the vocabulary knows almost none of the words of texts, which are in another
+                language for example; likewise. `TextInfo.known_share` says how many it knows.
             return_info: Whether to return the tokenization results of each text too.
             prompt_type: "query" or "document", as mteb passes it. The bundle's prompt for this type is put before each
                 text, if the bundle has one.
@@ -317,31 +256,19 @@ class Encoder:
 
         Warns:
             TruncationWarning: If a text is too long and `on_truncate` is "warn".
+            UnknownTextWarning: If the vocabulary knows almost no word of a text and `on_unknown` is "warn".
         """
         precision = precision or "float32"
-        if precision not in PRECISIONS or on_truncate not in _ON_TRUNCATE or not is_positive_int(batch_size):
-            raise _argument_error(precision, on_truncate, batch_size)
-        if device is not None or output_value != "sentence_embedding":
-            _check_device_and_output(device, output_value)
-        is_plain = prompt is None and prompt_name is None and prompt_type is None
-        prefix = self._default_prefix if is_plain else self._prefix(prompt, prompt_name, prompt_type)
-        error_if_long = on_truncate == "error"
+        validate_encode_options(precision, batch_size, device, output_value)
+        policy = TextPolicy(on_truncate, on_unknown)
+        prefix = self._prefix(prompt, prompt_name, prompt_type)
         texts = [sentences] if isinstance(sentences, str) else validate_texts(sentences)
-        if prefix:
-            texts = [prefix + text for text in texts]
-        truncated: int
+        result: npt.NDArray[Any]
         if isinstance(sentences, str):
-            result, truncated = self._pipeline.run_one(texts[0], error_if_long=error_if_long)
+            result, truncated, unknown = self._pipeline.run_one(sentences, policy, prompt=prefix)
+            policy.warn(1, truncated, unknown, self.max_seq_length)
         else:
-            result, truncated = self._pipeline.run(
-                texts,
-                threads=self._threads or available_cores(),
-                error_if_long=error_if_long,
-                show_progress=bool(show_progress_bar),
-            )
-        if truncated and on_truncate == "warn":
-            message = f"{truncated:d} of {len(texts)} texts: only the first {self.max_seq_length} tokens were read"
-            warnings.warn(message, TruncationWarning, stacklevel=caller_stacklevel())
+            result = self._encode_texts(texts, prefix, policy, show_progress=bool(show_progress_bar)).values
         if truncate_dim is not None:
             result = truncate(result, truncate_dim, renormalize=normalize_embeddings)
         if precision != "float32":
@@ -350,84 +277,32 @@ class Encoder:
             result = as_tensor(result)
         if not return_info:
             return result
-        infos = [self._pipeline.describe(text) for text in texts]
+        infos = [self._pipeline.describe(text, prefix) for text in texts]
         return result, infos[0] if isinstance(sentences, str) else infos
 
-    def encode_query(  # noqa: PLR0913 - the parameters of sentence-transformers
-        self,
-        sentences: str | Iterable[Any],
-        *,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        batch_size: int = 32,
-        show_progress_bar: bool | None = None,
-        output_value: OutputValue | None = "sentence_embedding",
-        precision: Precision | None = "float32",
-        convert_to_numpy: bool = True,
-        convert_to_tensor: bool = False,
-        device: str | None = None,
-        normalize_embeddings: bool = True,
-        truncate_dim: int | None = None,
-        on_truncate: OnTruncate = "warn",
-    ) -> npt.NDArray[Any]:
+    def encode_query(self, sentences: str | Iterable[Any], **options: "Unpack[EncodeOptions]") -> npt.NDArray[Any]:
         """Return the embeddings of queries, with the prompt "query" if the bundle has it.
 
-        The arguments and the result are those of `encode`.
-        """
-        return self.encode(
-            sentences,
-            prompt_name=prompt_name,
-            prompt=prompt,
-            batch_size=batch_size,
-            show_progress_bar=show_progress_bar,
-            output_value=output_value,
-            precision=precision,
-            convert_to_numpy=convert_to_numpy,
-            convert_to_tensor=convert_to_tensor,
-            device=device,
-            normalize_embeddings=normalize_embeddings,
-            truncate_dim=truncate_dim,
-            on_truncate=on_truncate,
-            prompt_type="query",
-        )
+        Args:
+            sentences: As for `encode`.
+            options: The other arguments of `encode`, except `prompt_type` and `return_info`.
 
-    def encode_document(  # noqa: PLR0913 - the parameters of sentence-transformers
-        self,
-        sentences: str | Iterable[Any],
-        *,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        batch_size: int = 32,
-        show_progress_bar: bool | None = None,
-        output_value: OutputValue | None = "sentence_embedding",
-        precision: Precision | None = "float32",
-        convert_to_numpy: bool = True,
-        convert_to_tensor: bool = False,
-        device: str | None = None,
-        normalize_embeddings: bool = True,
-        truncate_dim: int | None = None,
-        on_truncate: OnTruncate = "warn",
-    ) -> npt.NDArray[Any]:
+        Returns:
+            As for `encode`.
+        """
+        return self.encode(sentences, prompt_type="query", **options)
+
+    def encode_document(self, sentences: str | Iterable[Any], **options: "Unpack[EncodeOptions]") -> npt.NDArray[Any]:
         """Return the embeddings of documents, with the prompt "document", "passage" or "corpus".
 
-        The arguments and the result are those of `encode`.
+        Args:
+            sentences: As for `encode`.
+            options: The other arguments of `encode`, except `prompt_type` and `return_info`.
+
+        Returns:
+            As for `encode`.
         """
-        return self.encode(
-            sentences,
-            prompt_name=prompt_name,
-            prompt=prompt,
-            batch_size=batch_size,
-            show_progress_bar=show_progress_bar,
-            output_value=output_value,
-            precision=precision,
-            convert_to_numpy=convert_to_numpy,
-            convert_to_tensor=convert_to_tensor,
-            device=device,
-            normalize_embeddings=normalize_embeddings,
-            truncate_dim=truncate_dim,
-            on_truncate=on_truncate,
-            prompt_type="document",
-        )
+        return self.encode(sentences, prompt_type="document", **options)
 
     def similarity(self, a: Any, b: Any, *, precision: Precision | None = None) -> Any:
         """Return the cosine similarity of each embedding in `a` with each embedding in `b`.
@@ -461,26 +336,14 @@ class Encoder:
         """
         return pairwise_cosine_similarity(a, b, precision)
 
+    def _encode_texts(self, texts: list[str], prefix: str, policy: TextPolicy, *, show_progress: bool) -> Outputs:
+        """Return the embeddings of many texts, and emit the warnings of the policy."""
+        threads = self._threads or available_cores()
+        outputs = self._pipeline.run(texts, policy, prompt=prefix, threads=threads, show_progress=show_progress)
+        policy.warn(len(texts), *outputs.counts(), self.max_seq_length)
+        return outputs
+
     def _prefix(self, prompt: str | None, prompt_name: str | None, prompt_type: str | None) -> str:
         prompts = self._bundle.prompts
         chosen = prompt_for(prompts, prompt=prompt, prompt_name=prompt_name, prompt_type=prompt_type)
         return self._default_prefix if chosen is None else chosen
-
-
-def _load_again(bundle: Bundle | str, threads: int | None) -> Encoder:
-    return Encoder(bundle, threads=threads)
-
-
-def _check_device_and_output(device: object, output_value: object) -> None:
-    if device is not None and str(device) != "cpu":
-        raise InputError(f"device is {str(device)!r}, expected None or 'cpu': the runtime runs on the CPU only")
-    if output_value not in _OUTPUT_VALUES:
-        raise InputError(f"output_value is {output_value!r}, expected 'sentence_embedding' or None")
-
-
-def _argument_error(precision: str, on_truncate: str, batch_size: object) -> InputError:
-    if precision not in PRECISIONS:
-        return InputError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
-    if on_truncate not in _ON_TRUNCATE:
-        return InputError(f"on_truncate is {on_truncate!r}, expected one of {', '.join(_ON_TRUNCATE)}")
-    return InputError(f"batch_size is {batch_size!r}, expected an integer of at least 1")

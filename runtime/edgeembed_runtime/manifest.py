@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from edgeembed_runtime.bundle_files import check_inside
 from edgeembed_runtime.errors import BundleError
 from edgeembed_runtime.storage.files import Folder, is_dir, is_file, sha256
 from edgeembed_runtime.storage.folder_kind import FileRecord, FolderKind
@@ -15,6 +14,9 @@ CHECKSUM = "edgeembed.json.sha256"
 BUNDLE_FOLDER = FolderKind(MANIFEST, ("schema_version", "model_file"), unlisted=(CHECKSUM,))
 SCHEMA_VERSION = 2
 
+TASKS = ("embedding", "classification")
+"""What a bundle's model computes: the embedding of a text, or the logits of a classifier's labels."""
+
 ROLES = ("semantic", "relevance")
 """The uses an encoder is exported for: comparing texts with each other, or texts with a query."""
 
@@ -23,6 +25,7 @@ _MAX_DIMENSION = 2**16
 _MAX_SEQ_LENGTH = 2**20
 _MAX_BYTES = 2**31
 _MAX_TOKENIZER_BYTES = 2**27
+_MAX_LABELS = 2**16
 
 
 @dataclass(frozen=True)
@@ -64,15 +67,50 @@ class Parity:
 
 
 @dataclass(frozen=True)
+class WorstPrediction:
+    """One of the texts whose probabilities differ most between the exported classifier and the bundle.
+
+    Attributes:
+        text: The text; of a pair, both texts with a tab between them.
+        probability_difference: The largest absolute difference of a label's probability.
+    """
+
+    text: str
+    probability_difference: float
+
+
+@dataclass(frozen=True)
+class ClassifierParity:
+    """The agreement between a bundle's predictions and those of the classifier it was exported from.
+
+    Attributes:
+        sentences: The number of texts, or pairs of texts, compared.
+        label_agreement: The share of the texts for which both predict the same label.
+        max_probability_difference: The largest absolute difference of a label's probability.
+        mean_probability_difference: The mean over the texts of their largest difference.
+        worst_sentences: The texts with the largest differences, in descending order.
+    """
+
+    sentences: int
+    label_agreement: float
+    max_probability_difference: float
+    mean_probability_difference: float
+    worst_sentences: tuple[WorstPrediction, ...]
+
+
+@dataclass(frozen=True)
 class Manifest:
     """The content of edgeembed.json. Unknown fields are ignored.
 
     Attributes:
         schema_version: The version of this schema.
         edgeembed_version: The version of edgeembed that exported the bundle.
-        name: The encoder's name.
-        role: The main role, "semantic" or "relevance".
-        roles: All roles that the encoder was exported for.
+        name: The name of the encoder or classifier.
+        task: "embedding", or "classification" for a classifier.
+        labels: The names of a classifier's labels, in the order of its logits; empty for an encoder.
+        is_pairs: Whether a classifier reads pairs of texts, both as one sequence.
+        role: An encoder's main role, "semantic" or "relevance"; None for a classifier.
+        roles: All roles that an encoder was exported for; empty for a classifier.
         dimension: The dimension of an embedding.
         max_seq_length: The maximum number of tokens read from a text, including special tokens.
         pooling: The pooling of token embeddings, for example "mean". It is part of the model file.
@@ -83,20 +121,26 @@ class Manifest:
         model_file: The model's path within the folder.
         num_parameters: The number of the model's weights.
         teacher: The teacher that the student was distilled from.
+        space: The name of the embedding space. Embeddings of two encoders with the same space and dimension may be
+            compared: a student that learned its teacher's embeddings has the teacher's. None if it is unknown, as in
+            bundles of older versions, and for a classifier.
         recipe: The resolved values of the distillation recipe.
         licenses: Licenses of the training text.
-        parity: The agreement with the exported model.
+        parity: The agreement with the exported model: a `Parity`, or a `ClassifierParity` for a classifier.
         quality: Scores that were passed to the exporter.
         latency: Times per text, and the machine they were measured on, as passed to the exporter.
-        near_cosine: The minimum cosine at which a text joins a center of interest. If None, `SemanticRanker` uses
-            0.4. `InterestSettings` describes how to choose it.
+        near_cosine: The minimum cosine at which a text joins a center of interest of `SemanticRanker`, instead of
+            starting a new one. If None, it is 0.4. `InterestSettings` describes how it is chosen.
         files: Every file of the bundle except edgeembed.json and its checksum.
     """
 
     schema_version: int
     edgeembed_version: str
     name: str
-    role: str
+    task: str
+    labels: tuple[str, ...]
+    is_pairs: bool
+    role: str | None
     roles: tuple[str, ...]
     dimension: int
     max_seq_length: int
@@ -108,13 +152,19 @@ class Manifest:
     model_file: str
     num_parameters: int
     teacher: str | None
+    space: str | None
     recipe: dict[str, Any] | None
     licenses: tuple[str, ...]
-    parity: Parity
+    parity: Parity | ClassifierParity
     quality: dict[str, Any] | None
     latency: dict[str, Any] | None
     near_cosine: float | None
     files: tuple[FileRecord, ...]
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether the model is a classifier."""
+        return self.task == "classification"
 
 
 def read_manifest(folder: Folder) -> Manifest:
@@ -127,22 +177,21 @@ def read_manifest(folder: Folder) -> Manifest:
         The manifest.
 
     Raises:
-        BundleError: If the file is missing, is a link that leads out of the folder, is not JSON, has another schema
-            version, or has a missing or invalid field.
+        BundleError: If the file is missing, is not JSON, has another schema version, or has a missing or invalid field.
     """
     if not is_dir(folder):
         raise BundleError(f"{folder} is not a folder; expected a bundle, as `edgeembed export` writes it")
     if not is_file(folder / MANIFEST):
         raise BundleError(f"{folder} has no {MANIFEST}; expected a bundle, as `edgeembed export` writes it")
-    check_inside(folder, MANIFEST)
-    check_inside(folder, CHECKSUM)
     fields = JsonFields.read(folder / MANIFEST, BundleError)
     _check_version(fields, folder)
-    manifest = _parse(fields)
+    manifest = _parse(fields, _read_task(fields, folder))
     _check_references(manifest, fields)
     _check_sizes(manifest, fields)
     if manifest.near_cosine is not None and not 0 < manifest.near_cosine <= 1:
         raise fields.field_error("near_cosine", "null, or a cosine above 0 and at most 1")
+    if manifest.space == "":
+        raise fields.field_error("space", "null, or the name of an embedding space")
     return manifest
 
 
@@ -171,13 +220,24 @@ def _check_version(fields: JsonFields, folder: Folder) -> None:
         raise BundleError(f"{folder} has schema version {version}, expected {SCHEMA_VERSION}; {remedy}")
 
 
-def _parse(fields: JsonFields) -> Manifest:
+def _read_task(fields: JsonFields, folder: Folder) -> str:
+    task = fields.optional_string("task") or TASKS[0]
+    if task not in TASKS:
+        raise BundleError(f"{folder} has the task {task!r}, expected {' or '.join(TASKS)}; upgrade edgeembed-runtime")
+    return task
+
+
+def _parse(fields: JsonFields, task: str) -> Manifest:
+    is_classifier = task == "classification"
     return Manifest(
         schema_version=SCHEMA_VERSION,
         edgeembed_version=fields.string("edgeembed_version"),
         name=fields.string("name"),
-        role=fields.string("role", ROLES),
-        roles=fields.choices("roles", ROLES),
+        task=task,
+        labels=_parse_labels(fields) if is_classifier else (),
+        is_pairs=fields.boolean("is_pairs") if is_classifier else False,
+        role=None if is_classifier else fields.string("role", ROLES),
+        roles=() if is_classifier else fields.choices("roles", ROLES),
         dimension=fields.integer("dimension", minimum=1, maximum=_MAX_DIMENSION),
         max_seq_length=fields.integer("max_seq_length", minimum=1, maximum=_MAX_SEQ_LENGTH),
         pooling=fields.string("pooling"),
@@ -188,13 +248,34 @@ def _parse(fields: JsonFields) -> Manifest:
         model_file=fields.string("model_file"),
         num_parameters=fields.integer("num_parameters"),
         teacher=fields.nullable_string("teacher"),
+        space=fields.optional_string("space"),
         recipe=fields.nullable_object("recipe"),
         licenses=fields.strings("licenses"),
-        parity=_parse_parity(fields.child("parity")),
+        parity=(_parse_classifier_parity if is_classifier else _parse_parity)(fields.child("parity")),
         quality=fields.nullable_object("quality"),
         latency=fields.nullable_object("latency"),
         near_cosine=fields.nullable_number("near_cosine"),
         files=tuple(FileRecord.parse(file) for file in fields.children("files")),
+    )
+
+
+def _parse_labels(fields: JsonFields) -> tuple[str, ...]:
+    labels = fields.strings("labels")
+    if not 2 <= len(labels) <= _MAX_LABELS or len(set(labels)) < len(labels):
+        raise fields.field_error("labels", f"2 to {_MAX_LABELS} different strings")
+    return labels
+
+
+def _parse_classifier_parity(fields: JsonFields) -> ClassifierParity:
+    worst = fields.children("worst_sentences")
+    return ClassifierParity(
+        sentences=fields.integer("sentences"),
+        label_agreement=fields.number("label_agreement"),
+        max_probability_difference=fields.number("max_probability_difference"),
+        mean_probability_difference=fields.number("mean_probability_difference"),
+        worst_sentences=tuple(
+            WorstPrediction(item.string("text"), item.number("probability_difference")) for item in worst
+        ),
     )
 
 
@@ -220,7 +301,9 @@ def _check_references(manifest: Manifest, fields: JsonFields) -> None:
         raise fields.field_error("files", "tokenizer.json among them")
     if manifest.model_file not in names:
         raise fields.field_error("model_file", "one of the names in 'files'")
-    if manifest.role not in manifest.roles:
+    if manifest.is_classifier and manifest.backend == "numpy":
+        raise fields.field_error("backend", "'onnx' for a classifier")
+    if not manifest.is_classifier and manifest.role not in manifest.roles:
         raise fields.field_error("role", "one of the names in 'roles'")
     if manifest.default_prompt_name not in (None, *manifest.prompts):
         raise fields.field_error("default_prompt_name", "null or one of the names in 'prompts'")

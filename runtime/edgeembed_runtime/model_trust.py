@@ -115,18 +115,18 @@ def _nested_types(content: Any) -> list[str]:
 
 
 def _check_no_auto_map(path: Path, content: Any) -> None:
-    found = [content]
-    while found:
-        value = found.pop()
+    remaining = [content]
+    while remaining:
+        value = remaining.pop()
         if isinstance(value, dict):
             if value.get("auto_map"):
                 raise InputError(
                     f"{path} has an auto_map, by which transformers would run code of the model's own; expected an "
                     "encoder that transformers knows: load such a model yourself, if you trust it"
                 )
-            found += value.values()
+            remaining += value.values()
         elif isinstance(value, list):
-            found += value
+            remaining += value
 
 
 def _check_trusted(files: list[Path], configurations: list[Path]) -> None:

@@ -1,18 +1,25 @@
-"""Tokenize texts and run the model on them, one text at a time, on one or several threads."""
+"""Prepend prompts to texts, tokenize them, and run the model, one text at a time, on one or several threads."""
 
+import functools
+import sys
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime._progress import with_counter
-from edgeembed_runtime._threads import run_in_threads
 from edgeembed_runtime.backends import Backend, load_backend
 from edgeembed_runtime.bundle import Bundle
+from edgeembed_runtime.concurrency import run_in_threads
+from edgeembed_runtime.coverage import VocabularyCoverage, WordTokens
 from edgeembed_runtime.errors import BundleError, InputError
-from edgeembed_runtime.tokenizer import TextInfo, Tokenizer
+from edgeembed_runtime.text_policy import TextPolicy
+from edgeembed_runtime.tokenization.loading import load_tokenizer
+from edgeembed_runtime.tokenization.tokenizer import TextInfo, Tokens
 
 # Texts per chunk. Smaller chunks are done before another thread has started; larger ones make the counter stand still.
 _MIN_CHUNK, _MAX_CHUNK = 8, 64
@@ -21,14 +28,84 @@ _CHUNKS_PER_THREAD = 4
 # texts, and hardly faster with long ones. So each thread loads its own model, if it has at least this many texts.
 _MIN_TEXTS_PER_MODEL = 32
 _MAX_SQUARED_NORM = 1.02
+_COUNTER_DELAY_S = 2.0
+_COUNTER_INTERVAL_S = 0.2
+# The names of prompts, in the order in which sentence-transformers tries them.
+_QUERY_PROMPTS = ("query",)
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+
+
+def prompt_for(
+    prompts: Mapping[str, str], *, prompt: str | None, prompt_name: str | None, prompt_type: str | None
+) -> str | None:
+    """Return the prompt to put before each text, or None if the caller asked for none.
+
+    Args:
+        prompts: The bundle's prompts, by name.
+        prompt: The prompt itself.
+        prompt_name: The name of one of the bundle's prompts.
+        prompt_type: "query" or "document", as mteb passes it: selects the bundle's prompt for this type, if any.
+
+    Raises:
+        InputError: If both a prompt and a name are given, or the bundle has no prompt of that name.
+    """
+    if prompt is not None and not isinstance(prompt, str):
+        raise InputError(f"prompt is {type(prompt).__name__}, expected str")
+    if prompt is not None:
+        if prompt_name is not None:
+            raise InputError("both prompt and prompt_name were given, expected one of them")
+        return prompt
+    if prompt_name is not None:
+        if not isinstance(prompt_name, str) or prompt_name not in prompts:
+            expected = f"one of {', '.join(prompts)}" if prompts else "None, because this bundle has no prompts"
+            raise InputError(f"prompt_name is {prompt_name!r}, expected {expected}")
+        return prompts[prompt_name]
+    if prompt_type is None:
+        return None
+    return _prompt_of_type(prompts, str(getattr(prompt_type, "value", prompt_type)))
+
+
+Text = str | tuple[str, str]
+"""A text, or a pair of texts for a classifier of pairs."""
+
+
+class Output(NamedTuple):
+    """The output of a model for a text.
+
+    Attributes:
+        values: (size,) float32: the embedding, or a classifier's logits.
+        truncated: Whether the end of the text was not read.
+        unknown: Whether the vocabulary knows almost none of its words.
+    """
+
+    values: npt.NDArray[np.float32]
+    truncated: bool
+    unknown: bool
+
+
+class Outputs(NamedTuple):
+    """The outputs of a model for many texts, (texts, size), and the flags of `Output` as (texts,) arrays."""
+
+    values: npt.NDArray[np.float32]
+    truncated: npt.NDArray[np.bool_]
+    unknown: npt.NDArray[np.bool_]
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many texts were truncated, and how many are unknown."""
+        return int(self.truncated.sum()), int(self.unknown.sum())
 
 
 class Pipeline:
     """The tokenizer and the model of a bundle. Threads may share a pipeline.
 
+    The output of a text is its embedding, (dimension,), or a classifier's logits, (labels,).
+
     Args:
         bundle: The bundle to load.
-        trusted: Whether to skip the checksums of tokenizer and model, and the check that embeddings are finite.
+        trusted: Whether to skip the checksums of tokenizer and model, and the check that outputs are finite.
+
+    Attributes:
+        tokenizer: The tokenizer.
 
     Raises:
         BundleError: If the tokenizer or the model cannot be loaded.
@@ -38,85 +115,105 @@ class Pipeline:
     def __init__(self, bundle: Bundle, *, trusted: bool = False) -> None:
         self._bundle = bundle
         where = str(bundle.path / "tokenizer.json")
-        self._tokenizer = Tokenizer(bundle.read("tokenizer.json", trusted=trusted), bundle.max_seq_length, where)
+        content = bundle.read("tokenizer.json", trusted=trusted)
+        self.tokenizer = load_tokenizer(content, bundle.max_seq_length, where, is_pairs=bundle.is_pairs)
         self._backend = load_backend(bundle, trusted=trusted)
         # Threads borrow backends from this pool; loading models anew for each call would let memory grow.
         self._idle_backends = deque([self._backend])
         self._is_trusted = trusted
+        self._size = len(bundle.labels) if bundle.is_classifier else bundle.dimension
+        self._is_valid = _is_finite if bundle.is_classifier else _is_normalized
+
+    @functools.cached_property
+    def _coverage(self) -> VocabularyCoverage:
+        return VocabularyCoverage(self.tokenizer.vocabulary, self.tokenizer.unknown_id)
 
     def run(
-        self, texts: Sequence[str], *, threads: int, error_if_long: bool, show_progress: bool
-    ) -> tuple[npt.NDArray[np.float32], int]:
-        """Return the embeddings of texts, each one run alone, the longest first.
+        self, texts: Sequence[Text], policy: TextPolicy, *, prompt: str = "", threads: int, show_progress: bool
+    ) -> Outputs:
+        """Return the outputs of texts, each one run alone, the longest first.
 
         Args:
-            texts: The texts, prompts included.
+            texts: The texts, or pairs of texts.
+            policy: What to do with texts that are too long or unknown. Warnings are the caller's task.
+            prompt: The prompt to put before each text. There is none for pairs.
             threads: The number of threads.
-            error_if_long: Whether a text with too many tokens is an error.
             show_progress: Whether to show a counter on stderr.
 
         Returns:
-            (texts, dimension) float32, and the number of truncated texts.
+            The outputs, in the order of the texts.
 
         Raises:
-            InputError: If a text is not valid Unicode, or is too long and `error_if_long` is set.
-            BundleError: If the model cannot run, or returns an embedding that is not finite.
+            InputError: If a text is not valid Unicode, or has a problem that is an error by the policy.
+            BundleError: If the model cannot run, or returns an output that is not finite.
         """
-        vectors = np.empty((len(texts), self._bundle.dimension), dtype=np.float32)
-        truncated = bytearray(len(texts))
+        outputs = Outputs(
+            np.empty((len(texts), self._size), dtype=np.float32),
+            np.zeros(len(texts), dtype=np.bool_),
+            np.zeros(len(texts), dtype=np.bool_),
+        )
         if self._bundle.backend == "onnx":
             threads = min(threads, max(1, len(texts) // _MIN_TEXTS_PER_MODEL))
 
-        def encode(positions: Sequence[int]) -> int:
+        def run_chunk(positions: Sequence[int]) -> int:
             with self._one_backend(shared=threads == 1) as backend:
                 for i in positions:
-                    vectors[i], truncated[i] = self.run_one(texts[i], i, error_if_long=error_if_long, backend=backend)
+                    output = self.run_one(texts[i], policy, i, prompt=prompt, backend=backend)
+                    outputs.values[i], outputs.truncated[i], outputs.unknown[i] = output
             return len(positions)
 
-        done = run_in_threads(encode, _chunks(texts, threads), threads)
-        for _ in with_counter(done, len(texts), "texts") if show_progress else done:
+        done = run_in_threads(run_chunk, _chunks(texts, threads), threads)
+        for _ in _with_counter(done, len(texts), "texts") if show_progress else done:
             pass
-        return vectors, sum(truncated)
+        return outputs
 
     def run_one(
-        self, text: str, position: int = 0, *, error_if_long: bool, backend: Backend | None = None
-    ) -> tuple[npt.NDArray[np.float32], bool]:
-        """Return the embedding of one text, with as little overhead as possible.
+        self, text: Text, policy: TextPolicy, position: int = 0, *, prompt: str = "", backend: Backend | None = None
+    ) -> Output:
+        """Return the output of one text, with as little overhead as possible.
 
         Args:
-            text: The text, its prompt included.
-            position: Its position in the list of texts, for messages.
-            error_if_long: As for `run`.
+            text: The text, or a pair of texts.
+            policy: As for `run`.
+            position: The text's position in the list of texts, for messages.
+            prompt: As for `run`.
             backend: The backend to use instead of the pipeline's own.
 
         Returns:
-            (dimension,) float32, and whether the text was truncated.
+            The output.
 
         Raises:
             InputError: As for `run`.
             BundleError: As for `run`.
         """
         try:
-            token_ids, truncated = self._tokenizer.tokenize(text)
+            tokens = self.tokenizer.tokenize(prompt + text if prompt and isinstance(text, str) else text)
         except InputError as error:
             raise type(error)(f"text {position} {error}") from error
-        if truncated and error_if_long:
-            raise InputError(
-                f"text {position} is too long, expected at most {self._bundle.max_seq_length} tokens; "
-                "split it, or pass on_truncate='ignore'"
-            )
+        truncated = tokens.truncated
+        # Tokens of ASCII text other than the unknown token are words.
+        is_ascii = text.isascii() if isinstance(text, str) else text[0].isascii() and text[1].isascii()
+        unknown = (tokens.unknown > 0 or not is_ascii) and self._word_tokens(tokens, prompt).are_unknown
+        if truncated or unknown:
+            policy.check(position, truncated=truncated, unknown=unknown, max_seq_length=self._bundle.max_seq_length)
         try:
-            vector = (backend or self._backend).embed(token_ids)
+            output = (backend or self._backend).run(tokens.ids)
         except MemoryError as error:
             raise BundleError(f"{self._bundle.path} needs more memory for text {position} than is available") from error
-        # The squared norm is 1, or 0 for a text without a known token; a comparison with NaN is False. This is the
-        # fastest check when a large model has just replaced the content of the processor's caches.
-        if not self._is_trusted and not vector.dot(vector) <= _MAX_SQUARED_NORM:
-            raise BundleError(
-                f"{self._bundle.path} returns an embedding for text {position} that is not finite or not normalized; "
-                "export it again"
-            )
-        return vector, truncated
+        if not self._is_trusted and not self._is_valid(output):
+            problem = "logits for text {} that are not finite"
+            if not self._bundle.is_classifier:
+                problem = "an embedding for text {} that is not finite or not normalized"
+            raise BundleError(f"{self._bundle.path} returns {problem.format(position)}; export it again")
+        return Output(output, truncated, unknown)
+
+    def _word_tokens(self, tokens: Tokens, prompt: str) -> WordTokens:
+        """Return how many tokens of a text stand for words, without those of its prompt."""
+        words = self._coverage.count(tokens.ids)
+        if not prompt:
+            return words
+        in_prompt = self._coverage.count(self.tokenizer.tokenize(prompt).ids)
+        return WordTokens(max(0, words.total - in_prompt.total), max(0, words.unknown - in_prompt.unknown))
 
     @contextmanager
     def _one_backend(self, *, shared: bool) -> Iterator[Backend]:
@@ -151,15 +248,61 @@ class Pipeline:
         except BundleError:
             return None
 
-    def describe(self, text: str) -> TextInfo:
-        """Return the tokenization results of a text, including its prompt."""
-        return self._tokenizer.describe(text)
+    def describe(self, text: str, prompt: str = "") -> TextInfo:
+        """Return the tokenization results of a text with its prompt; `known_share` is that of the text alone."""
+        words = self._word_tokens(self.tokenizer.tokenize(prompt + text), prompt)
+        return replace(self.tokenizer.describe(prompt + text), known_share=words.known_share)
 
 
-def _chunks(texts: Sequence[str], threads: int) -> list[Sequence[int]]:
+def _is_normalized(vector: npt.NDArray[np.float32]) -> bool:
+    # The squared norm is 1, or 0 for a text without a known token; a comparison with NaN is False. This is the fastest
+    # check when a large model has just replaced the content of the processor's caches.
+    return bool(vector.dot(vector) <= _MAX_SQUARED_NORM)
+
+
+def _is_finite(logits: npt.NDArray[np.float32]) -> bool:
+    return bool(np.isfinite(logits).all())
+
+
+def _length(text: Text) -> int:
+    return len(text) if isinstance(text, str) else sum(map(len, text))
+
+
+def _chunks(texts: Sequence[Text], threads: int) -> list[Sequence[int]]:
     """Return the texts' positions in chunks, long texts first, so that no thread ends up with a long one at the end."""
     size = max(_MIN_CHUNK, min(_MAX_CHUNK, len(texts) // (_CHUNKS_PER_THREAD * threads)))
     positions: Sequence[int] = range(len(texts))
     if len(texts) > size:
-        positions = sorted(positions, key=lambda i: len(texts[i]), reverse=True)
+        positions = sorted(positions, key=lambda i: _length(texts[i]), reverse=True)
     return [positions[i : i + size] for i in range(0, len(positions), size)]
+
+
+def _with_counter(steps: Iterable[int], total: int, noun: str) -> Iterator[int]:
+    """Yield each step; after two seconds, show a counter on stderr if stderr is a terminal.
+
+    Args:
+        steps: For each step, the number of items that it finished.
+        total: The number of all items.
+        noun: The plural noun for the items, such as "texts".
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield from steps
+        return
+    due = time.monotonic() + _COUNTER_DELAY_S
+    shown, done = False, 0
+    for step in steps:
+        done += step
+        if time.monotonic() >= due:
+            sys.stderr.write(f"\r{done:,} of {total:,} {noun}")
+            sys.stderr.flush()
+            shown, due = True, time.monotonic() + _COUNTER_INTERVAL_S
+        yield step
+    if shown:
+        sys.stderr.write(f"\r{total:,} of {total:,} {noun}\n")
+
+
+def _prompt_of_type(prompts: Mapping[str, str], prompt_type: str) -> str | None:
+    for names in (_QUERY_PROMPTS, _DOCUMENT_PROMPTS):
+        if prompt_type in names:
+            return next((prompts[name] for name in names if name in prompts), None)
+    raise InputError(f"prompt_type is {prompt_type!r}, expected 'query' or 'document'")

@@ -1,11 +1,12 @@
-"""Verify a bundle: its checksums, and its golden vectors.
+"""Verify a bundle: its checksums, and its golden vectors or probabilities.
 
 Checksums show that the files are the exported ones. Golden vectors, which the exporter computed and stored in
-golden.json, show that this processor and this version of the engine compute the same embeddings as the exporter did.
+golden.json, show that this processor and this version of the engine compute the same embeddings as the exporter did. A
+classifier has golden probabilities instead.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.bundle import Bundle
+from edgeembed_runtime.classifier import Classifier
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import BundleError, VerificationError
+from edgeembed_runtime.pipeline import Text
 from edgeembed_runtime.storage.json_fields import JsonFields
 
 GOLDEN = "golden.json"
@@ -25,6 +28,13 @@ In an int8 model, a difference in the last bit of one activation can change how 
 an exporter with AVX-512 and VNNI, the minimum on correct processors (Nehalem, Haswell and Arm's Neoverse N1, all
 emulated) was 0.9998 for the encoder in the wheel and 0.9993 for all-MiniLM-L6-v2 at int8. A faulty matmul, in which
 sums of 8-bit weights saturate on a Haswell, resulted in 0.986.
+"""
+
+MAX_PROBABILITY_DIFFERENCE = 0.1
+"""The maximum difference to the exporter's probabilities.
+
+Rounding alone, at the cosines above, changes the probabilities of an uncertain text by a few hundredths; a faulty
+matmul changes them by tenths.
 """
 
 # A dozen vectors of 4096 dimensions take a megabyte; a larger file is not read.
@@ -79,19 +89,46 @@ class GoldenReport:
 
 
 @dataclass(frozen=True)
+class GoldenPredictionsReport:
+    """The differences between a classifier's golden probabilities and the same texts' on this machine.
+
+    Attributes:
+        texts: The number of texts, or pairs of texts, compared.
+        label_agreement: The share of the texts with the same most probable label.
+        max_difference: The largest absolute difference of a probability.
+        max_difference_text: The text with that difference.
+        machine: The exporter's machine.
+    """
+
+    texts: int
+    label_agreement: float
+    max_difference: float
+    max_difference_text: str
+    machine: Machine
+
+
+@dataclass(frozen=True)
 class Verification:
     """The result of verifying a bundle.
 
     Attributes:
         differences: One line for each difference; empty if the bundle passed.
         golden: The comparison with the golden vectors; None if the bundle has none, or if a file differs.
+        golden_predictions: The comparison with a classifier's golden probabilities; None likewise, and for an encoder.
     """
 
     differences: tuple[str, ...]
     golden: GoldenReport | None
+    golden_predictions: GoldenPredictionsReport | None = None
 
     def golden_line(self) -> str:
-        """Return one line that summarizes the comparison with the golden vectors."""
+        """Return one line that summarizes the comparison with the golden vectors or probabilities."""
+        if self.golden_predictions is not None:
+            predictions = self.golden_predictions
+            return (
+                f"golden probabilities: maximum difference {predictions.max_difference:.2g} to those of the exporter "
+                f"({predictions.machine}), {predictions.label_agreement:.0%} of the labels equal"
+            )
         golden = self.golden
         if golden is None:
             return "this bundle has no golden vectors"
@@ -111,7 +148,7 @@ class Verification:
 
 
 def verify(bundle: Bundle) -> Verification:
-    """Compare every file with its checksum and, if all match, compare the golden vectors with this machine's.
+    """Compare every file with its checksum and, if all match, the golden vectors or probabilities with this machine's.
 
     Args:
         bundle: The bundle.
@@ -124,6 +161,9 @@ def verify(bundle: Bundle) -> Verification:
     """
     if differences := bundle.differences():
         return Verification(differences, None)
+    if bundle.is_classifier:
+        predictions = compare_golden_predictions(Classifier(bundle))
+        return Verification(_present([_predictions_difference(predictions)]), None, predictions)
     encoder = Encoder(bundle)
     golden = compare_golden_vectors(encoder)
     return Verification(_present([_norm_difference(encoder), _golden_difference(golden)]), golden)
@@ -144,8 +184,8 @@ def compare_golden_vectors(encoder: Encoder) -> GoldenReport | None:
     """
     if not encoder.bundle.has_file(GOLDEN):
         return None
-    golden = _read_golden(encoder.bundle)
-    embeddings = encoder.encode(golden.texts, on_truncate="ignore").astype(np.float64)
+    golden = _read_golden(encoder.bundle, "vectors", encoder.dimension)
+    embeddings = encoder.encode(golden.texts, on_truncate="ignore", on_unknown="ignore").astype(np.float64)
     cosines = _pairwise_cosines(embeddings, golden.vectors)
     worst = int(cosines.argmin())
     return GoldenReport(
@@ -158,30 +198,77 @@ def compare_golden_vectors(encoder: Encoder) -> GoldenReport | None:
     )
 
 
+def compare_golden_predictions(classifier: Classifier) -> GoldenPredictionsReport | None:
+    """Classify the texts in a bundle's golden.json and compare the probabilities with the stored ones.
+
+    Args:
+        classifier: The bundle's classifier.
+
+    Returns:
+        The differences; None if the bundle has no golden.json.
+
+    Raises:
+        BundleError: As for `compare_golden_vectors`.
+        VerificationError: As for `compare_golden_vectors`.
+    """
+    if not classifier.bundle.has_file(GOLDEN):
+        return None
+    golden = _read_golden(classifier.bundle, "probabilities", len(classifier.labels))
+    inputs = golden_inputs(golden.texts, is_pairs=classifier.is_pairs)
+    found = classifier.predict_proba(inputs, on_truncate="ignore", on_unknown="ignore").astype(np.float64)
+    differences = np.abs(found - golden.vectors).max(axis=1)
+    worst = int(differences.argmax())
+    return GoldenPredictionsReport(
+        texts=len(golden.texts),
+        label_agreement=float((found.argmax(axis=1) == golden.vectors.argmax(axis=1)).mean()),
+        max_difference=float(differences[worst]),
+        max_difference_text=golden.texts[worst],
+        machine=golden.machine,
+    )
+
+
+def golden_inputs(texts: Sequence[str], *, is_pairs: bool) -> list[Text]:
+    """Return the golden texts; for a classifier of pairs, each text with the next one."""
+    return list(zip(texts, [*texts[1:], texts[0]], strict=True)) if is_pairs else list(texts)
+
+
 def _present(differences: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(difference for difference in differences if difference is not None)
 
 
 def _norm_difference(encoder: Encoder) -> str | None:
-    norm = float(np.linalg.norm(encoder.encode(_TEST_TEXT, on_truncate="ignore")))
+    norm = float(np.linalg.norm(encoder.encode(_TEST_TEXT, on_truncate="ignore", on_unknown="ignore")))
     return None if abs(norm - 1) < _NORM_TOLERANCE else f"an embedding has norm {norm:g}, expected 1"
 
 
 def _golden_difference(golden: GoldenReport | None) -> str | None:
     if golden is None or golden.min_cosine >= MIN_COSINE:
         return None
-    text = golden.min_cosine_text
-    shown = text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}..."
     return (
-        f"the vector of {shown!r} has cosine {golden.min_cosine:.6f} to the exporter's ({golden.machine}), expected "
-        f"at least {MIN_COSINE}: edgeembed.json was changed, or this version of the engine computes wrong results on "
-        "this processor; export the bundle again, or try another version"
+        f"the vector of {_shown(golden.min_cosine_text)} has cosine {golden.min_cosine:.6f} to the exporter's "
+        f"({golden.machine}), expected at least {MIN_COSINE}: edgeembed.json was changed, or this version of the "
+        "engine computes wrong results on this processor; export the bundle again, or try another version"
     )
+
+
+def _predictions_difference(golden: GoldenPredictionsReport | None) -> str | None:
+    if golden is None or golden.max_difference <= MAX_PROBABILITY_DIFFERENCE:
+        return None
+    return (
+        f"the probabilities of {_shown(golden.max_difference_text)} differ by {golden.max_difference:.3f} from the "
+        f"exporter's ({golden.machine}), expected at most {MAX_PROBABILITY_DIFFERENCE}: edgeembed.json was changed, or "
+        "this version of the engine computes wrong results on this processor; export the bundle again, or try another "
+        "version"
+    )
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}...")
 
 
 @dataclass(frozen=True)
 class _Golden:
-    """The content of golden.json; the vectors are (texts, dimension)."""
+    """The content of golden.json; the vectors or probabilities are (texts, size)."""
 
     texts: tuple[str, ...]
     vectors: npt.NDArray[np.float64]
@@ -208,7 +295,7 @@ class _GoldenFields(JsonFields):
         return np.array(rows, dtype=np.float32).astype(np.float64)
 
 
-def _read_golden(bundle: Bundle) -> _Golden:
+def _read_golden(bundle: Bundle, name: str, width: int) -> _Golden:
     where = str(bundle.path / GOLDEN)
     size = sum(file.size_bytes for file in bundle.files if file.name == GOLDEN)
     if size > _MAX_BYTES:
@@ -217,7 +304,7 @@ def _read_golden(bundle: Bundle) -> _Golden:
     texts = fields.valid_texts("texts")
     return _Golden(
         texts=texts,
-        vectors=fields.vectors("vectors", len(texts), bundle.dimension),
+        vectors=fields.vectors(name, len(texts), width),
         machine=Machine(fields.line("processor"), fields.line("architecture"), fields.line("engine")),
     )
 

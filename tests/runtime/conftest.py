@@ -1,4 +1,4 @@
-"""Tiny bundles: random weights from a fixed seed, a real tokenizer, a valid manifest. No torch."""
+"""Tiny bundles: random weights from a fixed seed, a real tokenizer and a valid manifest, made without torch."""
 
 import hashlib
 import json
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tokenizers
 from edgeembed_runtime import Encoder, InputError
 from edgeembed_runtime.builtin_models import builtin_bundle
 from edgeembed_runtime.cmow.safetensors import pack_tensors
@@ -21,6 +20,7 @@ Make = Callable[..., Path]
 _HIDDEN = 16
 _DIMENSION = 8
 _WORDS = ["read", "file", "line", "open", "cat", "dog", "the", "a", "network", "socket", "##s", "##ing"]
+_LABELS = ["animal", "file", "network"]
 _VOCABULARY = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]"),
     *_WORDS,
@@ -41,9 +41,15 @@ def make_bundle() -> Make:
 def make_numpy_bundle() -> Make:
     """Return a function that writes a NumPy bundle: `make_numpy_bundle(path, seed=0, model=None, **manifest fields)`.
 
-    Its student is a bidirectional hybrid, unless `model` gives the bytes of another's tensor file.
+    The model is a bidirectional hybrid, unless `model` is the content of another model file.
     """
     return _make_numpy_bundle
+
+
+@pytest.fixture(scope="session")
+def make_classifier() -> Make:
+    """Return a function that writes a classifier's bundle: `make_classifier(path, seed=0, **manifest fields)`."""
+    return _make_classifier
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +70,12 @@ def encoder(bundle_path: Path) -> Encoder:
     return Encoder.load(bundle_path)
 
 
+@pytest.fixture(scope="session")
+def library() -> Any:
+    """Return the package `tokenizers`; skip where it is not installed, as it is an extra."""
+    return pytest.importorskip("tokenizers", reason="needs the package tokenizers")
+
+
 @pytest.fixture
 def bundle_copy(bundle_path: Path, tmp_path: Path) -> Path:
     """Return a copy of the bundle for tests that modify it."""
@@ -82,16 +94,33 @@ def shipped() -> Path:
 def _make_bundle(path: Path, seed: int = 0, **fields: Any) -> Path:
     (path / "onnx").mkdir(parents=True)
     (path / "onnx" / "model.onnx").write_bytes(_graph(seed))
-    _tokenizer().save(str(path / "tokenizer.json"))
+    _write_tokenizer(path / "tokenizer.json")
     (path / "README.md").write_text("# Tiny\n", encoding="utf-8")
     _write_manifest(path, **fields)
+    return path
+
+
+def _make_classifier(path: Path, seed: int = 0, **fields: Any) -> Path:
+    (path / "onnx").mkdir(parents=True)
+    (path / "onnx" / "model.onnx").write_bytes(_graph(seed, ("logits", len(_LABELS))))
+    _write_tokenizer(path / "tokenizer.json")
+    (path / "README.md").write_text("# Tiny\n", encoding="utf-8")
+    parity = {
+        "sentences": 2,
+        "label_agreement": 1.0,
+        "max_probability_difference": 0.01,
+        "mean_probability_difference": 0.005,
+        "worst_sentences": [{"text": "the cat", "probability_difference": 0.01}],
+    }
+    classifier = {"task": "classification", "labels": _LABELS, "is_pairs": False, "role": None, "roles": []}
+    _write_manifest(path, **{**classifier, "parity": parity, **fields})
     return path
 
 
 def _make_numpy_bundle(path: Path, seed: int = 0, model: bytes | None = None, **fields: Any) -> Path:
     path.mkdir(parents=True)
     (path / "model.safetensors").write_bytes(_hybrid(seed) if model is None else model)
-    _tokenizer().save(str(path / "tokenizer.json"))
+    _write_tokenizer(path / "tokenizer.json")
     (path / "README.md").write_text("# Tiny\n", encoding="utf-8")
     _write_manifest(path, **{"backend": "numpy", "model_file": "model.safetensors", **fields})
     return path
@@ -112,24 +141,62 @@ def _hybrid(seed: int) -> bytes:
     return pack_tensors({name: tensor.astype(np.float32) for name, tensor in tensors.items()}, settings)
 
 
-def _tokenizer() -> tokenizers.Tokenizer:
-    vocabulary = {token: number for number, token in enumerate(_VOCABULARY)}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    tokenizer.enable_padding(length=16)  # as the ecosystem's files often say; the runtime must not heed it
-    return tokenizer
+def _write_tokenizer(file: Path) -> None:
+    cls, text, sep = {"SpecialToken": {"id": "[CLS]"}}, {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "[SEP]"}}
+    single = [cls, text, sep]
+    ids = {token: _VOCABULARY.index(token) for token in ("[CLS]", "[SEP]")}
+    document: dict[str, Any] = {
+        "version": "1.0",
+        "truncation": None,
+        # As many published tokenizers do; the runtime must ignore it.
+        "padding": {
+            "strategy": {"Fixed": 16},
+            "direction": "Right",
+            "pad_to_multiple_of": None,
+            "pad_id": 0,
+            "pad_type_id": 0,
+            "pad_token": "[PAD]",
+        },
+        "added_tokens": [],
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": None,
+            "lowercase": True,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": _with_type(0, single),
+            "pair": [*_with_type(0, single), *_with_type(1, [{"Sequence": {"id": "B"}}, sep])],
+            "special_tokens": {
+                token: {"id": token, "ids": [number], "tokens": [token]} for token, number in ids.items()
+            },
+        },
+        "decoder": None,
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": {token: number for number, token in enumerate(_VOCABULARY)},
+        },
+    }
+    file.write_text(json.dumps(document), encoding="utf-8")
 
 
-def _graph(seed: int) -> bytes:
-    """Return an ONNX graph: embedding table, masked mean, head, L2 normalization."""
+def _with_type(number: int, parts: list[dict[str, dict[str, str]]]) -> list[dict[str, dict[str, object]]]:
+    return [{kind: {**part, "type_id": number} for kind, part in each.items()} for each in parts]
+
+
+def _graph(seed: int, logits: tuple[str, int] | None = None) -> bytes:
+    """Return an ONNX graph: embedding table, masked mean, head, L2 normalization; or logits without normalization."""
     random = np.random.default_rng(seed)
+    name, size = logits or ("sentence_embedding", _DIMENSION)
     weights: dict[str, np.ndarray[Any, Any]] = {
         "table": random.standard_normal((len(_VOCABULARY), _HIDDEN)).astype(np.float32),
-        "head": random.standard_normal((_HIDDEN, _DIMENSION)).astype(np.float32),
+        "head": random.standard_normal((_HIDDEN, size)).astype(np.float32),
         "one": np.array([1], dtype=np.int64),
         "last": np.array([-1], dtype=np.int64),
     }
@@ -141,18 +208,21 @@ def _graph(seed: int) -> bytes:
         helper.make_node("ReduceSum", ["masked", "one"], ["sum"], keepdims=0),
         helper.make_node("ReduceSum", ["mask", "one"], ["count"], keepdims=0),
         helper.make_node("Div", ["sum", "count"], ["mean"]),
-        helper.make_node("MatMul", ["mean", "head"], ["projected"]),
-        helper.make_node("ReduceL2", ["projected"], ["length"], axes=[-1]),
-        helper.make_node("Div", ["projected", "length"], ["sentence_embedding"]),
+        helper.make_node("MatMul", ["mean", "head"], [name if logits else "projected"]),
     ]
+    if not logits:
+        nodes += [
+            helper.make_node("ReduceL2", ["projected"], ["length"], axes=[-1]),
+            helper.make_node("Div", ["projected", "length"], [name]),
+        ]
     graph = helper.make_graph(
         nodes,
         "tiny",
         [
-            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
-            for name in ("input_ids", "attention_mask")
+            helper.make_tensor_value_info(each, TensorProto.INT64, ["batch", "tokens"])
+            for each in ("input_ids", "attention_mask")
         ],
-        [helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", _DIMENSION])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])],
         [numpy_helper.from_array(value, name) for name, value in weights.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

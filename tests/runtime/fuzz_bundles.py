@@ -1,9 +1,10 @@
-"""Mutated bundles and arbitrary texts, in a process of its own, so that a crash of native code is a failure elsewhere.
+"""Load mutated bundles and encode arbitrary texts, in a separate process, because native code may crash.
 
     python fuzz_bundles.py bundles|texts BUNDLE FIRST COUNT SCRATCH
 
-Each seed from FIRST on is one input, the same on every machine. A seed is printed before its turn: the last one is
-the one to look at where the process dies. What comes out is a count of each outcome; a broken promise ends it.
+Each seed from FIRST on is one input, the same on every machine. Each seed is printed before its input is tried, so
+that the last one printed is that of a crash. At the end, the number of inputs with each outcome is printed. A failed
+assertion ends the process.
 """
 
 import copy
@@ -23,12 +24,12 @@ import numpy as np
 import onnx
 import tokenizers
 from edgeembed_runtime import EdgeEmbedError, Encoder, InputError
-from edgeembed_runtime.tokenizer import Tokenizer
+from edgeembed_runtime.tokenization.loading import load_tokenizer
 
 _MEMORY_BYTES = 8 << 30
-_HANGING_S = 60
+_TIMEOUT_S = 60
 
-_DECISIVE = ("edgeembed.json", "tokenizer.json", "model.onnx", "model_quantized.onnx", "model.safetensors")
+_FILES_OF_EMBEDDINGS = ("edgeembed.json", "tokenizer.json", "model.onnx", "model_quantized.onnx", "model.safetensors")
 _NUMBERS = (0, 1, 2, -1, 127, 255, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, 2**62, 2**63 - 1, -(2**63), 10**12)
 _VALUES: tuple[Any, ...] = (
     *(None, True, False, *_NUMBERS, 2**64, 10**30, 10**400, 1e308, -0.5, float("nan"), float("inf")),
@@ -67,7 +68,7 @@ _TEXTS = ("", "the cat", "A dog's 2 files, \u00e9\u4e2d\U0001f600\0\u0301 [SEP] 
 
 
 def mutated_bytes(content: bytes, dice: random.Random) -> bytes:
-    """Give the bytes with some flipped, cut, moved, repeated, or overwritten with a number."""
+    """Return the bytes with some flipped, removed, moved, repeated, or overwritten with a number."""
     result = bytearray(content)
     for _ in range(dice.choice((1, 1, 1, 1, 2, 8))):
         start = dice.randrange(len(result) + 1)
@@ -94,22 +95,22 @@ def mutated_bytes(content: bytes, dice: random.Random) -> bytes:
 
 
 def mutated_json(content: bytes, dice: random.Random) -> bytes:
-    """Give a JSON document with values replaced, removed, repeated or put elsewhere."""
+    """Return a JSON document with values replaced, removed, repeated or moved."""
     document = json.loads(content)
     for name, parts in _PARTS.items():
         if name in document and dice.random() < 0.15:
             document[name] = copy.deepcopy(dice.choice(parts))
     for _ in range(dice.choice((1, 1, 1, 2))):
-        places = list(_places(document))
-        if not places:
+        locations = list(_locations(document))
+        if not locations:
             break
-        holder, key = dice.choice(places)
-        _change(holder, key, dice)
+        container, key = dice.choice(locations)
+        _change(container, key, dice)
     return json.dumps(document).encode()
 
 
 def mutated_model(content: bytes, dice: random.Random) -> bytes:
-    """Give an ONNX file with other operators, wires, sizes or weights."""
+    """Return an ONNX file with changed operators, inputs, outputs, shapes or weights."""
     model = onnx.load_from_string(content)
     graph = model.graph
     values = [*(tensor.name for tensor in graph.initializer), *(name for node in graph.node for name in node.output)]
@@ -139,14 +140,14 @@ def mutated_model(content: bytes, dice: random.Random) -> bytes:
 
 
 def mutated_tensors(content: bytes, dice: random.Random) -> bytes:
-    """Give a tensor file with another header, its length true again."""
+    """Return a safetensors file with a mutated header and the correct header length."""
     start = 8 + int.from_bytes(content[:8], "little")
     header = mutated_json(content[8:start], dice)
     return len(header).to_bytes(8, "little") + header + content[start:]
 
 
 def arbitrary_text(dice: random.Random) -> str:
-    """Give a text: mostly short, seldom a megabyte, now and then with half of a surrogate pair."""
+    """Return a text: usually short, rarely a megabyte long, sometimes with a lone surrogate."""
     pools = (
         "abcdefghijklmnopqrstuvwxyz     .,!?'-0123456789",
         "\u0300\u0301\u0323\u20dd\u0489\u0e31a",  # combining marks
@@ -169,63 +170,65 @@ def arbitrary_text(dice: random.Random) -> str:
         position = dice.randrange(length + 1)
         return "a" * position + chr(dice.randrange(0xD800, 0xE000)) + "b" * dice.randrange(3)
     unit: str = dice.choice((*pieces, *dice.choice(pools)))
-    bytes_in_all = dice.choices((1000, 20_000, 1_000_000), (9, 9, 1))[0]
-    return unit * (bytes_in_all // len(unit.encode()))
+    total_bytes = dice.choices((1000, 20_000, 1_000_000), (9, 9, 1))[0]
+    return unit * (total_bytes // len(unit.encode()))
 
 
 def try_bundles(bundle: Path, seeds: range, scratch: Path) -> Counter[str]:
-    """Load and run a mutation of the bundle for each seed; give how many had which outcome."""
+    """Load and run a mutation of the bundle for each seed; return the number of inputs with each outcome."""
     outcomes: Counter[str] = Counter()
     folder = shutil.copytree(bundle, scratch / "bundle")
     originals = {file: file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
-    weights = [10 if file.name in _DECISIVE else 1 for file in originals]
-    for seed in _announced(seeds):
+    weights = [10 if file.name in _FILES_OF_EMBEDDINGS else 1 for file in originals]
+    for seed in _printed(seeds):
         dice = random.Random(seed)  # noqa: S311
         file = dice.choices(list(originals), weights)[0]
         content = _mutation(file, originals[file], dice)
-        is_true = file.name != "edgeembed.json" and dice.random() < 0.8
+        has_checksum = file.name != "edgeembed.json" and dice.random() < 0.8
         file.write_bytes(content)
-        if is_true:
-            _make_true(folder, file, originals[folder / "edgeembed.json"])
+        if has_checksum:
+            _update_checksum(folder, file, originals[folder / "edgeembed.json"])
         outcome = _outcome(folder, dice)
-        if _is_unnoticed(file, is_true, content == originals[file], outcome):
-            raise AssertionError(f"seed {seed}: {file.name} was changed, its checksum was not, and it was loaded")
-        outcomes[f"{file.name}{', true manifest' if is_true else ''}: {outcome}"] += 1
+        if _is_undetected(file, has_checksum, content == originals[file], outcome):
+            raise AssertionError(
+                f"seed {seed}: {file.name} was changed but its checksum was not, and the bundle was loaded"
+            )
+        outcomes[f"{file.name}{', matching manifest' if has_checksum else ''}: {outcome}"] += 1
         for changed in {file, folder / "edgeembed.json"}:
             changed.write_bytes(originals[changed])
     return outcomes
 
 
 def try_texts(bundle: Path, seeds: range) -> Counter[str]:
-    """Encode a text for each seed; give how many had which outcome."""
+    """Encode a text for each seed; return the number of inputs with each outcome."""
     outcomes: Counter[str] = Counter()
     encoder = Encoder.load(bundle, threads=1)
     content = (bundle / "tokenizer.json").read_bytes()
-    tokenizer = Tokenizer(content, encoder.max_seq_length, "tokenizer.json")
+    tokenizer = load_tokenizer(content, encoder.max_seq_length, "tokenizer.json")
     reference = tokenizers.Tokenizer.from_buffer(content)
     reference.no_padding()
     reference.enable_truncation(encoder.max_seq_length)
-    for seed in _announced(seeds):
+    for seed in _printed(seeds):
         text = arbitrary_text(random.Random(seed))  # noqa: S311
         if any("\ud800" <= character <= "\udfff" for character in text):
-            outcomes[_refusal(encoder, text)] += 1
+            outcomes[_surrogate_outcome(encoder, text)] += 1
             continue
-        vector = encoder.encode(text, on_truncate="ignore")
+        vector = encoder.encode(text, on_truncate="ignore", on_unknown="ignore")
         assert vector.shape == (encoder.dimension,), f"seed {seed}: shape {vector.shape}"
-        assert abs(np.linalg.norm(vector) - 1) < 1e-3, f"seed {seed}: length {np.linalg.norm(vector)}"
+        assert abs(np.linalg.norm(vector) - 1) < 1e-3, f"seed {seed}: norm {np.linalg.norm(vector)}"
         tokens, whole = tokenizer.tokenize(text), reference.encode(text)
         assert tokens.ids == whole.ids, f"seed {seed}: other tokens than those of the whole text"
         assert len(tokens.ids) <= encoder.max_seq_length, f"seed {seed}: {len(tokens.ids)} tokens"
-        outcomes["truncated" if tokens.truncated else "whole"] += 1
+        outcomes["truncated" if tokens.truncated else "not truncated"] += 1
     return outcomes
 
 
-def _announced(seeds: range) -> Iterator[int]:
-    """Give each seed, printed first, with an alarm that kills the process where its turn does not end."""
+def _printed(seeds: range) -> Iterator[int]:
+    """Print and yield each seed; an alarm kills the process if an input takes too long."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     for seed in seeds:
         print(seed, flush=True)
-        signal.alarm(_HANGING_S)
+        signal.alarm(_TIMEOUT_S)
         yield seed
     signal.alarm(0)
 
@@ -243,19 +246,19 @@ def _mutation(file: Path, content: bytes, dice: random.Random) -> bytes:
 
 
 def _outcome(folder: Path, dice: random.Random) -> str:
-    """Load and run, and check that nothing but our own errors and finite vectors come out."""
+    """Load the bundle and encode texts; check that only errors of edgeembed and finite embeddings result."""
     try:
         encoder = Encoder.load(folder, verify=dice.random() < 0.5, threads=1)
     except EdgeEmbedError as error:
-        _check_line(error)
-        return "refused at load"
+        _check_message(error)
+        return "error at load"
     outcome = "ran"
     for text in _TEXTS:
         try:
-            vector, info = encoder.encode(text, on_truncate="ignore", return_info=True)
+            vector, info = encoder.encode(text, on_truncate="ignore", on_unknown="ignore", return_info=True)
         except EdgeEmbedError as error:
-            _check_line(error)
-            outcome = "refused when run"
+            _check_message(error)
+            outcome = "error when run"
             continue
         assert vector.shape == (encoder.dimension,)
         assert vector.dtype == np.float32
@@ -265,55 +268,55 @@ def _outcome(folder: Path, dice: random.Random) -> str:
     return outcome
 
 
-def _is_unnoticed(file: Path, is_true: bool, is_same: bool, outcome: str) -> bool:
-    """Whether what decides vectors was changed, the manifest was not, and the bundle loaded all the same."""
-    is_checked = file.name in _DECISIVE and file.name != "edgeembed.json"
-    return is_checked and not is_true and not is_same and outcome != "refused at load"
+def _is_undetected(file: Path, has_checksum: bool, is_unchanged: bool, outcome: str) -> bool:
+    """Return whether a file that embeddings depend on was changed without its checksum, and the bundle was loaded."""
+    is_checked = file.name in _FILES_OF_EMBEDDINGS and file.name != "edgeembed.json"
+    return is_checked and not has_checksum and not is_unchanged and outcome != "error at load"
 
 
-def _refusal(encoder: Encoder, text: str) -> str:
+def _surrogate_outcome(encoder: Encoder, text: str) -> str:
     try:
         encoder.encode(text)
     except InputError as error:
-        _check_line(error)
-        return "half of a surrogate pair"
-    raise AssertionError("half of a surrogate pair was read")
+        _check_message(error)
+        return "lone surrogate"
+    raise AssertionError("a lone surrogate was accepted")
 
 
-def _check_line(error: EdgeEmbedError) -> None:
+def _check_message(error: EdgeEmbedError) -> None:
     assert len(str(error).splitlines()) == 1, f"not one line: {error}"
 
 
-def _make_true(folder: Path, file: Path, manifest: bytes) -> None:
-    """Write the manifest that a hostile author would: with the size and the checksum of the file as it is now."""
+def _update_checksum(folder: Path, file: Path, manifest: bytes) -> None:
+    """Write a manifest with the current size and checksum of a file, as a malicious author would."""
     document = json.loads(manifest)
     content = file.read_bytes()
     for record in document["files"]:
         if record["name"] == file.relative_to(folder).as_posix():
-            record.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+            record.update(size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
     (folder / "edgeembed.json").write_text(json.dumps(document), encoding="utf-8")
 
 
-def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Give each holder and key in a document; of a vocabulary only a few, or all else would be left alone."""
+def _locations(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each container and key in a document; only 40 per container, because a vocabulary has very many."""
     keys = list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
     for key in keys[:40]:
         yield value, key
-        yield from _places(value[key])
+        yield from _locations(value[key])
 
 
-def _change(holder: Any, key: Any, dice: random.Random) -> None:
+def _change(container: Any, key: Any, dice: random.Random) -> None:
     kind = dice.randrange(6)
     if kind == 0:
-        del holder[key]
-    elif kind == 1 and isinstance(holder, list):
-        holder.insert(key, copy.deepcopy(holder[key]))
+        del container[key]
+    elif kind == 1 and isinstance(container, list):
+        container.insert(key, copy.deepcopy(container[key]))
     elif kind == 2:
-        holder[key] = copy.deepcopy(dice.choice(list(_places(holder)))[0])
-    elif kind == 3 and isinstance(holder[key], int):
-        holder[key] += dice.choice((-1, 1, 2**31, -(2**31)))
+        container[key] = copy.deepcopy(dice.choice(list(_locations(container)))[0])
+    elif kind == 3 and isinstance(container[key], int):
+        container[key] += dice.choice((-1, 1, 2**31, -(2**31)))
     else:
-        holder[key] = copy.deepcopy(dice.choice(_VALUES))
+        container[key] = copy.deepcopy(dice.choice(_VALUES))
 
 
 def _any_character(dice: random.Random) -> str:
@@ -321,11 +324,11 @@ def _any_character(dice: random.Random) -> str:
     return chr(number if number < 0xD800 else number + 0x800)
 
 
-def _main(what: str, bundle: str, first: str, count: str, scratch: str) -> None:
+def _main(kind: str, bundle: str, first: str, count: str, scratch: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     seeds = range(int(first), int(first) + int(count))
-    outcomes = try_texts(Path(bundle), seeds) if what == "texts" else try_bundles(Path(bundle), seeds, Path(scratch))
+    outcomes = try_texts(Path(bundle), seeds) if kind == "texts" else try_bundles(Path(bundle), seeds, Path(scratch))
     print(json.dumps(outcomes, indent=1, sort_keys=True))
 
 

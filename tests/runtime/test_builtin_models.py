@@ -1,4 +1,4 @@
-"""The encoder inside the wheel."""
+"""The encoders inside the wheel."""
 
 import pickle
 import shutil
@@ -14,17 +14,17 @@ from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
 
 _WITHOUT_NETWORK = """
 import sys
-def refuse(event, args):
+def forbid(event, args):
     if event.startswith("socket."):
         raise RuntimeError(f"network: {event}")
-sys.addaudithook(refuse)
+sys.addaudithook(forbid)
 from edgeembed_runtime import Encoder, RelevanceRanker
 hits = RelevanceRanker(Encoder()).rank("how do I read a file", ["open a file and read it", "paint a wall"])
 assert hits[0].id == 0, hits
 """
 
 
-def test_a_build_without_an_encoder_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_build_without_an_encoder_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(edgeembed_runtime.builtin_models, "_MODELS", tmp_path)
     with pytest.raises(BundleError, match="this build contains no encoder"):
         Encoder()
@@ -37,20 +37,20 @@ def build_with(folder: Path, *names: str) -> Path:
     return folder
 
 
-def test_a_build_with_two_encoders_and_no_default_one_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_build_with_two_encoders_but_no_default_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(edgeembed_runtime.builtin_models, "_MODELS", build_with(tmp_path, "one", "two"))
     with pytest.raises(BundleError, match=r"2 encoders \(one, two\) but not mini"):
         Encoder()
 
 
-def test_mini_is_the_default_of_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_mini_is_the_default_among_several_encoders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(edgeembed_runtime.builtin_models, "_MODELS", build_with(tmp_path, "a", "mini", "nano"))
     assert builtin_bundle() == tmp_path / "mini"
     assert builtin_bundle("nano") == tmp_path / "nano"
     assert builtin_names() == ["a", "mini", "nano"]
 
 
-def test_a_name_that_is_unknown_is_refused_with_a_suggestion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_unknown_name_raises_with_a_suggestion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(edgeembed_runtime.builtin_models, "_MODELS", build_with(tmp_path / "models", "mini", "nano"))
     expected = r"expected one of 'mini', 'nano', or the path of a bundle$"
@@ -65,7 +65,7 @@ def test_a_name_that_is_unknown_is_refused_with_a_suggestion(monkeypatch: pytest
         Encoder(3)  # type: ignore[arg-type]
 
 
-def test_a_path_is_loaded(bundle_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: Encoder) -> None:
+def test_path_is_loaded(bundle_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: Encoder) -> None:
     expected = encoder.encode("the cat")
     for path in (bundle_path, str(bundle_path), f"{bundle_path}/"):
         assert np.array_equal(Encoder(path).encode("the cat"), expected)
@@ -79,14 +79,14 @@ def test_a_path_is_loaded(bundle_path: Path, tmp_path: Path, monkeypatch: pytest
             Encoder(path)
 
 
-def test_the_checksums_of_a_path_are_compared(bundle_copy: Path) -> None:
+def test_checksums_of_a_path_are_compared(bundle_copy: Path) -> None:
     tokenizer = bundle_copy / "tokenizer.json"
     tokenizer.write_bytes(tokenizer.read_bytes().replace(b'"cat"', b'"dog"'))
     with pytest.raises(VerificationError, match=r"tokenizer\.json has SHA-256"):
         Encoder(bundle_copy)
 
 
-def test_a_name_in_the_wheel_comes_before_a_folder(
+def test_built_in_name_takes_precedence_over_a_folder(
     bundle_path: Path, shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -95,25 +95,23 @@ def test_a_name_in_the_wheel_comes_before_a_folder(
     assert Encoder(Path("mini")).bundle.name == Encoder("./mini").bundle.name == "tiny"
 
 
-def test_the_encoder_in_the_build_is_the_default(
-    monkeypatch: pytest.MonkeyPatch, bundle_path: Path, encoder: Encoder
-) -> None:
+def test_built_in_encoder_is_the_default(monkeypatch: pytest.MonkeyPatch, bundle_path: Path, encoder: Encoder) -> None:
     monkeypatch.setattr(edgeembed_runtime.builtin_models, "_MODELS", bundle_path.parent)
     assert np.array_equal(Encoder().encode("the cat"), encoder.encode("the cat"))
 
 
 @pytest.mark.parametrize(("name", "most_bytes"), [("mini", 6_000_000), ("nano", 2_500_000)])
-def test_the_shipped_encoders_are_whole_and_small(name: str, most_bytes: int, shipped: Path) -> None:
+def test_built_in_encoders_are_complete_and_small(name: str, most_bytes: int, shipped: Path) -> None:
     assert shipped == builtin_bundle("mini")
     assert Bundle.open(builtin_bundle(name), verify=True).size_bytes <= most_bytes
 
 
-def test_an_encoder_in_the_wheel_is_had_by_its_name(shipped: Path) -> None:
+def test_built_in_encoder_is_loaded_by_name(shipped: Path) -> None:
     nano = Encoder("nano")
     assert nano.bundle.path == shipped.parent / "nano"
     again = pickle.loads(pickle.dumps(nano))  # noqa: S301  # our own bytes
     assert np.array_equal(again.encode("the cat"), nano.encode("the cat"))
 
 
-def test_the_shipped_encoder_works_without_a_network(shipped: Path) -> None:
+def test_built_in_encoder_works_without_a_network(shipped: Path) -> None:
     subprocess.run([sys.executable, "-c", _WITHOUT_NETWORK], check=True)

@@ -1,4 +1,4 @@
-"""Opening and verifying bundles: whole, damaged and hostile ones."""
+"""Opening and verifying bundles: intact, damaged and malicious ones."""
 
 import hashlib
 import json
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from edgeembed_runtime import Bundle, BundleError, Encoder, InputError, VerificationError
+from edgeembed_runtime.manifest import Parity
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,14 +22,14 @@ def _edit(bundle: Path, change: Callable[[dict[str, Any]], object]) -> None:
     (bundle / "edgeembed.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
-def _refusal(bundle: Path) -> str:
+def _error_message(bundle: Path) -> str:
     with pytest.raises(BundleError) as caught:
         Bundle.open(bundle)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def test_a_bundle_says_what_its_manifest_says(bundle_path: Path) -> None:
+def test_bundle_has_the_fields_of_its_manifest(bundle_path: Path) -> None:
     bundle = Bundle.open(str(bundle_path), verify=True)
     assert (bundle.path, bundle.name, bundle.dimension, bundle.max_seq_length) == (bundle_path, "tiny", 8, 32)
     assert bundle.parity.worst_sentences[0].text == "the cat"
@@ -36,74 +37,89 @@ def test_a_bundle_says_what_its_manifest_says(bundle_path: Path) -> None:
     assert bundle.size_bytes == sum((bundle_path / file.name).stat().st_size for file in bundle.files)
 
 
-def test_a_field_that_a_later_version_adds_is_ignored(bundle_copy: Path) -> None:
+def test_unknown_manifest_field_is_ignored(bundle_copy: Path) -> None:
     _edit(bundle_copy, lambda m: m.update(golden_vectors="golden.json"))
     assert Bundle.open(bundle_copy).name == "tiny"
 
 
 def test_optional_measurements_are_read_and_may_be_null(bundle_path: Path, bundle_copy: Path) -> None:
     unmeasured = Bundle.open(bundle_path)
+    assert isinstance(unmeasured.parity, Parity)
     assert (unmeasured.latency, unmeasured.parity.p01_cosine, unmeasured.parity.top_10_overlap) == (None, None, None)
     measured = {"p01_cosine": 0.9991, "spearman": 0.998, "top_10_overlap": None}
     _edit(bundle_copy, lambda m: m["parity"].update(measured) or m.update(latency={"median_ms": 0.3}))
     bundle = Bundle.open(bundle_copy)
+    assert isinstance(bundle.parity, Parity)
     assert bundle.latency == {"median_ms": 0.3}
     assert (bundle.parity.p01_cosine, bundle.parity.spearman) == (0.9991, 0.998)
     assert bundle.parity.top_10_overlap is None
 
 
 @pytest.mark.parametrize("value", [0, -0.3, 1.01, "0.4", math.nan, True, [0.4]])
-def test_a_threshold_of_interests_that_is_no_cosine_is_refused(bundle_copy: Path, value: object) -> None:
+def test_invalid_near_cosine_raises(bundle_copy: Path, value: object) -> None:
     assert Bundle.open(bundle_copy).near_cosine is None
     _edit(bundle_copy, lambda m: m.update(near_cosine=0.35))
     assert Bundle.open(bundle_copy).near_cosine == 0.35
     _edit(bundle_copy, lambda m: m.update(near_cosine=value))
-    assert "'near_cosine'" in _refusal(bundle_copy)
+    assert "'near_cosine'" in _error_message(bundle_copy)
+
+
+def test_a_bundle_states_its_embedding_space_or_none(bundle_copy: Path) -> None:
+    _edit(bundle_copy, lambda m: m.update(space="bert-8-0123456789abcdef"))
+    assert Bundle.open(bundle_copy).space == "bert-8-0123456789abcdef"
+    _edit(bundle_copy, lambda m: m.pop("space"))  # as in bundles of older versions
+    assert Bundle.open(bundle_copy).space is None
+
+
+@pytest.mark.parametrize("value", ["", 7, ["bert-8"]])
+def test_an_invalid_space_raises(bundle_copy: Path, value: object) -> None:
+    _edit(bundle_copy, lambda m: m.update(space=value))
+    assert "'space'" in _error_message(bundle_copy)
 
 
 @pytest.mark.parametrize("value", ["0.9", math.inf, [0.9]])
 def test_optional_measurements_are_validated(bundle_copy: Path, value: object) -> None:
     _edit(bundle_copy, lambda m: m["parity"].update(spearman=value))
-    assert "'spearman'" in _refusal(bundle_copy)
+    assert "'spearman'" in _error_message(bundle_copy)
 
 
-def test_a_file_that_the_manifest_does_not_list_is_refused(bundle_path: Path) -> None:
+def test_read_of_an_unlisted_file_raises(bundle_path: Path) -> None:
     with pytest.raises(BundleError, match=r"lists no file 'onnx/other\.onnx'"):
         Bundle.open(bundle_path).read("onnx/other.onnx")
 
 
-def test_a_path_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    assert "is not a folder" in _refusal(tmp_path / "absent")
+def test_missing_folder_raises(tmp_path: Path) -> None:
+    assert "is not a folder" in _error_message(tmp_path / "absent")
 
 
-def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
-    assert "has no edgeembed.json" in _refusal(tmp_path)
+def test_folder_without_manifest_raises(tmp_path: Path) -> None:
+    assert "has no edgeembed.json" in _error_message(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b'{"a": 1' + b"0" * 5000 + b"}"])
-def test_a_manifest_that_is_no_json_is_refused(bundle_copy: Path, content: bytes) -> None:
+def test_manifest_that_is_not_json_raises(bundle_copy: Path, content: bytes) -> None:
     (bundle_copy / "edgeembed.json").write_bytes(content)
-    assert "edgeembed.json" in _refusal(bundle_copy)
+    assert "edgeembed.json" in _error_message(bundle_copy)
 
 
 @pytest.mark.parametrize("content", [b"[]", b"null", b'"text"', b"3"])
-def test_a_manifest_that_is_no_object_is_refused(bundle_copy: Path, content: bytes) -> None:
+def test_manifest_that_is_not_an_object_raises(bundle_copy: Path, content: bytes) -> None:
     (bundle_copy / "edgeembed.json").write_bytes(content)
-    assert "expected a JSON object" in _refusal(bundle_copy)
+    assert "expected a JSON object" in _error_message(bundle_copy)
 
 
 @pytest.mark.parametrize(("version", "remedy"), [(1, "export the bundle again"), (3, "upgrade edgeembed-runtime")])
-def test_another_schema_version_is_refused_with_a_remedy(bundle_copy: Path, version: int, remedy: str) -> None:
+def test_other_schema_version_raises_with_a_remedy(bundle_copy: Path, version: int, remedy: str) -> None:
     _edit(bundle_copy, lambda m: m.update(schema_version=version))
-    assert f"has schema version {version}, expected 2; {remedy}" in _refusal(bundle_copy)
+    assert f"has schema version {version}, expected 2; {remedy}" in _error_message(bundle_copy)
 
 
-def test_each_missing_field_is_named(bundle_path: Path, bundle_copy: Path) -> None:
+def test_missing_field_raises_with_its_name(bundle_path: Path, bundle_copy: Path) -> None:
     whole = json.loads((bundle_path / "edgeembed.json").read_text(encoding="utf-8"))
     for name in whole:
         remaining = {key: value for key, value in whole.items() if key != name}
         (bundle_copy / "edgeembed.json").write_text(json.dumps(remaining), encoding="utf-8")
-        assert f"has no '{name}'" in _refusal(bundle_copy)
+        assert f"has no '{name}'" in _error_message(bundle_copy)
 
 
 _WRONG: dict[str, list[object]] = {
@@ -124,14 +140,14 @@ _WRONG: dict[str, list[object]] = {
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in _WRONG.items() for value in values])
-def test_each_field_of_a_wrong_kind_is_named(bundle_copy: Path, name: str, value: object) -> None:
+def test_field_of_the_wrong_type_raises_with_its_name(bundle_copy: Path, name: str, value: object) -> None:
     _edit(bundle_copy, lambda m: m.update({name: value}))
-    assert f"'{name}'" in _refusal(bundle_copy)
+    assert f"'{name}'" in _error_message(bundle_copy)
 
 
-def test_a_parity_that_is_not_finite_is_refused(bundle_copy: Path) -> None:
+def test_parity_that_is_not_finite_raises(bundle_copy: Path) -> None:
     _edit(bundle_copy, lambda m: m["parity"].update(min_cosine=math.nan))
-    assert "'min_cosine' is NaN" in _refusal(bundle_copy)
+    assert "'min_cosine' is NaN" in _error_message(bundle_copy)
 
 
 @pytest.mark.parametrize(
@@ -141,29 +157,29 @@ def test_a_parity_that_is_not_finite_is_refused(bundle_copy: Path) -> None:
         *("C:\\secret", "..\\secret", "C:secret", "nul\0"),
     ],
 )
-def test_a_file_name_that_leaves_the_folder_is_refused(bundle_copy: Path, name: str) -> None:
+def test_file_name_outside_the_folder_raises(bundle_copy: Path, name: str) -> None:
     (bundle_copy.parent / "secret").write_text("x", encoding="utf-8")
     _edit(bundle_copy, lambda m: m["files"][0].update(name=name))
-    assert "stays inside the folder" in _refusal(bundle_copy)
+    assert "stays inside the folder" in _error_message(bundle_copy)
 
 
-def test_a_file_listed_twice_is_refused(bundle_copy: Path) -> None:
+def test_file_listed_twice_raises(bundle_copy: Path) -> None:
     _edit(bundle_copy, lambda m: m["files"].append(m["files"][0]))
-    assert "each name once" in _refusal(bundle_copy)
+    assert "each name once" in _error_message(bundle_copy)
 
 
 @pytest.mark.parametrize("digest", ["", "0" * 63, "G" * 64, "A" * 64])
-def test_a_checksum_that_is_none_is_refused(bundle_copy: Path, digest: str) -> None:
+def test_invalid_checksum_raises(bundle_copy: Path, digest: str) -> None:
     _edit(bundle_copy, lambda m: m["files"][0].update(sha256=digest))
-    assert "64 hexadecimal digits" in _refusal(bundle_copy)
+    assert "64 hexadecimal digits" in _error_message(bundle_copy)
 
 
-def test_a_missing_file_is_named(bundle_copy: Path) -> None:
+def test_missing_file_raises_with_its_name(bundle_copy: Path) -> None:
     (bundle_copy / "tokenizer.json").unlink()
-    assert "tokenizer.json is missing" in _refusal(bundle_copy)
+    assert "tokenizer.json is missing" in _error_message(bundle_copy)
 
 
-def test_a_truncated_model_is_refused_at_load_without_reading_it(bundle_copy: Path) -> None:
+def test_truncated_model_raises_at_load_without_being_read(bundle_copy: Path) -> None:
     model = bundle_copy / "onnx" / "model.onnx"
     model.write_bytes(model.read_bytes()[:100])
     with pytest.raises(BundleError, match=r"model\.onnx has 100 bytes, expected \d+"):
@@ -172,17 +188,17 @@ def test_a_truncated_model_is_refused_at_load_without_reading_it(bundle_copy: Pa
         Bundle.open(bundle_copy).verify()
 
 
-def test_a_changed_byte_is_found_by_verification_alone(bundle_copy: Path) -> None:
+def test_changed_byte_is_detected_only_by_verification(bundle_copy: Path) -> None:
     (bundle_copy / "README.md").write_text("# tiny\n", encoding="utf-8")
     assert Encoder.load(bundle_copy).dimension == 8
     with pytest.raises(VerificationError, match=r"README\.md has SHA-256 [0-9a-f]{64}, expected"):
         Encoder.load(bundle_copy, verify=True)
 
 
-def test_a_changed_byte_of_the_manifest_is_found_where_it_has_a_checksum(bundle_copy: Path) -> None:
+def test_changed_manifest_is_detected_if_it_has_a_checksum_file(bundle_copy: Path) -> None:
     manifest = bundle_copy / "edgeembed.json"
     manifest.write_bytes(manifest.read_bytes() + b" ")
-    Bundle.open(bundle_copy, verify=True)  # as all bundles once were
+    Bundle.open(bundle_copy, verify=True)  # a checksum file is optional
     digest = hashlib.sha256(manifest.read_bytes()).hexdigest()
     (bundle_copy / "edgeembed.json.sha256").write_text(f"{digest}  edgeembed.json\n", encoding="utf-8")
     Bundle.open(bundle_copy, verify=True)
@@ -192,12 +208,12 @@ def test_a_changed_byte_of_the_manifest_is_found_where_it_has_a_checksum(bundle_
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"0" * 1000])
-def test_a_checksum_of_the_manifest_that_is_none_is_found(bundle_copy: Path, content: bytes) -> None:
+def test_invalid_manifest_checksum_file_is_detected(bundle_copy: Path, content: bytes) -> None:
     (bundle_copy / "edgeembed.json.sha256").write_bytes(content)
     assert Bundle.open(bundle_copy).differences()[0].startswith("edgeembed.json has SHA-256 ")
 
 
-def test_verification_names_every_file_that_differs_or_is_gone(bundle_copy: Path) -> None:
+def test_verification_lists_every_changed_or_missing_file(bundle_copy: Path) -> None:
     bundle = Bundle.open(bundle_copy)
     (bundle_copy / "README.md").unlink()
     (bundle_copy / "tokenizer.json").write_text("{}", encoding="utf-8")
@@ -206,7 +222,7 @@ def test_verification_names_every_file_that_differs_or_is_gone(bundle_copy: Path
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage" * 50])
-def test_a_model_that_is_none_is_one_line(bundle_copy: Path, rewrite_manifest: Make, content: bytes) -> None:
+def test_invalid_model_file_raises_in_one_line(bundle_copy: Path, rewrite_manifest: Make, content: bytes) -> None:
     (bundle_copy / "onnx" / "model.onnx").write_bytes(content)
     rewrite_manifest(bundle_copy)
     with pytest.raises(BundleError, match="is not a model: ") as caught:
@@ -215,7 +231,7 @@ def test_a_model_that_is_none_is_one_line(bundle_copy: Path, rewrite_manifest: M
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff"])
-def test_a_tokenizer_that_is_none_is_one_line(bundle_copy: Path, rewrite_manifest: Make, content: bytes) -> None:
+def test_invalid_tokenizer_file_raises_in_one_line(bundle_copy: Path, rewrite_manifest: Make, content: bytes) -> None:
     (bundle_copy / "tokenizer.json").write_bytes(content)
     rewrite_manifest(bundle_copy)
     with pytest.raises(BundleError, match="is not a tokenizer: ") as caught:
@@ -231,7 +247,7 @@ def test_a_tokenizer_that_is_none_is_one_line(bundle_copy: Path, rewrite_manifes
         ({"max_seq_length": 2}, "adds 2 special tokens"),
     ],
 )
-def test_a_manifest_that_belies_its_model_is_refused_at_load(
+def test_manifest_that_contradicts_the_model_raises_at_load(
     bundle_copy: Path, fields: dict[str, object], message: str
 ) -> None:
     _edit(bundle_copy, lambda m: m.update(fields))
@@ -239,7 +255,7 @@ def test_a_manifest_that_belies_its_model_is_refused_at_load(
         Encoder.load(bundle_copy)
 
 
-def test_the_fingerprint_follows_the_vectors_and_not_the_card(tmp_path: Path, make_bundle: Make) -> None:
+def test_fingerprint_depends_on_the_embeddings_but_not_on_the_card(tmp_path: Path, make_bundle: Make) -> None:
     first = Bundle.open(make_bundle(tmp_path / "first")).fingerprint
     assert Bundle.open(make_bundle(tmp_path / "copy", name="renamed", quality={"sts": 80})).fingerprint == first
     assert Bundle.open(make_bundle(tmp_path / "weights", seed=1)).fingerprint != first
@@ -249,7 +265,7 @@ def test_the_fingerprint_follows_the_vectors_and_not_the_card(tmp_path: Path, ma
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_mutated_manifest_opens_or_is_refused_in_one_line(
+def test_mutated_manifest_opens_or_raises_in_one_line(
     bundle_path: Path, bundle_copy: Path, data: st.DataObject
 ) -> None:
     content = (bundle_path / "edgeembed.json").read_bytes()
@@ -257,9 +273,9 @@ def test_a_mutated_manifest_opens_or_is_refused_in_one_line(
     end = data.draw(st.integers(start, min(len(content), start + 20)))
     mutated = content[:start] + data.draw(st.binary(max_size=8)) + content[end:]
     (bundle_copy / "edgeembed.json").write_bytes(mutated)
-    refusal = None
+    message = None
     try:
         Bundle.open(bundle_copy)
     except InputError as error:
-        refusal = str(error)
-    assert refusal is None or len(refusal.splitlines()) == 1
+        message = str(error)
+    assert message is None or len(message.splitlines()) == 1

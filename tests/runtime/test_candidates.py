@@ -4,8 +4,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import Engine, InputError, MissingExtraError
-from edgeembed_runtime.index.binary import _hamming_distances, _pack_signs
-from edgeembed_runtime.index.candidates import CandidateSearch, Positions, new_candidate_search
+from edgeembed_runtime.index.candidates import (
+    CandidateSearch,
+    Positions,
+    _hamming_distances,
+    _pack_signs,
+    new_candidate_search,
+)
 from edgeembed_runtime.index.engine import EngineName, IndexPrecision
 from edgeembed_runtime.index.vectors import StoredVectors
 from edgeembed_runtime.similarity import top_k_indices
@@ -43,9 +48,9 @@ def _recall(search: CandidateSearch, vectors: StoredVectors, queries: Vectors, t
     """Return the share of the true nearest vectors that are among the candidates."""
     shares = []
     for query in queries:
-        found = _candidates(search, vectors, query, top_k)
+        positions = _candidates(search, vectors, query, top_k)
         best = set(top_k_indices(vectors.cosine_similarity(query), top_k).tolist())
-        shares.append(1.0 if found is None else len(best.intersection(found.tolist())) / top_k)
+        shares.append(1.0 if positions is None else len(best.intersection(positions.tolist())) / top_k)
     return float(np.mean(shares))
 
 
@@ -70,8 +75,8 @@ def test_faiss_searches_few_documents_without_warnings(
     name: EngineName, count: int, clustered: Vectors, capfd: pytest.CaptureFixture[str]
 ) -> None:
     vectors = StoredVectors.quantize(clustered[:count], "float32")
-    found = _candidates(_search(Engine(name, nlist=100, nprobe=100)), vectors, clustered[0], 1)
-    assert found is None or 0 in found
+    positions = _candidates(_search(Engine(name, nlist=100, nprobe=100)), vectors, clustered[0], 1)
+    assert positions is None or 0 in positions
     assert capfd.readouterr() == ("", "")
 
 
@@ -98,12 +103,12 @@ def test_candidates_follow_additions_and_removals(
     assert _recall(search, vectors, clustered[::100]) > 0.9
     fewer = vectors.select(np.arange(150))  # as if an addition had been interrupted
     assert not search.is_current(fewer)
-    found = _candidates(search, fewer, clustered[500], 5)
-    assert found is None or found.max() < 150
+    positions = _candidates(search, fewer, clustered[500], 5)
+    assert positions is None or positions.max() < 150
 
 
 @pytest.mark.parametrize("engine", [Engine("faiss-ivf"), Engine()])
-def test_saved_arrays_give_the_same_candidates(engine: Engine, clustered: Vectors) -> None:
+def test_saved_arrays_return_the_same_candidates(engine: Engine, clustered: Vectors) -> None:
     precision: IndexPrecision = "binary" if engine.name == "numpy" else "float32"
     vectors = StoredVectors.quantize(clustered, precision)
     search = _search(engine, precision)
@@ -114,17 +119,17 @@ def test_saved_arrays_give_the_same_candidates(engine: Engine, clustered: Vector
     assert again is not None
     for query in clustered[::200]:
         expected = _candidates(search, vectors, query, 10)
-        found = _candidates(again, vectors, query, 10)
+        positions = _candidates(again, vectors, query, 10)
         assert expected is not None
-        assert found is not None
-        assert found.tolist() == expected.tolist()
+        assert positions is not None
+        assert positions.tolist() == expected.tolist()
     opposite = -clustered[0]
-    found = _candidates(again, vectors.append(opposite[None]), opposite, 10)
-    assert found is not None
-    assert len(clustered) in found
+    positions = _candidates(again, vectors.append(opposite[None]), opposite, 10)
+    assert positions is not None
+    assert len(clustered) in positions
 
 
-def test_centroids_that_are_not_finite_are_refused() -> None:
+def test_centroids_that_are_not_finite_raise() -> None:
     pytest.importorskip("faiss")
     damaged = {"centroids": np.full((2, _DIMENSION), np.nan, dtype=np.float32)}
     with pytest.raises(InputError, match="centroid of the index is not finite"):
@@ -157,7 +162,7 @@ def test_missing_faiss_raises_with_the_command_that_installs_it(monkeypatch: pyt
         ({"rescore": "4"}, "rescore is '4'"),
     ],
 )
-def test_engine_settings_out_of_range_are_refused(setting: dict[str, object], message: str) -> None:
+def test_engine_settings_out_of_range_raise(setting: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Engine(**setting)  # type: ignore[arg-type]
 

@@ -29,7 +29,7 @@ def bundle(bundle_path: Path) -> list[str]:
 
 @pytest.fixture
 def golden_bundle(bundle_copy: Path, rewrite_manifest: Callable[..., None]) -> Callable[[list[float]], Path]:
-    """Give a function that gives a bundle in which the exporter's vector of "cat" is this one."""
+    """Return a function that creates a bundle whose golden vector of "cat" is the given one."""
 
     def make(vector: list[float]) -> Path:
         machine = {"processor": "Abacus 3", "architecture": "wood", "engine": "fingers 10"}
@@ -43,7 +43,7 @@ def golden_bundle(bundle_copy: Path, rewrite_manifest: Callable[..., None]) -> C
 
 @pytest.fixture
 def texts(tmp_path: Path) -> str:
-    """Three texts, Windows line ends, no last one, and a byte order mark."""
+    """Return a file of three texts with a byte order mark and Windows line ends, but none after the last line."""
     path = tmp_path / "texts.txt"
     path.write_bytes("\ufeffread the file\r\n\r\nthe dog".encode())
     return str(path)
@@ -66,7 +66,7 @@ def _json(argv: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, obje
     return document
 
 
-def test_encode_prints_the_precision_asked_for(bundle_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_encode_prints_the_requested_precision(bundle_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["encode", "--text", "the cat", "--precision", "int8", "--json", "--bundle", str(bundle_path)]) == 0
     [vector] = json.loads(capsys.readouterr().out)["embeddings"]
     assert vector == Encoder.load(bundle_path).encode("the cat", precision="int8").tolist()
@@ -104,16 +104,16 @@ def test_rank_prints_score_id_and_text(bundle: list[str], texts: str, capsys: py
     assert len(lines) == 2
     document = _json(["rank", "the dog", texts, *bundle], capsys)
     assert document["query"] == "the dog"
-    assert document["hits"][0]["document"] == "the dog"  # type: ignore[index]
+    assert document["hits"][0]["text"] == "the dog"  # type: ignore[index]
 
 
-def test_options_may_stand_anywhere(bundle: list[str], texts: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_may_appear_anywhere(bundle: list[str], texts: str, capsys: pytest.CaptureFixture[str]) -> None:
     for argv in (["cat", texts, *bundle], ["cat", *bundle, texts], [*bundle, "cat", texts]):
         assert len(_json(["rank", *argv], capsys)["hits"]) == 3  # type: ignore[arg-type]
     assert len(_json(["rank", "cat", texts, *bundle, texts], capsys)["hits"]) == 6  # type: ignore[arg-type]
 
 
-def test_an_index_is_made_and_searched(
+def test_index_is_built_and_searched(
     bundle: list[str], texts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "index")
@@ -130,7 +130,7 @@ def test_an_index_is_made_and_searched(
     assert capsys.readouterr().out == f"{out}: 3 documents\n"
 
 
-def test_info_says_what_is_in_a_bundle(bundle_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_prints_the_fields_of_a_bundle(bundle_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(bundle_path)]) == 0
     assert "dimension        8\n" in capsys.readouterr().out
     document = _json(["info", "--bundle", str(bundle_path)], capsys)
@@ -139,7 +139,19 @@ def test_info_says_what_is_in_a_bundle(bundle_path: Path, capsys: pytest.Capture
     assert document["files"][0].keys() == {"name", "size_bytes", "sha256"}  # type: ignore[index]
 
 
-def test_verify_passes_a_whole_bundle(bundle_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_says_what_an_encoder_reads_of_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["open a file", "学习烤面包 🍞"]
+    words = [word for text in texts for word in ("--text", text)]
+    assert main(["info", *words]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "open a file\t5 tokens, 100% known"
+    assert second.startswith("学习烤面包 🍞\t")
+    assert ", 0% known, unknown: " in second
+    found = _json(["info", *words], capsys)["texts"]
+    assert [each["known_share"] for each in found] == [1.0, 0.0]  # type: ignore[attr-defined]
+
+
+def test_verify_accepts_an_intact_bundle(bundle_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(bundle_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
@@ -152,10 +164,11 @@ def test_verify_passes_a_whole_bundle(bundle_path: Path, capsys: pytest.CaptureF
         "files": 3,
         "differences": [],
         "golden": None,
+        "golden_predictions": None,
     }
 
 
-def test_verify_reports_the_distance_to_the_golden_vectors(
+def test_verify_prints_the_cosine_to_the_golden_vectors(
     golden_bundle: Callable[[list[float]], Path], encoder: Encoder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bundle = golden_bundle(encoder.encode("cat").tolist())
@@ -175,7 +188,7 @@ def test_verify_reports_the_distance_to_the_golden_vectors(
     }
 
 
-def test_verify_fails_vectors_far_from_the_exporters_with_exit_code_1(
+def test_verify_exits_with_1_if_embeddings_differ_from_the_golden_vectors(
     golden_bundle: Callable[[list[float]], Path], encoder: Encoder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bundle = golden_bundle((-encoder.encode("cat")).tolist())
@@ -190,7 +203,7 @@ def test_verify_fails_vectors_far_from_the_exporters_with_exit_code_1(
     assert document["golden"]["min_cosine"] == pytest.approx(-1)
 
 
-def test_verify_fails_a_changed_bundle_with_exit_code_1(bundle_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_exits_with_1_if_a_file_was_changed(bundle_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (bundle_copy / "README.md").write_text("changed by hand", encoding="utf-8")
     (bundle_copy / "onnx" / "model.onnx").write_bytes(b"no model")
     error = _error(["verify", str(bundle_copy)], capsys, code=1)
@@ -203,7 +216,7 @@ def test_verify_fails_a_changed_bundle_with_exit_code_1(bundle_copy: Path, capsy
     assert [difference.split()[0] for difference in document["differences"]] == ["README.md", "onnx/model.onnx"]
 
 
-def test_verify_of_what_cannot_be_read_as_a_bundle_is_bad_input(
+def test_verify_exits_with_2_if_the_manifest_is_truncated(
     bundle_copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = (bundle_copy / "edgeembed.json").read_bytes()
@@ -212,7 +225,7 @@ def test_verify_of_what_cannot_be_read_as_a_bundle_is_bad_input(
 
 
 @pytest.mark.parametrize("argv", [["info", "nano"], ["info", "--bundle", "nano"]])
-def test_an_encoder_in_the_wheel_goes_by_its_name(
+def test_built_in_encoder_is_selected_by_name(
     argv: list[str], shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -223,7 +236,7 @@ def test_an_encoder_in_the_wheel_goes_by_its_name(
     assert "nano has no edgeembed.json" in _error(folder, capsys)
 
 
-def test_a_wheel_without_an_encoder_asks_for_a_bundle(
+def test_build_without_an_encoder_asks_for_a_bundle(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("edgeembed_runtime.builtin_models._MODELS", tmp_path)
@@ -257,7 +270,7 @@ def test_a_wheel_without_an_encoder_asks_for_a_bundle(
         (["verify", "a", "--bundle", "b"], "not allowed with"),
     ],
 )
-def test_bad_arguments_are_one_line_and_exit_code_2(
+def test_invalid_arguments_print_one_line_and_exit_with_2(
     argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert message in _error(argv, capsys)
@@ -273,13 +286,13 @@ def test_bad_arguments_are_one_line_and_exit_code_2(
         (["search", "/absent", "query"], "holds no index.json"),
     ],
 )
-def test_bad_values_are_one_line_and_exit_code_2(
+def test_invalid_values_print_one_line_and_exit_with_2(
     argv: list[str], message: str, bundle: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert message in _error([*argv, *bundle], capsys)
 
 
-def test_invalid_utf8_is_named_by_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_about_invalid_utf8_names_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "latin1.txt"
     path.write_bytes(b"fine\ncaf\xe9\n")
     assert f"{path}, line 2: byte 4 is not valid UTF-8" in _error(["encode", str(path)], capsys)
@@ -292,14 +305,14 @@ def test_file_without_text_raises(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert not (tmp_path / "index").exists()
 
 
-def test_long_texts_are_a_warning_line(bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_text_prints_a_warning_line(bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["encode", "--text", "cat " * 99, *bundle]) == 0
     expected = "edgeembed-runtime: warning: 1 of 1 texts: only the first 32 tokens were read\n"
     assert capsys.readouterr().err == expected
 
 
 @pytest.mark.parametrize("command", ["encode", "rank", "search", "index", "info", "verify"])
-def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main([command, "--help"])
     assert stop.value.code == 0
@@ -308,18 +321,18 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert "--bundle" in shown
 
 
-def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out == f"{__version__}\n"
 
 
-def test_ctrl_c_is_one_line_and_leaves_nothing(bundle: list[str], tmp_path: Path) -> None:
+def test_ctrl_c_prints_one_line_and_leaves_no_files(bundle: list[str], tmp_path: Path) -> None:
     out = tmp_path / "index"
     command = [sys.executable, "-c", _PROCESS, "index", "-", "--out", str(out), *bundle]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
-        process.stdin.write(b"cat\n" * 100_000)  # more than a pipe holds: once it is through, the command reads
+        process.stdin.write(b"cat\n" * 100_000)  # more than a pipe holds: when it is written, the command is reading
         process.stdin.flush()
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate()
@@ -337,8 +350,8 @@ def test_closed_pipe_prints_no_error(bundle: list[str], tmp_path: Path) -> None:
     assert (process.returncode, stderr) == (141, b"")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full to write to here")
-def test_a_full_disk_behind_stdout_is_one_line(bundle: list[str]) -> None:
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_full_disk_behind_stdout_prints_one_line(bundle: list[str]) -> None:
     command = [sys.executable, "-c", _PROCESS, "encode", "--text", "cat", *bundle]
     with Path("/dev/full").open("wb") as full:
         process = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE)
@@ -348,7 +361,7 @@ def test_a_full_disk_behind_stdout_is_one_line(bundle: list[str]) -> None:
     assert process.stderr.count(b"\n") == 1
 
 
-def test_text_that_the_terminal_cannot_show_is_escaped(bundle: list[str]) -> None:
+def test_text_that_the_terminal_cannot_encode_is_escaped(bundle: list[str]) -> None:
     command = [sys.executable, "-X", "utf8=0", "-c", _PROCESS, "rank", "cat", "--text", "\u4e2d", *bundle]
     process = subprocess.run(
         command,
@@ -360,7 +373,7 @@ def test_text_that_the_terminal_cannot_show_is_escaped(bundle: list[str]) -> Non
     assert process.stdout.endswith("\\u4e2d\n")
 
 
-def test_ctrl_c_during_the_import_of_a_c_extension_is_an_interrupt(
+def test_import_error_after_ctrl_c_exits_with_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted_import(_args: object) -> None:
@@ -380,18 +393,18 @@ def test_closed_stdout_prints_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "stdout is closed" in capsys.readouterr().err
 
 
-def test_a_closed_stdin_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_closed_stdin_prints_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     assert "stdin is closed" in _error(["rank", "cat", "-"], capsys)
 
 
-def test_an_interrupted_import_is_an_interruption(
+def test_bundle_error_after_ctrl_c_exits_with_130(
     bundle_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
         try:
             signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt:  # as onnxruntime's import makes it one of ours
+        except KeyboardInterrupt:  # load_backend raises this if the import of onnxruntime fails
             raise BundleError("needs onnxruntime, which is not here") from None
 
     monkeypatch.setattr("edgeembed_runtime.pipeline.load_backend", interrupted)
@@ -399,7 +412,7 @@ def test_an_interrupted_import_is_an_interruption(
     assert capsys.readouterr().err == "edgeembed-runtime: interrupted\n"
 
 
-def test_the_package_is_a_command_too() -> None:
+def test_package_runs_as_a_module() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "edgeembed_runtime", "--version"], capture_output=True, text=True, check=True
     )

@@ -94,7 +94,7 @@ def test_rank_prints_hits_in_descending_order_of_score(
     document = _json(["rank", store, *texts, "-k", "1", *bundle], capsys)
     assert (document["query"], len(document["hits"]), document["hits"][0]["id"]) == (None, 1, 1)
     document = _json(["rank", store, *texts, "--query", "open a socket", *bundle], capsys)
-    assert (document["query"], document["hits"][0]["document"]) == ("open a socket", "open a socket")
+    assert (document["query"], document["hits"][0]["text"]) == ("open a socket", "open a socket")
 
 
 def test_export_prints_the_whole_store_as_json(store: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,18 +167,19 @@ def test_rejected_reaction_neither_creates_nor_changes_a_store(
 ) -> None:
     (tmp_path / "texts.txt").write_bytes(b"the dog\n  \nread\n")
     texts = str(tmp_path / "texts.txt")
-    refused = {
+    rejected = {
         "texts.txt, line 2: the line is blank": [texts],
         "--text is blank": ["--text", "the dog", "--text", ""],
         "expected a text that is not blank": [texts, "--text", " \t"],
         "surrogate": ["--text", "the dog", "--text", "a\udcff"],
+        "text 1: the vocabulary knows almost none of its words": ["--text", "the dog", "--text", "中文"],
     }
-    for message, given in refused.items():
+    for message, given in rejected.items():
         assert message in _error([reaction[0], path, *reaction[1:], *given, *bundle], capsys)
         assert not Path(path).exists()
     _run([reaction[0], path, *reaction[1:], "--text", "the dog", *bundle], capsys)
     before = Path(path).read_bytes()
-    for message, given in refused.items():
+    for message, given in rejected.items():
         assert message in _error([reaction[0], path, *reaction[1:], *given, *bundle], capsys)
         assert Path(path).read_bytes() == before
 

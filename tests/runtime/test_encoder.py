@@ -1,6 +1,7 @@
-"""Vectors: their shapes, their independence, and what is refused."""
+"""Encoder: shapes, batch invariance, options and errors."""
 
 import copy
+import inspect
 import pickle
 import threading
 import warnings
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from edgeembed_runtime import BundleError, Encoder, InputError, RelevanceRanker, TruncationWarning
+from edgeembed_runtime import BundleError, Encoder, InputError, RelevanceRanker, TruncationWarning, UnknownTextWarning
+from edgeembed_runtime.encode_options import EncodeOptions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +22,7 @@ Make = Callable[..., Path]
 _LONG = "cat " * 100
 
 
-def test_one_text_is_a_vector_and_many_are_a_matrix(encoder: Encoder) -> None:
+def test_one_text_returns_a_vector_and_many_return_a_matrix(encoder: Encoder) -> None:
     assert encoder.encode("the cat").shape == (8,)
     assert encoder.encode(["the cat"]).shape == (1, 8)
     assert encoder.encode(("the cat", "a dog")).shape == (2, 8)
@@ -30,27 +32,27 @@ def test_one_text_is_a_vector_and_many_are_a_matrix(encoder: Encoder) -> None:
     assert encoder.encode([]).dtype == encoder.encode("the cat").dtype == np.float32
 
 
-def test_the_encoder_says_its_sizes(encoder: Encoder) -> None:
+def test_encoder_has_the_sizes_of_its_bundle(encoder: Encoder) -> None:
     assert (encoder.dimension, encoder.max_seq_length, encoder.bundle.name) == (8, 32, "tiny")
 
 
 @pytest.mark.parametrize("text", ["", " ", "\0", "the cat", "中文", "\U0001f600", "[CLS] [PAD]"])
-def test_every_text_has_a_finite_vector_of_unit_length_and_always_the_same(encoder: Encoder, text: str) -> None:
-    vector = encoder.encode(text)
+def test_every_text_has_a_normalized_and_reproducible_embedding(encoder: Encoder, text: str) -> None:
+    vector = encoder.encode(text, on_unknown="ignore")
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
-    assert np.array_equal(vector, encoder.encode([text, "dog"])[0])
+    assert np.array_equal(vector, encoder.encode([text, "dog"], on_unknown="ignore")[0])
 
 
 @settings(max_examples=100, deadline=None)
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=80), min_size=1, max_size=6))
-def test_a_vector_does_not_depend_on_its_batch(encoder: Encoder, texts: list[str]) -> None:
-    together = encoder.encode([*texts, _LONG], on_truncate="ignore")[:-1]
-    alone = np.stack([encoder.encode(text, on_truncate="ignore") for text in texts])
+def test_embedding_is_batch_invariant(encoder: Encoder, texts: list[str]) -> None:
+    together = encoder.encode([*texts, _LONG], on_truncate="ignore", on_unknown="ignore")[:-1]
+    alone = np.stack([encoder.encode(text, on_truncate="ignore", on_unknown="ignore") for text in texts])
     assert np.array_equal(together, alone)
     assert np.isfinite(together).all()
 
 
-def test_the_vector_is_that_of_the_graph_by_hand(encoder: Encoder, bundle_path: Path) -> None:
+def test_embedding_equals_the_graph_computed_by_hand(encoder: Encoder, bundle_path: Path) -> None:
     import onnx
     from onnx import numpy_helper
 
@@ -60,7 +62,7 @@ def test_the_vector_is_that_of_the_graph_by_hand(encoder: Encoder, bundle_path: 
     assert np.allclose(encoder.encode("The cat"), projected / np.linalg.norm(projected), atol=1e-6)
 
 
-def test_a_cut_vector_has_unit_length_again_unless_refused(encoder: Encoder) -> None:
+def test_truncated_embedding_is_normalized_again_if_requested(encoder: Encoder) -> None:
     whole = encoder.encode(["the cat", "a dog"])
     cut = encoder.encode(["the cat", "a dog"], truncate_dim=3)
     assert np.allclose(cut, whole[:, :3] / np.linalg.norm(whole[:, :3], axis=1, keepdims=True))
@@ -70,7 +72,7 @@ def test_a_cut_vector_has_unit_length_again_unless_refused(encoder: Encoder) -> 
 
 
 @pytest.mark.parametrize("dimension", [0, -1, 9, 2.5, True, "3"])
-def test_a_dimension_that_cannot_be_kept_is_refused(encoder: Encoder, dimension: int) -> None:
+def test_invalid_truncate_dim_raises(encoder: Encoder, dimension: int) -> None:
     with pytest.raises(InputError, match="expected an integer from 1 to 8"):
         encoder.encode("the cat", truncate_dim=dimension)
 
@@ -85,15 +87,15 @@ def test_a_dimension_that_cannot_be_kept_is_refused(encoder: Encoder, dimension:
         (b"the cat", "the texts are bytes"),
         ({"the cat"}, "the texts are set"),
         ({"the cat": 1}, "the texts are dict"),
-        (["the cat", "a\udc80"], r"text 1 contains half of a surrogate pair \(U\+DC80 at character 1\)"),
+        (["the cat", "a\udc80"], r"text 1 contains a lone surrogate \(U\+DC80 at character 1\)"),
     ],
 )
-def test_what_is_no_text_is_named(encoder: Encoder, texts: list[str], message: str) -> None:
+def test_non_text_raises_with_its_position_and_type(encoder: Encoder, texts: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         encoder.encode(texts)
 
 
-def test_options_of_no_such_value_are_refused(encoder: Encoder) -> None:
+def test_invalid_options_raise(encoder: Encoder) -> None:
     with pytest.raises(InputError, match="precision is 'int4', expected one of float32, int8"):
         encoder.encode("a", precision="int4")  # type: ignore[call-overload]
     with pytest.raises(InputError, match="on_truncate is 'cut', expected one of warn, error, ignore"):
@@ -104,7 +106,7 @@ def test_options_of_no_such_value_are_refused(encoder: Encoder) -> None:
         encoder.encode("a", prompt_name="query")
 
 
-def test_encode_takes_the_keywords_of_sentence_transformers(encoder: Encoder) -> None:
+def test_encode_accepts_the_keywords_of_sentence_transformers(encoder: Encoder) -> None:
     expected = encoder.encode(["the cat"])
     options: dict[str, Any] = {
         "prompt_name": None,
@@ -128,6 +130,11 @@ def test_encode_takes_the_keywords_of_sentence_transformers(encoder: Encoder) ->
             encode(["the cat"], output_value="token_embeddings")  # type: ignore[arg-type]
 
 
+def test_encode_options_are_the_keywords_of_encode() -> None:
+    parameters = set(inspect.signature(Encoder.encode).parameters)
+    assert parameters - {"self", "sentences", "prompt_type", "return_info"} == set(EncodeOptions.__annotations__)
+
+
 def test_from_pretrained_loads_a_folder_or_a_built_in_encoder(bundle_path: Path, shipped: Path) -> None:
     encoder = Encoder.from_pretrained(bundle_path, verify=True)
     assert encoder.get_sentence_embedding_dimension() == encoder.dimension == 8
@@ -135,19 +142,19 @@ def test_from_pretrained_loads_a_folder_or_a_built_in_encoder(bundle_path: Path,
     assert Encoder.from_pretrained("mini", verify=True).bundle.path == shipped
 
 
-def test_a_hub_id_is_refused_with_the_command_that_downloads_it() -> None:
+def test_hub_id_raises_with_the_command_that_downloads_it() -> None:
     for load in (Encoder, Encoder.from_pretrained):
         with pytest.raises(InputError, match=r"hf download acme/small --local-dir FOLDER$"):
             load("acme/small")
 
 
-def test_long_texts_are_warned_of_once_a_call(encoder: Encoder) -> None:
+def test_long_texts_cause_one_warning_per_call(encoder: Encoder) -> None:
     with pytest.warns(TruncationWarning, match="2 of 3 texts: only the first 32 tokens") as caught:
         encoder.encode([_LONG, "the cat", _LONG])
     assert len(caught) == 1
 
 
-def test_long_texts_are_refused_or_passed_over_if_asked(encoder: Encoder) -> None:
+def test_on_truncate_error_raises_and_ignore_does_not_warn(encoder: Encoder) -> None:
     with pytest.raises(InputError, match="text 1 is too long, expected at most 32 tokens"):
         encoder.encode(["the cat", _LONG], on_truncate="error")
     with warnings.catch_warnings():
@@ -155,7 +162,39 @@ def test_long_texts_are_refused_or_passed_over_if_asked(encoder: Encoder) -> Non
         assert encoder.encode([_LONG], on_truncate="ignore").shape == (1, 8)
 
 
-def test_what_became_of_a_text_is_told_if_asked(encoder: Encoder) -> None:
+def test_unknown_texts_cause_one_warning_per_call(encoder: Encoder) -> None:
+    with pytest.warns(UnknownTextWarning, match="2 of 3 texts: the vocabulary knows almost none") as caught:
+        encoder.encode(["中文", "the cat 中", "☃ привет"])
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_long_unknown_texts_cause_both_warnings(encoder: Encoder) -> None:
+    with pytest.warns() as caught:
+        encoder.encode("中" * 100)
+    assert [warning.category for warning in caught] == [TruncationWarning, UnknownTextWarning]
+
+
+def test_on_unknown_error_raises_and_ignore_does_not_warn(encoder: Encoder) -> None:
+    with pytest.raises(InputError, match="text 1: the vocabulary knows almost none of its words, expected a text in"):
+        encoder.encode(["the cat", "中文"], on_unknown="error")
+    assert encoder.encode(["中文"], on_unknown="ignore").shape == (1, 8)
+    with pytest.raises(InputError, match="on_unknown is 'raise', expected one of warn, error, ignore"):
+        encoder.encode("a", on_unknown="raise")  # type: ignore[call-overload]
+
+
+def test_words_of_a_prompt_do_not_make_a_text_known(tmp_path: Path, make_bundle: Make) -> None:
+    encoder = Encoder.load(make_bundle(tmp_path / "b", prompts={"query": "read the file: "}))
+    with pytest.warns(UnknownTextWarning):
+        _, info = encoder.encode("中文", prompt_name="query", return_info=True)
+    assert (info.tokens, info.known_share) == (8, 0)
+
+
+def test_known_share_counts_words_and_parts_of_words(encoder: Encoder) -> None:
+    _, infos = encoder.encode(["the cats 中!", "", "☃ 中"], on_unknown="ignore", return_info=True)
+    assert [info.known_share for info in infos] == [0.75, 1, 0]
+
+
+def test_return_info_returns_tokens_truncation_and_unknown_pieces(encoder: Encoder) -> None:
     vector, info = encoder.encode("The cat 中 reads ☃!", return_info=True)
     assert vector.shape == (8,)
     assert (info.tokens, info.truncated, info.unknown) == (9, False, ("中", "☃"))
@@ -181,7 +220,7 @@ def test_prompts_come_from_the_bundle(tmp_path: Path, make_bundle: Make) -> None
         encoder.encode("cat", prompt_name="query", prompt="x")
 
 
-def test_prompts_follow_what_mteb_calls_them(tmp_path: Path, make_bundle: Make) -> None:
+def test_prompt_type_of_mteb_selects_the_prompt(tmp_path: Path, make_bundle: Make) -> None:
     encoder = Encoder.load(make_bundle(tmp_path / "b", prompts={"query": "read ", "corpus": "file "}))
     plain = Encoder.load(make_bundle(tmp_path / "plain"))
     assert np.array_equal(encoder.encode("cat", prompt_type="query"), plain.encode("read cat"))
@@ -191,7 +230,7 @@ def test_prompts_follow_what_mteb_calls_them(tmp_path: Path, make_bundle: Make) 
         encoder.encode("cat", prompt_type="title")
 
 
-def test_batches_of_texts_are_one_list_of_texts(encoder: Encoder) -> None:
+def test_batches_of_mteb_are_one_list_of_texts(encoder: Encoder) -> None:
     batches = [{"text": ["the cat", "a dog"], "id": [1, 2]}, {"text": ["read"]}]
     assert np.array_equal(encoder.encode(batches), encoder.encode(["the cat", "a dog", "read"]))
     with pytest.raises(InputError, match="text 0 is dict"):
@@ -203,7 +242,7 @@ def test_without_prompts_queries_and_documents_are_plain_texts(encoder: Encoder)
     assert np.array_equal(encoder.encode_document(["cat"])[0], encoder.encode("cat"))
 
 
-def test_similarity_is_the_cosine_of_each_with_each(encoder: Encoder) -> None:
+def test_similarity_is_the_cosine_of_all_pairs(encoder: Encoder) -> None:
     a, b = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[4.0, 3.0], [-3.0, -4.0], [3.0, 4.0]])
     matrix = encoder.similarity(a, b)
     assert matrix.dtype == np.float32
@@ -212,7 +251,7 @@ def test_similarity_is_the_cosine_of_each_with_each(encoder: Encoder) -> None:
     assert encoder.similarity([[1, 2]], [1, 2])[0, 0] == pytest.approx(1)
 
 
-def test_similarity_of_what_does_not_fit_is_refused(encoder: Encoder) -> None:
+def test_similarity_of_other_shapes_raises(encoder: Encoder) -> None:
     with pytest.raises(InputError, match="a has 2 dimensions and b has 3"):
         encoder.similarity(np.ones(2), np.ones(3))
     with pytest.raises(InputError, match="a has shape"):
@@ -221,13 +260,15 @@ def test_similarity_of_what_does_not_fit_is_refused(encoder: Encoder) -> None:
         encoder.similarity(np.ones(2), ["x", "y"])
 
 
-def test_a_tensor_needs_torch_loaded_by_the_caller(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convert_to_tensor_needs_torch_imported_by_the_caller(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
     with pytest.raises(InputError, match="torch is not loaded"):
         encoder.encode("cat", convert_to_tensor=True)
 
 
-def test_threads_that_share_an_encoder_get_the_serial_vectors(encoder: Encoder) -> None:
+def test_threads_that_share_an_encoder_get_the_serial_embeddings(encoder: Encoder) -> None:
     texts = [f"cat {i} dog {i * 7}" for i in range(50)]
     serial = encoder.encode(texts)
     parallel: dict[int, npt.NDArray[np.float32]] = {}
@@ -244,13 +285,13 @@ def test_threads_that_share_an_encoder_get_the_serial_vectors(encoder: Encoder) 
     assert all(np.array_equal(serial, vectors) for vectors in parallel.values())
 
 
-def test_an_encoder_can_be_pickled_and_copied(encoder: Encoder, shipped: Path) -> None:
+def test_encoder_can_be_pickled_and_copied(encoder: Encoder, shipped: Path) -> None:
     for original in (encoder, Encoder()):
         for again in (pickle.loads(pickle.dumps(original)), copy.deepcopy(original)):  # noqa: S301 - our own
             assert np.array_equal(again.encode("the cat"), original.encode("the cat"))
 
 
-def test_a_model_that_gives_no_finite_vector_is_refused(bundle_copy: Path, rewrite_manifest: Make) -> None:
+def test_embedding_that_is_not_finite_raises(bundle_copy: Path, rewrite_manifest: Make) -> None:
     model = bundle_copy / "onnx" / "model.onnx"
     import onnx
     from onnx import numpy_helper
@@ -264,7 +305,7 @@ def test_a_model_that_gives_no_finite_vector_is_refused(bundle_copy: Path, rewri
         Encoder.load(bundle_copy).encode(["cat"])
 
 
-def test_a_model_that_gives_vectors_of_any_length_is_refused(bundle_copy: Path, rewrite_manifest: Make) -> None:
+def test_embedding_that_is_not_normalized_raises(bundle_copy: Path, rewrite_manifest: Make) -> None:
     import onnx
 
     path = bundle_copy / "onnx" / "model.onnx"
@@ -276,7 +317,7 @@ def test_a_model_that_gives_vectors_of_any_length_is_refused(bundle_copy: Path, 
         Encoder.load(bundle_copy).encode(["cat cat cat"])
 
 
-def test_what_is_no_bundle_or_no_option_is_refused(encoder: Encoder) -> None:
+def test_invalid_bundle_or_argument_raises(encoder: Encoder) -> None:
     with pytest.raises(BundleError, match=r"bundle is not a folder; expected a bundle"):
         Encoder("bundle/")
     with pytest.raises(InputError, match="the texts are not a list"):
@@ -291,7 +332,7 @@ def test_what_is_no_bundle_or_no_option_is_refused(encoder: Encoder) -> None:
         encoder.similarity([[1, 2]], [[1, 2]], precision="int4")  # type: ignore[arg-type]
 
 
-def test_a_warning_names_the_line_of_the_caller(encoder: Encoder) -> None:
+def test_warning_points_to_the_line_of_the_caller(encoder: Encoder) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         encoder.encode(_LONG)
@@ -300,19 +341,19 @@ def test_a_warning_names_the_line_of_the_caller(encoder: Encoder) -> None:
     assert [warning.filename for warning in caught] == [__file__] * 3
 
 
-def test_vectors_of_any_length_have_a_cosine(encoder: Encoder) -> None:
+def test_similarity_of_vectors_of_any_norm_is_finite(encoder: Encoder) -> None:
     vectors = np.array([[3, 4], [4, 3]])
     for scale in (1e-30, 1, 1e30):
         assert encoder.similarity(vectors * scale, vectors * scale)[0] == pytest.approx([1, 0.96])
 
 
-def test_a_path_that_is_none_is_refused() -> None:
+def test_path_of_another_type_raises_bundle_error() -> None:
     with pytest.raises(BundleError, match="5 is int, expected the path of a bundle's folder"):
         Encoder.load(5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("location", ["weights.bin", "../weights.bin", "/etc/hostname"])
-def test_weights_outside_the_model_are_refused(bundle_copy: Path, rewrite_manifest: Make, location: str) -> None:
+def test_weights_in_another_file_raise(bundle_copy: Path, rewrite_manifest: Make, location: str) -> None:
     import onnx
 
     path = bundle_copy / "onnx" / "model.onnx"
@@ -329,7 +370,7 @@ def test_weights_outside_the_model_are_refused(bundle_copy: Path, rewrite_manife
         Encoder.load(bundle_copy)
 
 
-def test_a_tokenizer_of_another_model_is_refused_when_run(bundle_copy: Path, rewrite_manifest: Make) -> None:
+def test_tokenizer_of_another_model_raises_when_run(bundle_copy: Path, rewrite_manifest: Make) -> None:
     tokenizer = bundle_copy / "tokenizer.json"
     tokenizer.write_text(tokenizer.read_text("utf-8").replace('"cat": 8', '"cat": 5000'), encoding="utf-8")
     tokenizer.write_text(tokenizer.read_text("utf-8").replace('"cat":8', '"cat":5000'), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the package shows, and what importing it costs."""
+"""The public names of the package, and the modules that importing it loads."""
 
 import subprocess
 import sys
@@ -14,6 +14,8 @@ def test_all_is_sorted_and_exact() -> None:
         "BundleError",
         "Center",
         "CheckError",
+        "Classifier",
+        "Document",
         "EdgeEmbedError",
         "Encoder",
         "Engine",
@@ -22,11 +24,15 @@ def test_all_is_sorted_and_exact() -> None:
         "InputError",
         "InterestSettings",
         "MissingExtraError",
+        "Passage",
+        "PassageSettings",
+        "Prediction",
         "RelevanceRanker",
         "RoleWarning",
         "SemanticRanker",
         "TextInfo",
         "TruncationWarning",
+        "UnknownTextWarning",
         "VerificationError",
         "__version__",
     ]
@@ -42,7 +48,7 @@ def test_dir_lists_exactly_the_public_names() -> None:
     assert dir(edgeembed_runtime) == sorted(edgeembed_runtime.__all__)
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_unknown_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="NoSuchName"):
         _ = edgeembed_runtime.NoSuchName
 
@@ -54,7 +60,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         "from edgeembed_runtime.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
     ],
 )
-def test_importing_the_package_or_asking_for_help_loads_no_heavy_library(statement: str) -> None:
+def test_import_and_help_load_no_heavy_library(statement: str) -> None:
     heavy = "{'numpy', 'onnxruntime', 'tokenizers', 'torch'}"
     code = f"{statement}\nimport sys\nassert not {heavy} & set(sys.modules), sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""Whatever two file-system calls fail while a folder is replaced, the old content or the new one is there, whole."""
+"""If any two file-system calls fail during a replacement, the complete old or new content remains."""
 
 import errno
 import itertools

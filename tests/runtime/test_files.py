@@ -1,4 +1,4 @@
-"""Files and folders appear whole or not at all."""
+"""Files and folders appear completely or not at all."""
 
 import ctypes
 import errno
@@ -84,15 +84,15 @@ def test_force_replaces_the_whole_folder(tmp_path: Path, monkeypatch: pytest.Mon
 def test_old_folder_is_restored_if_the_move_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "out"
     _save(target, "old")
-    rename = Path.rename
+    replace = Path.replace
 
     def stop(source: Path, to: Path) -> Path:
         if to == target and source.name == "new":
             raise KeyboardInterrupt
-        return rename(source, to)
+        return replace(source, to)
 
     monkeypatch.setattr(atomic, "_exchange", lambda *_: False)
-    monkeypatch.setattr(Path, "rename", stop)
+    monkeypatch.setattr(Path, "replace", stop)
     with pytest.raises(KeyboardInterrupt):
         _save(target, "new", force=True)
     assert _names(target) == ["made.json", "old"]
@@ -143,11 +143,11 @@ def test_link_is_kept_and_its_target_is_replaced(tmp_path: Path) -> None:
 def test_exchange_returns_false_where_the_file_system_lacks_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    def refuse(*_: object) -> int:
+    def fail(*_: object) -> int:
         ctypes.set_errno(number)
         return -1
 
-    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: SimpleNamespace(renameat2=refuse, renamex_np=refuse))
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: SimpleNamespace(renameat2=fail, renamex_np=fail))
     monkeypatch.setattr(sys, "platform", "linux")
     if number == errno.EIO:
         with pytest.raises(OSError, match="Input/output error"):
@@ -321,8 +321,8 @@ def test_old_folder_is_restored_after_a_killed_replacement(tmp_path: Path) -> No
     _save(target, "old")
     hang_before_moving_in = (
         "atomic._exchange = lambda *_: False\n"
-        "rename = Path.rename\n"
-        f"Path.rename = lambda source, to: (rename(source, to), {_WAIT})"
+        "replace = Path.replace\n"
+        f"Path.replace = lambda source, to: (replace(source, to), {_WAIT})"
     )
     with _hanging(target, before=hang_before_moving_in, during="pass") as process:
         process.kill()

@@ -1,4 +1,4 @@
-"""Index folders made by someone else: opened, or refused in one line."""
+"""Damaged and malicious index folders: opened, or rejected in one line."""
 
 import hashlib
 import json
@@ -49,7 +49,7 @@ def _open_and_search(folder: Path, encoder: Encoder, *, verify: bool) -> None:
         assert "\n" not in str(error)  # noqa: PT017 - either is right
         return
     assert len(hits) == 8
-    assert all(-1 <= hit.score <= 1 and isinstance(hit.document, str) for hit in hits)
+    assert all(-1 <= hit.score <= 1 and isinstance(hit.text, str) for hit in hits)
 
 
 def _record_again(folder: Path) -> None:
@@ -58,13 +58,13 @@ def _record_again(folder: Path) -> None:
     manifest = json.loads(path.read_bytes())
     for record in manifest["files"]:
         content = (folder / record["name"]).read_bytes()
-        record.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+        record.update(size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
     path.write_text(json.dumps(with_own_sha256(manifest)), encoding="utf-8")
 
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_mutated_files_raise_or_give_valid_hits(
+def test_mutated_files_raise_or_return_valid_hits(
     saved: Path, encoder: Encoder, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     copy = tmp_path_factory.getbasetemp() / f"mutated-{saved.name}"
@@ -87,7 +87,7 @@ def test_mutated_files_raise_or_give_valid_hits(
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_mutated_fields_raise_or_give_valid_hits(
+def test_mutated_fields_raise_or_return_valid_hits(
     saved: Path, encoder: Encoder, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     copy = tmp_path_factory.getbasetemp() / f"fields-{saved.name}"
@@ -125,13 +125,57 @@ def test_unknown_file_name_in_the_manifest_raises(encoder: Encoder, tmp_path: Pa
         Index.open(tmp_path / "index", encoder)
 
 
-@pytest.mark.parametrize("numbers", [[0, 0, 1], [1, 0, 2], [-1, 0, 1], [0, 1, 3], [0, 1, 2**62]])
-def test_ids_that_are_not_ascending_raise(encoder: Encoder, tmp_path: Path, numbers: list[int]) -> None:
+@pytest.mark.parametrize(
+    "passages",
+    [
+        [[0, 0, 3], [1, 0, 3], [3, 0, 4]],
+        [[0, 0, 3], [1, 0, 3], [-1, 0, 4]],
+        [[0, 0, 3], [1, 0, 3], [1, 0, 3]],
+        [[0, 0, 3], [1, 0, 4], [2, 0, 4]],
+        [[0, 0, 3], [1, -1, 3], [2, 0, 4]],
+        [[0, 0, 3], [1, 3, 2], [2, 0, 4]],
+    ],
+)
+def test_passages_that_are_not_of_the_documents_raise(
+    encoder: Encoder, tmp_path: Path, passages: list[list[int]]
+) -> None:
     Index.build(encoder, ["cat", "dog", "file"]).save(tmp_path / "index")
-    np.save(tmp_path / "index" / "ids.npy", np.array(numbers))
+    np.save(tmp_path / "index" / "passages.npy", np.array(passages, dtype=np.int32))
     _record_again(tmp_path / "index")
-    with pytest.raises(InputError, match=r"ids\.npy does not hold ascending ids below 'next_id'"):
+    with pytest.raises(InputError, match=r"passages\.npy does not hold passages of the documents; build"):
         Index.open(tmp_path / "index", encoder)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"cat"',
+        "{}",
+        '{"id": 0, "text": "cat"}',
+        '{"id": 1, "text": "cat", "metadata": {}}',
+        '{"id": true, "text": "cat", "metadata": {}}',
+        '{"id": 0.0, "text": "cat", "metadata": {}}',
+        '{"id": null, "text": "cat", "metadata": {}}',
+        '{"id": 1e999, "text": "cat", "metadata": {}}',
+        '{"id": 9223372036854775808, "text": "cat", "metadata": {}}',
+        '{"id": 0, "text": "\\ud800", "metadata": {}}',
+        '{"id": 0, "text": 1, "metadata": {}}',
+        '{"id": 0, "text": "cat", "metadata": []}',
+        '{"id": 0, "text": "cat", "metadata": {"a": {}}}',
+        '{"id": 0, "text": "cat", "metadata": {"a": NaN}}',
+        '{"id": 0, "text": "cat", "metadata": {"a": [[]]}}',
+        '{"id": 0, "text": "cat", "metadata": {"\\ud800": 1}}',
+        '{"id": 0, "text": "cat", "metadata": {}, "more": 1}',
+    ],
+)
+def test_lines_that_are_not_documents_raise(encoder: Encoder, tmp_path: Path, line: str) -> None:
+    Index.build(encoder, ["cat", "dog"]).save(tmp_path / "index")
+    second = '{"id": 1, "text": "dog", "metadata": {}}'
+    (tmp_path / "index" / "documents.jsonl").write_text(f"{line}\n{second}\n", encoding="utf-8")
+    _record_again(tmp_path / "index")
+    with pytest.raises(InputError, match=r"documents\.jsonl does not hold one document per line: .*; build") as caught:
+        Index.open(tmp_path / "index", encoder)
+    assert "\n" not in str(caught.value)
 
 
 def test_vectors_that_are_not_finite_raise(encoder: Encoder, tmp_path: Path) -> None:
@@ -142,7 +186,7 @@ def test_vectors_that_are_not_finite_raise(encoder: Encoder, tmp_path: Path) -> 
         Index.open(tmp_path / "index", encoder).search("cat")
 
 
-def test_vectors_of_any_length_give_cosines(encoder: Encoder, tmp_path: Path) -> None:
+def test_vectors_of_any_norm_have_cosines(encoder: Encoder, tmp_path: Path) -> None:
     Index.build(encoder, ["cat", "dog"]).save(tmp_path / "index")
     np.save(tmp_path / "index" / "vectors.npy", encoder.encode(["cat", "dog"]) * np.float32(7))
     _record_again(tmp_path / "index")

@@ -1,4 +1,4 @@
-"""Indexes: their round trip, documents that come and go, what is refused, and nothing half-written."""
+"""Index: round trips, additions and removals, errors, and atomic saving."""
 
 import contextlib
 import json
@@ -50,7 +50,7 @@ def _change_manifest(folder: Path, change: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def small_files() -> Iterator[None]:
-    """Let no file grow beyond 4 kB, as if the disk were full; short, because it holds for the tests' own log too."""
+    """Limit files to 4 kB, as if the disk were full; the limit applies to the log of the tests too."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
@@ -73,20 +73,22 @@ def test_index_folder_contains_npy_jsonl_and_json(saved: Path, encoder: Encoder)
     expected = encoder.encode(_DOCUMENTS)
     expected[_DOCUMENTS.index("")] = 0
     assert np.allclose(vectors, expected, atol=1e-6)
-    assert np.load(saved / "ids.npy", allow_pickle=False).tolist() == list(range(len(_DOCUMENTS)))
+    passages = np.load(saved / "passages.npy", allow_pickle=False)
+    assert passages.tolist() == [[position, 0, len(text)] for position, text in enumerate(_DOCUMENTS)]
     with (saved / "documents.jsonl").open(encoding="utf-8") as file:
-        assert [json.loads(line) for line in file] == _DOCUMENTS
+        documents = [json.loads(line) for line in file]
+    assert documents == [{"id": i, "text": text, "metadata": {}} for i, text in enumerate(_DOCUMENTS)]
     manifest = json.loads((saved / "index.json").read_text(encoding="utf-8"))
-    assert (manifest["schema_version"], manifest["documents"], manifest["dimension"]) == (4, len(_DOCUMENTS), 8)
-    assert manifest["encoder"] == {"name": "tiny", "fingerprint": encoder.bundle.fingerprint}
+    assert (manifest["schema_version"], manifest["documents"], manifest["dimension"]) == (5, len(_DOCUMENTS), 8)
+    assert manifest["encoder"] == {"name": "tiny", "fingerprint": encoder.bundle.fingerprint, "space": None}
 
 
 @pytest.mark.parametrize(
-    ("version", "remedy"), [(1, "build the index again"), (3, "build the index again"), (5, "upgrade")]
+    ("version", "remedy"), [(1, "build the index again"), (4, "build the index again"), (6, "upgrade")]
 )
 def test_other_schema_versions_raise_with_a_remedy(saved: Path, encoder: Encoder, version: int, remedy: str) -> None:
     _change_manifest(saved, {"schema_version": version})
-    with pytest.raises(InputError, match=f"has schema version {version}, expected 4; {remedy}") as caught:
+    with pytest.raises(InputError, match=f"has schema version {version}, expected 5; {remedy}") as caught:
         Index.open(saved, encoder)
     assert "\n" not in str(caught.value)
     Index.build(encoder, ["cat"]).save(saved, force=True)
@@ -128,7 +130,7 @@ def test_blank_query_raises(encoder: Encoder, query: str) -> None:
     index = Index.build(encoder, ["", *_DOCUMENTS])
     with pytest.raises(InputError, match="the query is blank, expected a text"):
         index.search(query)
-    assert {hit.id: hit.score for hit in index.search("cat", top_k=None)}[0] == 0
+    assert {hit.id: hit.score for hit in index.search("cat", top_k=None)}[0] == -1
 
 
 def test_ids_are_never_reused(encoder: Encoder, tmp_path: Path) -> None:
@@ -139,7 +141,7 @@ def test_ids_are_never_reused(encoder: Encoder, tmp_path: Path) -> None:
     index.save(tmp_path / "index")
     opened = Index.open(tmp_path / "index", encoder)
     assert opened.add(["socket"]) == [4]
-    assert {hit.id: hit.document for hit in opened.search("a")} == {0: "cat", 2: "file", 4: "socket"}
+    assert {hit.id: hit.text for hit in opened.search("a")} == {0: "cat", 2: "file", 4: "socket"}
     opened.remove([0, 2, 4])
     assert len(opened) == 0
     assert opened.search("cat") == []
@@ -151,9 +153,9 @@ def test_ids_are_never_reused(encoder: Encoder, tmp_path: Path) -> None:
     [
         ([0, 6, 9, -1], "the index has no document with the id -1, 6, 9, expected"),
         (range(100), "the index has no document with the id 6, 7, 8, 9, 10 and more"),
-        ([10**30], "the index has no document with the id 1000000000000000000000000000000"),
+        ([10**30], "1000000000000000000000000000000 is not a document id, expected an integer of at most 64 bits"),
         ([0, True], "True is not a document id"),
-        ([0, "1"], "'1' is not a document id"),
+        ([0, 1.0], "1.0 is not a document id, expected an integer"),
         ("01", "the ids are str"),
         (1, "the ids are int, expected a list"),
     ],
@@ -257,7 +259,7 @@ def test_interrupted_addition_adds_nothing(encoder: Encoder, monkeypatch: pytest
             index.add(["dog"])
     assert index.search("cat", top_k=100) == expected
     assert index.add(["cat"]) == [6]
-    assert index.search("cat", top_k=1)[0].document == "cat"
+    assert index.search("cat", top_k=1)[0].text == "cat"
 
 
 def test_changed_index_can_be_saved_over_its_folder(saved: Path, encoder: Encoder) -> None:
@@ -312,7 +314,9 @@ def test_empty_index_can_be_saved_and_searched(encoder: Encoder, tmp_path: Path)
 
 def test_index_of_another_encoder_raises_with_both_names(saved: Path, tmp_path: Path, make_bundle: Make) -> None:
     other = Encoder.load(make_bundle(tmp_path / "other", seed=1, name="other"))
-    with pytest.raises(InputError, match=r"built by the encoder 'tiny' \(\w{12}\), expected 'other' \(\w{12}\)"):
+    with pytest.raises(
+        InputError, match=r"built by the encoder 'tiny' \(\w{12}\), and 'other' \(\w{12}\) is given; exp"
+    ):
         Index.open(saved, other)
 
 
@@ -336,13 +340,14 @@ def test_damaged_file_raises_with_its_name(saved: Path, encoder: Encoder, name: 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"documents": 3}, r"vectors\.npy is float32 \(6, 8\), expected float32 \(3, 8\)"),
+        ({"documents": 3}, r"documents\.jsonl has 6 lines, expected 3"),
+        ({"vectors": 3}, r"vectors\.npy is float32 \(6, 8\), expected float32 \(3, 8\)"),
         ({"precision": "int8"}, r"vectors\.npy is float32 \(6, 8\), expected int8 \(6, 8\)"),
         ({"precision": "int4"}, "'precision' is \"int4\", expected one of float32"),
         ({"engine": {}}, "'engine' has no 'name'"),
-        ({"next_id": 5}, "does not hold ascending ids"),
+        ({"next_id": 5}, "'next_id' is 5, expected an integer above all ids, at least 6"),
         ({"documents": "6"}, "'documents' is \"6\""),
-        ({"files": []}, r"expected documents\.jsonl, ids\.npy, vectors\.npy, each once"),
+        ({"files": []}, r"expected documents\.jsonl, passages\.npy, vectors\.npy, each once"),
         ({"encoder": None}, "'encoder' is null, expected a JSON object"),
     ],
 )
@@ -352,7 +357,7 @@ def test_inconsistent_manifest_raises(saved: Path, encoder: Encoder, change: dic
         Index.open(saved, encoder)
 
 
-def test_an_existing_folder_is_kept_unless_forced(saved: Path, encoder: Encoder) -> None:
+def test_existing_folder_is_replaced_only_with_force(saved: Path, encoder: Encoder) -> None:
     with pytest.raises(InputError, match="exists already"):
         Index.build(encoder, ["cat"]).save(saved)
     assert len(Index.open(saved, encoder)) == len(_DOCUMENTS)
@@ -360,7 +365,7 @@ def test_an_existing_folder_is_kept_unless_forced(saved: Path, encoder: Encoder)
     assert len(Index.open(saved, encoder)) == 1
 
 
-def test_an_opened_index_can_replace_itself(saved: Path, encoder: Encoder) -> None:
+def test_opened_index_can_be_saved_over_itself(saved: Path, encoder: Encoder) -> None:
     Index.open(saved, encoder).save(saved, force=True)
     assert len(Index.open(saved, encoder)) == len(_DOCUMENTS)
 
@@ -373,14 +378,14 @@ def test_force_never_replaces_another_folder(encoder: Encoder, tmp_path: Path) -
     assert (tmp_path / "home" / "letters.txt").exists()
 
 
-def test_a_full_disk_leaves_nothing_behind(encoder: Encoder, tmp_path: Path) -> None:
+def test_full_disk_leaves_no_files_behind(encoder: Encoder, tmp_path: Path) -> None:
     index = Index.build(encoder, ["cat"] * 1000)
     with pytest.raises(InputError, match=r"cannot write .*index: .*make room"), small_files():
         index.save(tmp_path / "index")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_keeps_the_index_that_is_there(saved: Path, encoder: Encoder) -> None:
+def test_full_disk_keeps_the_existing_index(saved: Path, encoder: Encoder) -> None:
     index = Index.build(encoder, ["cat"] * 1000)
     with pytest.raises(InputError, match="cannot write"), small_files():
         index.save(saved, force=True)
@@ -396,7 +401,7 @@ def test_top_k_below_one_raises(encoder: Encoder, k: int) -> None:
 
 @pytest.mark.parametrize("engine", ["numpy", "faiss-ivf", "faiss-hnsw"])
 @pytest.mark.parametrize("already", [0, 20])
-def test_an_addition_that_fails_in_the_candidate_search_adds_nothing(
+def test_addition_that_fails_in_the_candidate_search_adds_nothing(
     encoder: Encoder, engine: EngineName, already: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if engine != "numpy":
@@ -433,6 +438,35 @@ def test_path_of_another_type_raises(encoder: Encoder, path: Any) -> None:
             use(path)
 
 
+@pytest.mark.parametrize("path", [".", "./", "/", "index/.."])
+def test_path_without_a_name_raises(
+    encoder: Encoder, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Index.build(encoder, []).save("index")
+    uses: list[Callable[[], object]] = [
+        lambda: Index.build(encoder, []).save(path),
+        lambda: Index.build(encoder, []).save(path, force=True),
+        lambda: Index.append_to(path, ["the cat"], encoder),
+    ]
+    for use in uses:
+        with pytest.raises(InputError, match=r"expected one that ends with a name; write the folder's name$"):
+            use()
+    assert [each.name for each in tmp_path.iterdir()] == ["index"]
+
+
+def test_repr_says_what_an_index_holds(encoder: Encoder) -> None:
+    assert (
+        repr(Index.build(encoder, ["a", "b"], precision="int8")) == "<Index of 2 documents, 8 dimensions, int8, numpy>"
+    )
+
+
+def test_empty_path_raises(encoder: Encoder) -> None:
+    for use in (Index.build(encoder, []).save, lambda path: Index.open(path, encoder)):
+        with pytest.raises(InputError, match="the path is empty, expected the path of an index's folder"):
+            use("")
+
+
 @pytest.mark.parametrize("path", ["a\0b", "a" * 300, "b/" * 5000])
 def test_path_that_the_system_rejects_raises(
     encoder: Encoder, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -450,9 +484,9 @@ def _other_index(encoder: Encoder) -> Index:
 
 
 def _save_anew(index: Index, path: Path) -> None:
-    """Save what an index holds, whatever was saved at the path since it was saved there."""
+    """Save an index, even if the folder was changed since the index was last saved there."""
     rows = index._collection.rows
-    Index.build(index._encoder, rows.documents, embeddings=rows.vectors.rows).save(path, force=True)
+    Index.build(index._encoder, rows.table.texts(), embeddings=rows.vectors.rows).save(path, force=True)
 
 
 @pytest.mark.parametrize("verify", [True, False])
@@ -463,7 +497,7 @@ def test_open_retries_if_the_index_is_replaced_meanwhile(
     read = folder_module._read_documents
     calls: list[None] = []
 
-    def read_and_replace(*given: Any) -> list[str]:
+    def read_and_replace(*given: Any) -> Any:
         documents = read(*given)
         if not calls:
             other.save(saved, force=True)
@@ -481,7 +515,7 @@ def test_open_raises_if_the_index_is_replaced_repeatedly(
 ) -> None:
     other, read = _other_index(encoder), folder_module._read_documents
 
-    def read_and_replace(*given: Any) -> list[str]:
+    def read_and_replace(*given: Any) -> Any:
         _save_anew(other, saved)
         return read(*given)
 
@@ -531,7 +565,7 @@ def _killed_saves(path: Path, encoder: Encoder, kills: int) -> None:
         assert Index.open(path, encoder).search("cat", top_k=None) in whole
     _save_anew(indexes[0], path)
     assert Index.open(path, encoder).search("cat", top_k=None) == whole[0]
-    assert os.listdir(path.parent) == ["index"]  # noqa: PTH208 - what the killed ones left is gone
+    assert os.listdir(path.parent) == ["index"]  # noqa: PTH208 - files of killed processes were removed
 
 
 @_EXCHANGES
@@ -554,7 +588,7 @@ def test_save_raises_if_another_index_changed_the_folder(saved: Path, encoder: E
         second.save(saved, force=True)
     first.add(["socket"])
     first.save(saved, force=True)
-    assert [hit.document for hit in Index.open(saved, encoder).search("cat", top_k=None)].count("cat") == 1
+    assert [hit.text for hit in Index.open(saved, encoder).search("cat", top_k=None)].count("cat") == 1
     assert len(Index.open(saved, encoder)) == len(_DOCUMENTS) + 2
     second.save(saved.parent / "other")
     assert len(Index.open(saved.parent / "other", encoder)) == len(_DOCUMENTS) + 1
@@ -575,8 +609,8 @@ def test_parallel_append_to_keeps_the_documents_of_all_threads(saved: Path, enco
     texts = [[f"cat {thread}", f"dog {thread}"] for thread in range(6)]
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda documents: Index.append_to(saved, documents, encoder), texts))
-    found = [hit.document for hit in Index.open(saved, encoder).search("cat", top_k=None)]
-    assert sorted(found) == sorted([*_DOCUMENTS, *(text for documents in texts for text in documents)])
+    stored = [hit.text for hit in Index.open(saved, encoder).search("cat", top_k=None)]
+    assert sorted(stored) == sorted([*_DOCUMENTS, *(text for documents in texts for text in documents)])
     assert [path.name for path in saved.parent.iterdir()] == ["index"]
 
 
@@ -627,7 +661,7 @@ def test_truncated_mapped_file_raises_in_one_line(
         message = rf"{name} was truncated to 10 bytes while it was open, expected \d+; build the index again$"
         with pytest.raises(InputError, match=message):
             use()
-    assert changed.search("cat", top_k=1)[0].document == "cat"
+    assert changed.search("cat", top_k=1)[0].text == "cat"
     with pytest.raises(InputError, match="is damaged"):
         Index.open(path, encoder, verify=True)
 

@@ -1,4 +1,4 @@
-"""`index` and `search`: precisions, engines, adding to what is there."""
+"""The commands `index` and `search`: precisions, engines, and appending."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from edgeembed_runtime import Encoder, Index
@@ -29,7 +30,7 @@ def _index(out: str, bundle: list[str], *more: str) -> int:
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16", "int8", "binary"])
-def test_a_precision_can_be_chosen(
+def test_precision_can_be_chosen(
     precision: str, out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _index(out, bundle, "--precision", precision) == 0
@@ -39,7 +40,7 @@ def test_a_precision_can_be_chosen(
     assert capsys.readouterr().out == "1.0000\t1\tthe dog\n"
 
 
-def test_an_index_can_be_added_to(out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_append_adds_to_an_index(out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert _index(out, bundle, "--precision", "int8") == 0
     capsys.readouterr()
     assert main(["index", "--append", "--text", "a cat", "--out", out, "--json", *bundle]) == 0
@@ -60,7 +61,7 @@ def test_an_index_can_be_added_to(out: str, bundle: list[str], capsys: pytest.Ca
         (["--force", "--precision", "binary", "--engine", "faiss-ivf"], "expected numpy for the precision binary"),
     ],
 )
-def test_what_does_not_go_together_is_refused(
+def test_incompatible_options_are_rejected(
     more: list[str], message: str, out: str, bundle: list[str], encoder: Encoder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _index(out, bundle) == 0
@@ -72,13 +73,13 @@ def test_what_does_not_go_together_is_refused(
     assert len(Index.open(out, encoder)) == 2
 
 
-def test_there_is_nothing_to_add_to(out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_append_to_a_missing_index_is_rejected(out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert _index(out, bundle, "--append") == 2
     assert "holds no index.json" in capsys.readouterr().err
     assert not Path(out).exists()
 
 
-def test_a_search_can_do_without_the_engine_of_the_index(
+def test_search_can_use_another_engine_than_the_index(
     out: str, bundle: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("faiss")
@@ -91,17 +92,28 @@ def test_a_search_can_do_without_the_engine_of_the_index(
     assert capsys.readouterr().out == "1.0000\t1\tthe dog\n"
 
 
-def test_six_processes_that_append_at_once_lose_nothing(out: str, bundle: list[str], encoder: Encoder) -> None:
+@pytest.mark.parametrize(("method", "hits"), [("bm25", [1]), ("hybrid", [1, 0])])
+def test_search_method_can_be_chosen(
+    method: str, hits: list[int], out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("bm25s")
+    assert _index(out, bundle) == 0
+    capsys.readouterr()
+    assert main(["search", out, "dogs", "--method", method, "--json", *bundle]) == 0
+    assert [hit["id"] for hit in json.loads(capsys.readouterr().out)["hits"]] == hits
+
+
+def test_six_parallel_appends_lose_no_document(out: str, bundle: list[str], encoder: Encoder) -> None:
     assert _index(out, bundle) == 0
     command = [*_COMMAND, "index", "--append", "--out", out, *bundle]
     processes = [subprocess.Popen([*command, "--text", f"cat {i}"], stderr=subprocess.PIPE) for i in range(6)]
     assert [(process.communicate()[1], process.returncode) for process in processes] == [(b"", 0)] * 6
-    found = [hit.document for hit in Index.open(out, encoder).search("a cat", top_k=None)]
-    assert sorted(found) == sorted(["read the file", "the dog", *(f"cat {i}" for i in range(6))])
+    stored = [hit.text for hit in Index.open(out, encoder).search("a cat", top_k=None)]
+    assert sorted(stored) == sorted(["read the file", "the dog", *(f"cat {i}" for i in range(6))])
     assert [path.name for path in Path(out).parent.iterdir()] == ["index"]
 
 
-def test_a_file_in_the_place_of_an_index_does_not_suggest_force(
+def test_error_about_a_file_at_the_output_path_does_not_suggest_force(
     tmp_path: Path, bundle: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
@@ -113,7 +125,7 @@ def test_a_file_in_the_place_of_an_index_does_not_suggest_force(
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows ends processes without a signal")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_a_command_that_is_told_to_end_does_so_in_one_line(tmp_path: Path, bundle: list[str], name: str) -> None:
+def test_terminated_command_prints_one_line(tmp_path: Path, bundle: list[str], name: str) -> None:
     os.mkfifo(tmp_path / "texts")
     command = [*_COMMAND, "index", str(tmp_path / "texts"), "--out", str(tmp_path / "index"), *bundle]
     number = getattr(signal, name)
@@ -129,3 +141,106 @@ def test_a_command_that_is_told_to_end_does_so_in_one_line(tmp_path: Path, bundl
         assert process.stderr is not None
         assert process.stderr.read() == b"edgeembed-runtime: terminated\n"
     assert [path.name for path in tmp_path.iterdir()] == ["texts"]
+
+
+_LINES: list[dict[str, Any]] = [
+    {"id": "cat", "text": "the cat", "metadata": {"lang": "en", "year": 2020}},
+    {"id": 7, "text": "the dog", "metadata": {"lang": "de"}},
+    {"id": "file", "text": "read a file"},
+]
+
+
+def _write_lines(path: Path, lines: list[dict[str, Any]]) -> str:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def test_json_lines_have_ids_and_metadata(
+    tmp_path: Path, out: str, bundle: list[str], encoder: Encoder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["index", _write_lines(tmp_path / "notes.jsonl", _LINES), "--out", out, *bundle]) == 0
+    assert [(each.id, each.text, each.metadata) for each in Index.open(out, encoder)] == [
+        (line["id"], line["text"], line.get("metadata", {})) for line in _LINES
+    ]
+    more = _write_lines(tmp_path / "MORE.JSONL", [{"text": "a socket", "metadata": {"lang": "en"}, "id": "new"}])
+    assert main(["index", more, "--append", "--out", out, *bundle]) == 0
+    capsys.readouterr()
+    assert main(["search", out, "a socket", "-k", "1", *bundle]) == 0
+    assert capsys.readouterr().out == '1.0000\tnew\ta socket\t{"lang": "en"}\n'
+    assert main(["index", more, "--append", "--out", out, *bundle]) == 2
+    assert "the index has a document with the id 'new' already" in capsys.readouterr().err
+
+
+def test_search_filters_and_drops_low_scores(
+    tmp_path: Path, out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["index", _write_lines(tmp_path / "notes.jsonl", _LINES), "--out", out, *bundle]) == 0
+    capsys.readouterr()
+    assert main(["search", out, "the dog", "--filter", '{"year": {"$gte": 2020}}', "--json", *bundle]) == 0
+    (hit,) = json.loads(capsys.readouterr().out)["hits"]
+    assert hit.pop("score") < 1
+    assert hit == {"id": "cat", "text": "the cat", "metadata": {"lang": "en", "year": 2020}, "passage": None}
+    assert main(["search", out, "the dog", "--min-score", "0.999", *bundle]) == 0
+    assert capsys.readouterr().out == '1.0000\t7\tthe dog\t{"lang": "de"}\n'
+
+
+def test_hit_of_a_long_document_shows_its_passage(
+    out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "the cat " * 40 + "open a socket"
+    assert main(["index", "--text", text, "--out", out, *bundle]) == 0
+    capsys.readouterr()
+    assert main(["search", out, "open a socket", *bundle]) == 0
+    shown = capsys.readouterr().out.rstrip("\n").split("\t")[2]
+    assert shown in text
+    assert len(shown) < len(text) / 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (['{"text": "a"', ""], "line 1 is not valid JSON"),
+        (['{"text": "a"}', "[1]"], "line 2 is [1], expected an object such as"),
+        (['{"text": 1}'], "line 1 is {'text': 1}, expected an object such as"),
+        (['{"text": "a", "year": 2}'], "line 1 is {'text': 'a', 'year': 2}, expected an object such as"),
+        (['{"id": 1}'], "line 1 is {'id': 1}, expected"),
+        (['{"text": "a", "id": 1}', '{"text": "b"}'], "line 2: the document has no id but others have one; give all"),
+        (['{"text": "a", "id": 1}', '{"text": "b", "id": 1}'], "the id 1 is there twice"),
+        (['{"text": "a", "id": null}'], "None is not a document id"),
+        (['{"text": "a", "metadata": {"b": {}}}'], "the metadata of document 0: 'b' is {}, expected"),
+        (['{"text": "a", "metadata": null}'], "the metadata of document 0 is None, expected a dict"),
+        ([""], "the file has no text"),
+        (["[" * 100_000], "line 1 is not valid JSON"),
+    ],
+)
+def test_invalid_json_lines_are_rejected(
+    tmp_path: Path, out: str, bundle: list[str], lines: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert main(["index", str(tmp_path / "notes.jsonl"), "--out", out, *bundle]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not Path(out).exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--filter", "lang=en"], "the filter is 'lang=en', expected a JSON object such as"),
+        (["--filter", "[1]"], "the filter is '[1]', expected a JSON object"),
+        (["--filter", '{"a": {"$near": 1}}'], "the filter of 'a' has the operator '$near', expected one of $eq"),
+        (["--min-score", "x"], "invalid float value"),
+        (["--min-score", "nan"], "min_score is nan, expected a finite number"),
+        (["-k", "0"], "top_k is '0', expected an integer of at least 1 (default: 10)"),
+    ],
+)
+def test_invalid_search_options_are_rejected(
+    options: list[str], message: str, out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _index(out, bundle) == 0
+    capsys.readouterr()
+    assert main(["search", out, "the dog", *options, *bundle]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

@@ -1,9 +1,12 @@
 """The interest store: reactions, durability, damaged files, concurrency and clocks."""
 
 import contextlib
+import copy
 import json
 import os
+import pickle
 import random
+import shutil
 import signal
 import sqlite3
 import stat
@@ -13,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import InputError, InterestSettings
+from edgeembed_runtime.encoder_identity import EncoderIdentity
 from edgeembed_runtime.interests.database import Database
-from edgeembed_runtime.interests.sql import EncoderIdentity
 from edgeembed_runtime.interests.store import InterestStore
 
 _DIMENSION = 8
@@ -36,7 +40,7 @@ _needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system ca
 _WORKER_CODE = """
 import os, random, sys
 import numpy as np
-from edgeembed_runtime.interests.sql import EncoderIdentity
+from edgeembed_runtime.encoder_identity import EncoderIdentity
 from edgeembed_runtime.interests.store import InterestStore
 
 def react(path, count):
@@ -287,8 +291,8 @@ def test_example_is_the_beginning_of_the_text(store: InterestStore) -> None:
 def test_export_is_json_with_the_whole_content(store: InterestStore, clock: Clock) -> None:
     store.dislike("a", _AXES[3])
     assert json.loads(json.dumps(store.export())) == {
-        "schema_version": 2,
-        "encoder": {"name": "tiny", "fingerprint": "0123456789abcdef", "dimension": 8},
+        "schema_version": 3,
+        "encoder": {"name": "tiny", "fingerprint": "0123456789abcdef", "dimension": 8, "space": None},
         "reactions": 1,
         "centers": [
             {
@@ -325,7 +329,7 @@ def test_forget_with_an_unknown_id_names_it_and_removes_nothing(store: InterestS
 
 
 def test_forgotten_data_is_overwritten_in_the_file(path: Path) -> None:
-    store = InterestStore(path, _ENCODER, settings=InterestSettings(near_cosine=1))
+    store = InterestStore(path, _ENCODER, settings=InterestSettings(near_cosine=1, max_centers=99))
     store.like("keep this one", _AXES[0])
     vectors = np.random.default_rng(0).standard_normal((30, _DIMENSION))
     for number, vector in enumerate(vectors):  # on several pages, so that rows move between them
@@ -351,6 +355,134 @@ def test_old_vector_of_a_moved_center_is_overwritten_in_the_file(store: Interest
     assert stored in path.read_bytes()
     store.like("b", before + _AXES[0])
     assert stored not in path.read_bytes()
+
+
+def test_text_of_an_absorbed_center_is_overwritten_in_the_file(path: Path, clock: Clock) -> None:
+    store = InterestStore(path, _ENCODER, settings=InterestSettings(max_centers=1), clock=clock)
+    store.like("first", _AXES[0])
+    assert store.like("a secret of mine", _AXES[1]) == 1
+    assert b"a secret of mine" not in path.read_bytes()
+
+
+def test_each_kind_keeps_at_most_max_centers(path: Path, clock: Clock) -> None:
+    store = InterestStore(path, _ENCODER, settings=InterestSettings(max_centers=3, near_cosine=0.9), clock=clock)
+    random_vectors = np.random.default_rng(0).standard_normal((60, _DIMENSION))
+    for number, vector in enumerate(random_vectors):
+        react = (store.like, store.dislike, lambda text, vector: store.view(text, vector, 60))[number % 3]
+        center_id = react(f"text {number}", vector)
+        centers = store.centers()
+        assert center_id in [center.id for center in centers]
+        assert max(Counter(center.kind for center in centers).values()) <= 3
+    assert Counter(center.kind for center in centers) == {"interest": 3, "disinterest": 3}
+    assert sum(center.uses + center.views for center in centers) == 60
+    assert sum(center.view_seconds for center in centers) == 20 * 60
+    _assert_consistent(path)
+
+
+def test_like_returns_the_id_of_the_center_that_absorbed_its_own(path: Path, clock: Clock) -> None:
+    settings = InterestSettings(max_centers=2, near_cosine=0.9)
+    store = InterestStore(path, _ENCODER, settings=settings, clock=clock)
+    assert [store.like("a", _AXES[0]), store.like("a", _AXES[0]), store.like("b", _AXES[1])] == [1, 1, 2]
+    assert store.like("c", _with_cosine(0, 2, 0.8)) == 1
+    assert store.view("d", _with_cosine(1, 3, 0.8), 60) == 2
+    assert [(center.example, center.uses, center.views) for center in store.centers()] == [("a", 3, 0), ("b", 1, 1)]
+    store.forget(2)
+    assert store.like("e", _AXES[4]) == 5  # 3 and 4 were used and absorbed
+
+
+def test_decayed_center_keeps_its_id_but_not_its_example(path: Path, clock: Clock) -> None:
+    store = InterestStore(path, _ENCODER, settings=InterestSettings(max_centers=2), clock=clock)
+    store.like("old", _AXES[0])
+    clock.now += 29 * _DAY
+    assert [store.like("new", _AXES[1]), store.view("new", _AXES[1], 60)] == [2, 2]
+    assert store.like("more", _AXES[2]) == 1
+    assert [(center.id, center.example, center.uses) for center in store.centers()] == [(1, "more", 2), (2, "new", 1)]
+    assert store.centers()[0].first_used == clock.now - 29 * _DAY
+
+
+def test_lower_maximum_merges_the_centers_of_an_existing_store(path: Path) -> None:
+    store = InterestStore(path, _ENCODER)
+    for axis in range(6):
+        store.like(f"axis {axis}", _AXES[axis])
+    smaller = InterestStore(path, _ENCODER, settings=InterestSettings(max_centers=2))
+    assert len(smaller.centers()) == 6
+    smaller.like("axis 7", _AXES[7])
+    assert sorted(center.uses for center in smaller.centers()) == [3, 4]
+    _assert_consistent(path)
+
+
+def test_interrupted_merge_leaves_the_store_unchanged(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = InterestStore(path, _ENCODER, settings=InterestSettings(max_centers=1))
+    store.like("a", _AXES[0])
+    before = path.read_bytes()
+
+    def fail(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("edgeembed_runtime.interests.sql._delete_row", fail)
+    with pytest.raises(KeyboardInterrupt):
+        store.like("b", _AXES[1])
+    assert path.read_bytes() == before
+
+
+def test_expired_center_is_no_longer_listed_and_leaves_the_file_with_the_next_change(path: Path, clock: Clock) -> None:
+    store = InterestStore(path, _ENCODER, clock=clock)
+    store.like("a secret of mine", _AXES[0])
+    clock.now += 15 * _DAY
+    store.dislike("b", _AXES[1])
+    clock.now += 15 * _DAY
+    assert [center.id for center in store.centers()] == [2]
+    assert [center["weight"] for center in store.export()["centers"]] == [0, 0.5]  # still in the file
+    assert store.like("c", _AXES[0]) == 3
+    assert [center.example for center in store.centers()] == ["b", "c"]
+    assert store.export()["reactions"] == 2
+    assert b"a secret of mine" not in path.read_bytes()
+    _assert_consistent(path)
+
+
+@pytest.mark.parametrize("change", ["glance", "forget", "forget_all"])
+def test_every_change_removes_expired_centers(path: Path, clock: Clock, change: str) -> None:
+    store = InterestStore(path, _ENCODER, clock=clock)
+    store.like("a", _AXES[0])
+    clock.now += 30 * _DAY
+    if change == "glance":
+        assert store.view("b", _AXES[1], 1) is None
+    elif change == "forget":
+        (shown,) = store.export()["centers"]
+        store.forget(shown["id"])
+        with pytest.raises(InputError, match="has no center 1"):
+            store.forget(1)
+    else:
+        assert store.forget_all() == 0
+    assert store.export()["centers"] == []
+    _assert_consistent(path)
+
+
+def test_center_of_a_view_of_zero_seconds_is_kept_until_it_expires(path: Path, clock: Clock) -> None:
+    settings = InterestSettings(min_read_seconds=0, max_centers=2)
+    store = InterestStore(path, _ENCODER, settings=settings, clock=clock)
+    for axis in range(4):
+        store.view(f"axis {axis}", _AXES[axis], 0)
+    assert [center.weight for center in store.centers()] == [0, 0]
+    assert sum(center.views for center in store.centers()) == 4
+
+
+def test_in_memory_store_can_be_pickled_and_copied(clock: Clock) -> None:
+    store = InterestStore(":memory:", _ENCODER, clock=clock)
+    for axis in range(3):
+        store.like(f"it's\0axis\n{axis}", _AXES[axis] + 0.1)
+    store.forget(3)
+    for again in (pickle.loads(pickle.dumps(store)), copy.deepcopy(store)):  # noqa: S301 - our own
+        assert again.export() == store.export()
+        assert again.like("new", -_AXES[0]) == 4
+    assert len(store.centers()) == 2
+
+
+def test_store_in_a_file_can_be_pickled(store: InterestStore) -> None:
+    store.like("a", _AXES[0])
+    again = pickle.loads(pickle.dumps(store))  # noqa: S301 - our own
+    assert again.like("b", _AXES[0]) == 1
+    assert store.centers()[0].uses == 2
 
 
 def test_in_memory_store_creates_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,6 +517,20 @@ def test_store_of_another_encoder_is_rejected_with_both_names(store: InterestSto
     assert store.centers() == []
 
 
+def test_encoders_of_one_space_share_a_store(tmp_path: Path) -> None:
+    path, space = tmp_path / "shared.db", "bert-8-0123456789abcdef"
+    first, second, third = (EncoderIdentity("e", 16 * digit, _DIMENSION, space) for digit in "abc")
+    store = InterestStore(path, first)
+    store.like("a", _AXES[0])
+    update = InterestStore(path, second)
+    update.like("a", _AXES[0])
+    assert [center.uses for center in store.centers()] == [2]
+    assert update.encoder == first
+    for other in (replace(third, space=None), replace(third, space="bert-8-fedcba9876543210")):
+        with pytest.raises(InputError, match=rf"belongs to the encoder 'e' \(aaaaaaaaaaaa, space {space}\)"):
+            InterestStore(path, other)
+
+
 def test_replaced_or_removed_file_is_noticed(store: InterestStore, path: Path) -> None:
     path.unlink()
     with pytest.raises(InputError, match="cannot be opened"):
@@ -410,14 +556,14 @@ def test_file_that_is_not_a_store_is_rejected_and_unchanged(path: Path) -> None:
 
 
 def test_store_of_a_newer_schema_version_is_rejected(store: InterestStore, path: Path) -> None:
-    _sql(path, "PRAGMA user_version = 3")
-    with pytest.raises(InputError, match="has schema version 3, expected 2; upgrade"):
+    _sql(path, "PRAGMA user_version = 4")
+    with pytest.raises(InputError, match="has schema version 4, expected 3; upgrade"):
         InterestStore(path, _ENCODER)
 
 
 def test_store_of_an_older_schema_version_is_rejected(store: InterestStore, path: Path) -> None:
     _sql(path, "PRAGMA user_version = 1")
-    with pytest.raises(InputError, match="has schema version 1, expected 2: an older release wrote it; remove it"):
+    with pytest.raises(InputError, match="has schema version 1, expected 3: an older release wrote it; remove it"):
         InterestStore(path, _ENCODER)
 
 
@@ -460,6 +606,8 @@ def test_invalid_path_is_rejected(name: str, tmp_path: Path, monkeypatch: pytest
         "UPDATE store SET reactions = 'one'",
         "UPDATE centers SET views = 9223372036854775807",
         "DELETE FROM centers",
+        "UPDATE store SET store_id = 1",
+        "UPDATE centers SET store_id = 'one'",
         "INSERT INTO store SELECT * FROM store",
         "ALTER TABLE centers ADD COLUMN more TEXT",
         "ALTER TABLE centers RENAME COLUMN example TO text",
@@ -477,6 +625,29 @@ def test_damaged_store_is_rejected_in_one_line(store: InterestStore, path: Path,
         with pytest.raises(InputError, match="is damaged") as caught:
             use()
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("others", "own"), [(1, 2), (3, 3), (8, 4), (12, 24)])
+def test_pages_of_another_store_from_its_journal_are_noticed(path: Path, others: int, own: int) -> None:
+    def make(path: Path, count: int) -> None:
+        store = InterestStore(path, wide, settings=InterestSettings(near_cosine=1, max_centers=99))
+        for number in range(count):
+            store.like(f"{path.name} {number}", random_numbers.standard_normal(384))
+
+    wide, random_numbers = EncoderIdentity("wide", "0123456789abcdef", 384), np.random.default_rng(0)
+    other = path.with_name("other.db")
+    make(path, own)
+    make(other, others)
+    with contextlib.closing(sqlite3.connect(other, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")  # the journal is complete as soon as it is written
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("UPDATE store SET reactions = reactions + 1")
+        connection.execute("UPDATE centers SET uses = uses + 1 WHERE id = 1")
+        shutil.copy(f"{other}-journal", f"{path}-journal")
+        connection.execute("ROLLBACK")
+    with contextlib.suppress(InputError):
+        examples = {center.example.split()[0] for center in InterestStore(path).centers()}
+        assert examples == {"other.db"}  # all pages were in the journal
 
 
 _ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
@@ -706,7 +877,7 @@ def test_hundreds_of_killed_processes_lose_no_reaction_and_leave_none_half_writt
 _FORKING = """
 import os, sys, threading
 import numpy as np
-from edgeembed_runtime.interests.sql import EncoderIdentity
+from edgeembed_runtime.encoder_identity import EncoderIdentity
 from edgeembed_runtime.interests.store import InterestStore
 
 encoder = EncoderIdentity("tiny", "0123456789abcdef", 8)

@@ -1,4 +1,4 @@
-"""What ONNX Runtime is given to load."""
+"""The ONNX backend: models are checked before onnxruntime loads them."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ def graph(bundle_path: Path) -> onnx.ModelProto:
     return onnx.load(str(bundle_path / "onnx" / "model.onnx"))
 
 
-def _refusal(model: onnx.ModelProto | bytes) -> str:
+def _error_message(model: onnx.ModelProto | bytes) -> str:
     content = model if isinstance(model, bytes) else model.SerializeToString()
     with pytest.raises(BundleError, match=r"m\.onnx is not a model: .*; export the bundle again") as caught:
         check_graph_file(content, "m.onnx")
@@ -42,14 +42,14 @@ def _endless_loop() -> onnx.NodeProto:
     return helper.make_node("Loop", ["", ""], [], body=body)
 
 
-def test_what_the_exporters_write_is_a_flat_graph(graph: onnx.ModelProto, shipped: Path) -> None:
+def test_exported_graphs_pass_the_check(graph: onnx.ModelProto, shipped: Path) -> None:
     check_graph_file(graph.SerializeToString(), "m.onnx")
     for name in ("mini", "nano"):
         (file,) = (shipped.parent / name).rglob("*.onnx")
         check_graph_file(file.read_bytes(), str(file))
 
 
-def test_a_loop_that_never_ends_is_refused_before_it_could_run(
+def test_endless_loop_raises_before_it_runs(
     bundle_copy: Path, rewrite_manifest: Callable[..., None], graph: onnx.ModelProto
 ) -> None:
     graph.graph.node.insert(0, _endless_loop())
@@ -59,33 +59,33 @@ def test_a_loop_that_never_ends_is_refused_before_it_could_run(
         Encoder.load(bundle_copy)
 
 
-def test_an_operator_with_any_number_of_subgraphs_is_refused(graph: onnx.ModelProto) -> None:
+def test_operator_with_subgraphs_raises(graph: onnx.ModelProto) -> None:
     node = graph.graph.node.add(op_type="BeamSearch", domain="com.microsoft")
     node.attribute.add(name="decoders").graphs.add()
-    assert "operator 'BeamSearch' has a subgraph" in _refusal(graph)
+    assert "operator 'BeamSearch' has a subgraph" in _error_message(graph)
 
 
-def test_a_second_graph_which_protobuf_would_merge_is_read_too(graph: onnx.ModelProto) -> None:
+def test_second_graph_that_protobuf_would_merge_is_checked(graph: onnx.ModelProto) -> None:
     second = onnx.ModelProto()
     second.graph.node.append(_endless_loop())
-    assert "'Loop'" in _refusal(graph.SerializeToString() + second.SerializeToString())
+    assert "'Loop'" in _error_message(graph.SerializeToString() + second.SerializeToString())
 
 
-def test_functions_and_training_are_refused(graph: onnx.ModelProto) -> None:
+def test_functions_and_training_information_raise(graph: onnx.ModelProto) -> None:
     for name in ("functions", "training_info"):
         changed = onnx.ModelProto()
         changed.CopyFrom(graph)
         getattr(changed, name).add()
-        assert "has functions or training steps" in _refusal(changed)
+        assert "has functions or training steps" in _error_message(changed)
 
 
-def test_operators_of_other_domains_are_refused(graph: onnx.ModelProto) -> None:
+def test_operators_of_other_domains_raise(graph: onnx.ModelProto) -> None:
     graph.graph.node[3].domain = "com.example"
-    assert f"operator '{graph.graph.node[3].op_type}' is of the domain 'com.example'" in _refusal(graph)
+    assert f"operator '{graph.graph.node[3].op_type}' is of the domain 'com.example'" in _error_message(graph)
 
 
 @pytest.mark.parametrize("place", ["weight", "attribute", "attributes"])
-def test_weights_in_another_file_are_refused_wherever_they_are_named(graph: onnx.ModelProto, place: str) -> None:
+def test_external_weights_raise_wherever_they_occur(graph: onnx.ModelProto, place: str) -> None:
     tensor = TensorProto(data_type=TensorProto.FLOAT, dims=[1], data_location=TensorProto.EXTERNAL)
     if place == "weight":
         graph.graph.initializer.append(tensor)
@@ -93,21 +93,21 @@ def test_weights_in_another_file_are_refused_wherever_they_are_named(graph: onnx
         graph.graph.node.add(op_type="Constant").attribute.add(name="value").t.CopyFrom(tensor)
     else:
         graph.graph.node.add(op_type="Constant").attribute.add(name="values").tensors.append(tensor)
-    assert "External data" in _refusal(graph)
+    assert "External data" in _error_message(graph)
     tensor.data_location = TensorProto.DEFAULT
     tensor.external_data.add(key="location", value="/etc/hostname")
     graph.graph.initializer.append(tensor)
-    assert "External data" in _refusal(graph)
+    assert "External data" in _error_message(graph)
 
 
-def test_a_length_written_in_more_bytes_than_it_needs_hides_nothing() -> None:
+def test_overlong_varint_does_not_hide_external_weights() -> None:
     tensor = b"\x70\x81\x80\x00"  # data_location: EXTERNAL, in three bytes
     graph = b"\x2a" + bytes([len(tensor) | 0x80, 0x00]) + tensor
-    assert "External data" in _refusal(b"\x3a" + bytes([len(graph)]) + graph)
+    assert "External data" in _error_message(b"\x3a" + bytes([len(graph)]) + graph)
 
 
 @pytest.mark.parametrize("shape", [(1, 2**62), (2**63 - 1,), (2**17, 2**17), (-1,), (1,) * 17])
-def test_weights_of_a_size_that_no_file_holds_are_refused_and_nothing_is_printed(
+def test_oversized_weights_raise_without_output(
     bundle_copy: Path,
     rewrite_manifest: Callable[..., None],
     graph: onnx.ModelProto,
@@ -123,34 +123,30 @@ def test_weights_of_a_size_that_no_file_holds_are_refused_and_nothing_is_printed
     assert capfd.readouterr() == ("", "")
 
 
-def test_sparse_weights_are_refused(graph: onnx.ModelProto) -> None:
+def test_sparse_weights_raise(graph: onnx.ModelProto) -> None:
     graph.graph.sparse_initializer.add()
-    assert "sparse weights" in _refusal(graph)
+    assert "sparse weights" in _error_message(graph)
 
 
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
-def test_a_damaged_file_is_refused_in_one_line_or_passed_on_to_onnxruntime(
-    bundle_path: Path, data: st.DataObject
-) -> None:
+def test_mutated_model_raises_in_one_line_or_passes_the_check(bundle_path: Path, data: st.DataObject) -> None:
     content = (bundle_path / "onnx" / "model.onnx").read_bytes()
     start = data.draw(st.integers(0, len(content)))
     end = data.draw(st.integers(start, min(len(content), start + 20)))
-    refusal = ""
+    message = ""
     try:
         check_graph_file(content[:start] + data.draw(st.binary(max_size=12)) + content[end:], "m.onnx")
     except BundleError as error:
-        refusal = str(error)
-    assert len(refusal.splitlines()) <= 1
+        message = str(error)
+    assert len(message.splitlines()) <= 1
 
 
-def test_a_file_of_very_many_fields_is_not_read_to_its_end() -> None:
-    assert "more than 1000000 fields" in _refusal(b"\x18\x00" * 1_000_001)
+def test_check_stops_at_a_maximum_number_of_fields() -> None:
+    assert "more than 1000000 fields" in _error_message(b"\x18\x00" * 1_000_001)
 
 
-def test_a_model_that_was_replaced_between_its_check_and_its_loading_is_refused(
-    bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model_replaced_between_check_and_load_raises(bundle_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = bundle_copy / "onnx" / "model.onnx"
 
     def replace(content: bytes, where: str) -> None:
@@ -162,7 +158,7 @@ def test_a_model_that_was_replaced_between_its_check_and_its_loading_is_refused(
         Encoder.load(bundle_copy)
 
 
-def test_where_there_is_no_onnxruntime_one_line_says_so(bundle_path: Path) -> None:
+def test_missing_onnxruntime_raises_in_one_line(bundle_path: Path) -> None:
     script = (
         "import sys\n"
         "sys.modules['onnxruntime'] = None\n"

@@ -1,4 +1,4 @@
-"""Vectors in fewer bytes: what they are, and that their cosines stay."""
+"""Quantized embeddings: their values, and how well cosines are preserved."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from edgeembed_runtime.quantization import PRECISIONS, Precision, dequantize, qu
 _TEXTS = ["the cat", "a dog", "read the file line", "network socket", ""]
 
 
-def test_each_precision_has_its_type_and_width(encoder: Encoder) -> None:
+def test_each_precision_has_its_dtype_and_width(encoder: Encoder) -> None:
     vectors = {precision: encoder.encode(_TEXTS, precision=precision) for precision in PRECISIONS}
     assert {precision: (str(array.dtype), array.shape) for precision, array in vectors.items()} == {
         "float32": ("float32", (5, 8)),
@@ -20,33 +20,35 @@ def test_each_precision_has_its_type_and_width(encoder: Encoder) -> None:
     assert encoder.encode("the cat", precision="ubinary").shape == (1,)
 
 
-def test_int8_is_127_times_the_number_rounded() -> None:
+def test_int8_is_127_times_the_component_rounded() -> None:
     row = np.array([[1, -1, 0, 0.5, -0.25]], dtype=np.float32)
     assert quantize(row, "int8").tolist() == [[127, -127, 0, 64, -32]]
     assert quantize(row, "uint8").tolist() == [[255, 1, 128, 192, 96]]
 
 
-def test_binary_is_the_signs_the_first_in_the_highest_bit() -> None:
+def test_binary_packs_signs_first_component_in_the_highest_bit() -> None:
     row = np.array([[1, -1, 0, 0.5, -0.25, 1, 1, -1]], dtype=np.float32)
     assert quantize(row, "ubinary").tolist() == [[0b10010110]]
     assert quantize(row, "binary").tolist() == [[0b10010110 - 128]]
     assert dequantize(quantize(row, "binary"), "binary").tolist() == [[1, -1, -1, 1, -1, 1, 1, -1]]
 
 
-def test_signs_that_do_not_fill_a_byte_are_refused(encoder: Encoder) -> None:
+def test_binary_precision_needs_a_dimension_divisible_by_8(encoder: Encoder) -> None:
     with pytest.raises(InputError, match="the dimension is 3, expected a multiple of 8"):
         encoder.encode("the cat", precision="binary", truncate_dim=3)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_vector_does_not_depend_on_its_batch_in_any_precision(encoder: Encoder, precision: Precision) -> None:
+def test_embedding_is_batch_invariant_in_any_precision(encoder: Encoder, precision: Precision) -> None:
     together = encoder.encode([*_TEXTS, "cat " * 25], precision=precision)[:-1]
     alone = np.stack([encoder.encode(text, precision=precision) for text in _TEXTS])
     assert np.array_equal(together, alone)
 
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-6), ("int8", 0.02), ("uint8", 0.02)])
-def test_cosines_of_bytes_are_those_of_the_numbers(encoder: Encoder, precision: Precision, tolerance: float) -> None:
+def test_cosines_of_quantized_embeddings_are_close_to_float32(
+    encoder: Encoder, precision: Precision, tolerance: float
+) -> None:
     expected = encoder.similarity(encoder.encode(_TEXTS), encoder.encode(_TEXTS))
     vectors = encoder.encode(_TEXTS, precision=precision)
     assert np.abs(encoder.similarity(vectors, vectors, precision=precision) - expected).max() < tolerance
@@ -55,13 +57,13 @@ def test_cosines_of_bytes_are_those_of_the_numbers(encoder: Encoder, precision: 
 
 
 @pytest.mark.parametrize("precision", ["binary", "ubinary"])
-def test_the_cosine_of_signs_falls_with_every_bit_that_differs(encoder: Encoder, precision: Precision) -> None:
+def test_binary_cosine_decreases_with_each_differing_bit(encoder: Encoder, precision: Precision) -> None:
     signs = np.where(np.arange(8) < np.array([[0], [1], [4], [8]]), -1, 1).astype(np.float32)
     packed = quantize(signs, precision)
     assert encoder.similarity(packed[0], packed, precision=precision)[0] == pytest.approx([1, 0.75, 0, -1], abs=1e-6)
 
 
-def test_bytes_that_do_not_say_their_precision_are_refused(encoder: Encoder) -> None:
+def test_8_bit_embeddings_without_precision_raise(encoder: Encoder) -> None:
     int8 = encoder.encode(_TEXTS, precision="int8")
     with pytest.raises(InputError, match="a is int8; pass its precision"):
         encoder.similarity(int8, int8)
@@ -69,17 +71,17 @@ def test_bytes_that_do_not_say_their_precision_are_refused(encoder: Encoder) -> 
         encoder.similarity(int8, int8, precision="ubinary")
 
 
-def test_what_is_not_finite_has_no_cosine(encoder: Encoder) -> None:
+def test_similarity_of_vectors_that_are_not_finite_raises(encoder: Encoder) -> None:
     with pytest.raises(InputError, match="b contains NaN or infinity"):
         encoder.similarity(np.ones(2), np.array([np.nan, 1]))
 
 
-def test_pairs_must_be_as_many(encoder: Encoder) -> None:
+def test_pairwise_similarity_needs_equal_numbers_of_vectors(encoder: Encoder) -> None:
     with pytest.raises(InputError, match="a has 2 vectors and b has 3"):
         encoder.similarity_pairwise(np.ones((2, 4)), np.ones((3, 4)))
 
 
-def test_what_is_a_little_longer_than_a_unit_does_not_wrap_round() -> None:
+def test_components_slightly_above_1_do_not_wrap_around() -> None:
     row = np.array([[1.0095, -1.0095]], dtype=np.float32)
     assert quantize(row, "int8").tolist() == [[127, -127]]
     assert quantize(row, "uint8").tolist() == [[255, 1]]

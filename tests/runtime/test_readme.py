@@ -24,14 +24,12 @@ def _blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder as the current folder."""
+    """Return an empty folder, which is the current folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_python_examples_run_twice_each_and_twice_in_all(
-    place: Path, shipped: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_python_examples_run_twice(place: Path, shipped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blocks = _blocks("python")
     assert len(blocks) >= 8
     for _ in range(2):
@@ -43,7 +41,7 @@ def test_python_examples_run_twice_each_and_twice_in_all(
     assert re.fullmatch(r"0\.\d\d Open a text file and read its lines\.", first)
 
 
-def test_commands_run_twice(place: Path, shipped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_examples_run_twice(place: Path, shipped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "notes.txt").write_text("How to bake rye bread\nShares fell on Monday.\n", encoding="utf-8")
     commands = [line[2:] for block in _blocks("console") for line in block.splitlines() if line.startswith("$ ")]
     assert len(commands) >= 8

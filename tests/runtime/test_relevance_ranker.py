@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from edgeembed_runtime import Encoder, Hit, InputError, RelevanceRanker
+from edgeembed_runtime import Encoder, Hit, InputError, RelevanceRanker, UnknownTextWarning
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +23,7 @@ def test_rank_returns_hits_in_descending_order_of_cosine(ranker: RelevanceRanker
     assert sorted(hit.id for hit in hits) == [0, 1, 2, 3]
     cosines = encoder.similarity(encoder.encode("read the file"), encoder.encode(_DOCUMENTS))[0]
     assert [hit.score for hit in hits] == pytest.approx(sorted(cosines.tolist(), reverse=True), abs=1e-6)
-    assert all(hit.document == _DOCUMENTS[hit.id] and type(hit.score) is float for hit in hits)
+    assert all(hit.text == _DOCUMENTS[hit.id] and type(hit.score) is float for hit in hits)
 
 
 @settings(max_examples=50, deadline=None)
@@ -79,11 +79,25 @@ def test_embeddings_need_not_be_normalized(ranker: RelevanceRanker, encoder: Enc
     assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in expected], abs=1e-6)
 
 
-def test_zero_embeddings_score_zero(ranker: RelevanceRanker) -> None:
+def test_zero_embeddings_have_the_lowest_score(ranker: RelevanceRanker) -> None:
     assert ranker.rank(np.zeros(8), ["a"], embeddings=np.ones((1, 8))) == [Hit(0, 0.0, "a")]
-    hits = ranker.rank(np.ones(8), ["a", "b", "c"], embeddings=[[0] * 8, [-1] * 8, [1] * 8])
-    assert [hit.id for hit in hits] == [2, 0, 1]
-    assert [hit.score for hit in hits] == pytest.approx([1, 0, -1])
+    assert ranker.rank(np.zeros(8), ["a"], embeddings=np.zeros((1, 8))) == [Hit(0, -1.0, "a")]
+    hits = ranker.rank(np.ones(8), ["a", "b", "c"], embeddings=[[0] * 8, [-1] + [1] * 7, [1] * 8])
+    assert [hit.id for hit in hits] == [2, 1, 0]
+    assert [hit.score for hit in hits] == pytest.approx([1, 0.75, -1])
+
+
+def test_blank_and_unknown_documents_rank_last(ranker: RelevanceRanker) -> None:
+    with pytest.warns(UnknownTextWarning, match="1 of 4 texts") as warned:
+        hits = ranker.rank("the cat", ["", "中文", "open a socket", "the cat 中"])
+    assert [warning.filename for warning in warned] == [__file__]
+    assert sorted(hit.id for hit in hits[:2]) == [2, 3]
+    assert [(hit.id, hit.score) for hit in hits[2:]] == [(0, -1), (1, -1)]
+
+
+def test_unknown_query_warns(ranker: RelevanceRanker) -> None:
+    with pytest.warns(UnknownTextWarning, match="1 of 1 texts"):
+        assert len(ranker.rank("中文", ["the cat"])) == 1
 
 
 @settings(max_examples=100, deadline=None)
@@ -96,7 +110,7 @@ def test_scores_are_cosines_of_any_finite_embeddings(
 ) -> None:
     hits = ranker.rank(query, ["text"] * len(rows), embeddings=rows)
     wanted = np.array(query) / (np.linalg.norm(query) or 1)
-    expected = [float(wanted @ row / (np.linalg.norm(row) or 1)) for row in np.array(rows)]
+    expected = [float(wanted @ row / np.linalg.norm(row)) if row.any() else -1 for row in np.array(rows)]
     assert [hit.score for hit in hits] == pytest.approx([expected[hit.id] for hit in hits], abs=1e-5)
     assert all(-1 <= hit.score <= 1 for hit in hits)
 
@@ -161,12 +175,12 @@ def test_blank_query_is_rejected(ranker: RelevanceRanker, query: str) -> None:
         ranker.rank(query, _DOCUMENTS)
 
 
-def test_blank_document_scores_zero(shipped: Path) -> None:
+def test_blank_document_has_the_lowest_score(shipped: Path) -> None:
     documents = ["", "Hiking in the Alps", " \t", "Rye bread"]
     hits = RelevanceRanker(Encoder()).rank("hiking", documents)
     assert [hit.id for hit in hits[:1]] == [1]
-    assert {hit.id: hit.score for hit in hits}[0] == 0
-    assert {hit.id: hit.score for hit in hits}[2] == 0
+    assert {hit.id: hit.score for hit in hits}[0] == -1
+    assert {hit.id: hit.score for hit in hits}[2] == -1
 
 
 @pytest.mark.parametrize("documents", ["read the file", None])

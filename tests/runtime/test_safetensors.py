@@ -1,4 +1,4 @@
-"""Tensor files: what is read back, and what is refused."""
+"""Safetensors files: round trips, and one-line errors for invalid files."""
 
 import json
 from typing import Any
@@ -21,17 +21,17 @@ _TENSORS: dict[str, npt.NDArray[Any]] = {
 _CONTENT = pack_tensors(_TENSORS, {"format": "x", "größe": "ü"})
 
 
-def entry(dtype: object = "F32", shape: object = (2,), offsets: object = (0, 8)) -> dict[str, object]:
+def _entry(dtype: object = "F32", shape: object = (2,), offsets: object = (0, 8)) -> dict[str, object]:
     return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
 
 
-def content(header: object, body: bytes = bytes(8)) -> bytes:
+def _file(header: object, body: bytes = bytes(8)) -> bytes:
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return len(text).to_bytes(8, "little") + text + body
 
 
-def refusal(damaged: bytes) -> str:
-    """Give the message, or nothing where the bytes can be read; then no array is larger than they are."""
+def _error_message(damaged: bytes) -> str:
+    """Return the error message, or "" if the file can be read; then check that the arrays fit into the file."""
     try:
         file = unpack_tensors(damaged, "x")
     except BundleError as error:
@@ -40,25 +40,25 @@ def refusal(damaged: bytes) -> str:
     return ""
 
 
-def assert_same(found: dict[str, npt.NDArray[Any]], expected: dict[str, npt.NDArray[Any]]) -> None:
-    assert set(found) == set(expected)
+def _assert_equal(actual: dict[str, npt.NDArray[Any]], expected: dict[str, npt.NDArray[Any]]) -> None:
+    assert set(actual) == set(expected)
     for name, array in expected.items():
-        assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
-        assert np.array_equal(found[name], array)
+        assert (actual[name].dtype, actual[name].shape) == (array.dtype, array.shape)
+        assert np.array_equal(actual[name], array)
 
 
-def test_what_was_packed_is_unpacked() -> None:
+def test_round_trip_keeps_tensors_and_metadata() -> None:
     file = unpack_tensors(_CONTENT, "x")
-    assert_same(file.tensors, _TENSORS)
+    _assert_equal(file.tensors, _TENSORS)
     assert file.metadata == {"format": "x", "größe": "ü"}
 
 
-def test_a_file_of_the_safetensors_package_is_read_and_ours_is_read_by_it() -> None:
+def test_files_are_compatible_with_the_safetensors_package() -> None:
     safetensors = pytest.importorskip("safetensors.numpy")
-    theirs = unpack_tensors(safetensors.save(_TENSORS, {"format": "x"}), "x")
-    assert_same(theirs.tensors, _TENSORS)
-    assert theirs.metadata == {"format": "x"}
-    assert_same(safetensors.load(_CONTENT), _TENSORS)
+    read = unpack_tensors(safetensors.save(_TENSORS, {"format": "x"}), "x")
+    _assert_equal(read.tensors, _TENSORS)
+    assert read.metadata == {"format": "x"}
+    _assert_equal(safetensors.load(_CONTENT), _TENSORS)
 
 
 def test_arrays_are_read_only_views_of_the_bytes() -> None:
@@ -69,20 +69,20 @@ def test_arrays_are_read_only_views_of_the_bytes() -> None:
         assert array.flags.aligned
 
 
-def test_arrays_that_are_not_aligned_are_copied() -> None:
-    header = {"a": entry("I8", [1], [0, 1]), "b": entry("F32", [2], [1, 9])}
-    array = unpack_tensors(content(header, b"\x01" + np.array([1.5, -2], np.float32).tobytes()), "x").tensors["b"]
+def test_unaligned_arrays_are_copied() -> None:
+    header = {"a": _entry("I8", [1], [0, 1]), "b": _entry("F32", [2], [1, 9])}
+    array = unpack_tensors(_file(header, b"\x01" + np.array([1.5, -2], np.float32).tobytes()), "x").tensors["b"]
     assert array.tolist() == [1.5, -2]
     assert array.flags.aligned
     assert not array.flags.writeable
 
 
-def test_an_array_that_is_not_contiguous_is_packed_as_it_reads() -> None:
-    turned = np.arange(6, dtype=np.float32).reshape(2, 3).T
-    assert np.array_equal(unpack_tensors(pack_tensors({"a": turned}, {}), "x").tensors["a"], turned)
+def test_array_that_is_not_contiguous_is_packed_in_row_order() -> None:
+    transposed = np.arange(6, dtype=np.float32).reshape(2, 3).T
+    assert np.array_equal(unpack_tensors(pack_tensors({"a": transposed}, {}), "x").tensors["a"], transposed)
 
 
-def test_other_types_are_not_packed() -> None:
+def test_packing_another_dtype_raises() -> None:
     with pytest.raises(InputError, match="'a' is float64, expected float32, float16 or int8"):
         pack_tensors({"a": np.zeros(2)}, {})
 
@@ -94,39 +94,39 @@ def test_other_types_are_not_packed() -> None:
         (b"\x01\0", "has 2 bytes, expected 9"),
         (b"\xff" * 8, "has 8 bytes, expected 18446744073709551623"),
         ((2**20 + 1).to_bytes(8, "little") + bytes(2**20 + 1), "a header of 1048577 bytes"),
-        (content(b"{"), "is not valid JSON"),
-        (content(b"\xff\xfe"), "is not valid JSON"),
-        (content(b"[" * 100_000), "is not valid JSON"),
-        (content(b"1" * 10_000), "is not valid JSON"),
-        (content([]), "is not a JSON object"),
-        (content(b'{"a": 1, "a": 2}'), "a name appears twice"),
-        (content({"__metadata__": 3}), "__metadata__ is 3, expected an object of strings"),
-        (content({"__metadata__": {"a": 1}}), "__metadata__"),
-        (content({"a": 3}), "tensor 'a' is not described by a JSON object"),
-        (content({"a": {}}), "dtype None"),
-        (content({"a": entry("BF16")}), "tensor 'a' has dtype 'BF16', expected one of F32, F16, I8"),
-        (content({"a": entry(["F32"])}), "dtype"),
-        (content({"a": entry(shape=2)}), "shape 2"),
-        (content({"a": entry(shape=[-2])}), "shape"),
-        (content({"a": entry(shape=[2.0])}), "shape"),
-        (content({"a": entry(shape=[True, 2])}), "shape"),
-        (content({"a": entry(shape=[1] * 9)}), "shape"),
-        (content({"a": entry(shape=[10**400])}), "shape"),
-        (content({"a": entry(shape=[2**52] * 8)}), "expected .* bytes for its shape"),
-        (content({"a": entry(shape=[0, 2**40], offsets=[0, 0])}, b""), "too large for the file"),
-        (content({"a": entry(shape=[3])}), "expected 12 bytes for its shape"),
-        (content({"a": entry(offsets=[0])}), "data_offsets"),
-        (content({"a": entry(offsets=[0, 8.0])}), "data_offsets"),
-        (content({"a": entry(offsets=[8, 0])}), "spans bytes"),
-        (content({"a": entry(offsets=[8, 16])}), "begins at byte 8, expected 0"),
-        (content({"a": entry(), "b": entry()}), "begins at byte 0, expected 8"),
-        (content({"a": entry(), "b": entry(offsets=[10, 18])}, bytes(18)), "begins at byte 10, expected 8"),
-        (content({"a": entry()}, bytes(7)), "end at byte 8, expected 7"),
-        (content({"a": entry()}, bytes(9)), "end at byte 8, expected 9"),
+        (_file(b"{"), "is not valid JSON"),
+        (_file(b"\xff\xfe"), "is not valid JSON"),
+        (_file(b"[" * 100_000), "is not valid JSON"),
+        (_file(b"1" * 10_000), "is not valid JSON"),
+        (_file([]), "is not a JSON object"),
+        (_file(b'{"a": 1, "a": 2}'), "a name appears twice"),
+        (_file({"__metadata__": 3}), "__metadata__ is 3, expected an object of strings"),
+        (_file({"__metadata__": {"a": 1}}), "__metadata__"),
+        (_file({"a": 3}), "tensor 'a' is not described by a JSON object"),
+        (_file({"a": {}}), "dtype None"),
+        (_file({"a": _entry("BF16")}), "tensor 'a' has dtype 'BF16', expected one of F32, F16, I8"),
+        (_file({"a": _entry(["F32"])}), "dtype"),
+        (_file({"a": _entry(shape=2)}), "shape 2"),
+        (_file({"a": _entry(shape=[-2])}), "shape"),
+        (_file({"a": _entry(shape=[2.0])}), "shape"),
+        (_file({"a": _entry(shape=[True, 2])}), "shape"),
+        (_file({"a": _entry(shape=[1] * 9)}), "shape"),
+        (_file({"a": _entry(shape=[10**400])}), "shape"),
+        (_file({"a": _entry(shape=[2**52] * 8)}), "expected .* bytes for its shape"),
+        (_file({"a": _entry(shape=[0, 2**40], offsets=[0, 0])}, b""), "too large for the file"),
+        (_file({"a": _entry(shape=[3])}), "expected 12 bytes for its shape"),
+        (_file({"a": _entry(offsets=[0])}), "data_offsets"),
+        (_file({"a": _entry(offsets=[0, 8.0])}), "data_offsets"),
+        (_file({"a": _entry(offsets=[8, 0])}), "spans bytes"),
+        (_file({"a": _entry(offsets=[8, 16])}), "begins at byte 8, expected 0"),
+        (_file({"a": _entry(), "b": _entry()}), "begins at byte 0, expected 8"),
+        (_file({"a": _entry(), "b": _entry(offsets=[10, 18])}, bytes(18)), "begins at byte 10, expected 8"),
+        (_file({"a": _entry()}, bytes(7)), "end at byte 8, expected 7"),
+        (_file({"a": _entry()}, bytes(9)), "end at byte 8, expected 9"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_no_such_file_is_refused_in_one_line(damaged: bytes, message: str) -> None:
+def test_invalid_file_raises_in_one_line(damaged: bytes, message: str) -> None:
     with pytest.raises(BundleError, match=message) as caught:
         unpack_tensors(damaged, "model")
     assert str(caught.value).startswith("model")
@@ -136,14 +136,14 @@ def test_what_is_no_such_file_is_refused_in_one_line(damaged: bytes, message: st
 
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
-def test_mutated_bytes_are_read_or_refused(data: st.DataObject) -> None:
+def test_mutated_bytes_are_read_or_raise(data: st.DataObject) -> None:
     damaged = bytearray(_CONTENT)
     for position, byte in data.draw(st.lists(st.tuples(st.integers(0, len(damaged) - 1), st.integers(0, 255)))):
         damaged[position] = byte
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(damaged))] * 2)))
     if data.draw(st.booleans()):
         damaged[start:end] = data.draw(st.binary(max_size=20))
-    assert "\n" not in refusal(bytes(damaged))
+    assert "\n" not in _error_message(bytes(damaged))
 
 
 _JSON = st.recursive(
@@ -169,5 +169,5 @@ _SIZES = st.lists(st.integers(0, 9) | st.sampled_from([2**31, 2**53, 2**64, -1])
     ),
     body=st.binary(max_size=12),
 )
-def test_any_header_is_read_or_refused(header: dict[str, object], body: bytes) -> None:
-    assert "\n" not in refusal(content(header, body))
+def test_any_header_is_read_or_raises(header: dict[str, object], body: bytes) -> None:
+    assert "\n" not in _error_message(_file(header, body))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edgeembed_runtime import Encoder, InputError, InterestSettings, RelevanceRanker, SemanticRanker
+from edgeembed_runtime import Encoder, InputError, InterestSettings, RelevanceRanker, SemanticRanker, UnknownTextWarning
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +25,7 @@ def _order(ranker: SemanticRanker, *args: Any, **options: Any) -> list[int]:
 
 def test_documents_keep_their_order_without_interests(ranker: SemanticRanker) -> None:
     hits = ranker.rank(None, _DOCUMENTS)
-    assert [(hit.id, hit.score, hit.document) for hit in hits] == [(i, 0, d) for i, d in enumerate(_DOCUMENTS)]
+    assert [(hit.id, hit.score, hit.text) for hit in hits] == [(i, 0, d) for i, d in enumerate(_DOCUMENTS)]
     assert ranker.rank(None, iter(_DOCUMENTS), top_k=2) == hits[:2]
     assert ranker.rank(None, []) == []
 
@@ -41,17 +41,17 @@ def test_query_ranks_by_relevance_without_interests(ranker: SemanticRanker, enco
 
 def test_liked_documents_come_first_and_disliked_last(ranker: SemanticRanker) -> None:
     ranker.like("the dog")
-    assert ranker.rank(None, _DOCUMENTS)[0].document == "the dog"
+    assert ranker.rank(None, _DOCUMENTS)[0].text == "the dog"
     assert ranker.rank(None, _DOCUMENTS)[0].score == pytest.approx(0.5, abs=1e-6)
     ranker.dislike("open a socket")
-    assert ranker.rank(None, _DOCUMENTS)[-1].document == "open a socket"
+    assert ranker.rank(None, _DOCUMENTS)[-1].text == "open a socket"
 
 
 def test_long_view_starts_an_interest(ranker: SemanticRanker) -> None:
     assert ranker.view("the dog", 5) is None
     assert _order(ranker, None, _DOCUMENTS) == [0, 1, 2, 3]
     assert ranker.view("the dog", 50) == 1
-    assert ranker.rank(None, _DOCUMENTS)[0].document == "the dog"
+    assert ranker.rank(None, _DOCUMENTS)[0].text == "the dog"
 
 
 def test_interests_decay_to_zero_in_30_days(encoder: Encoder) -> None:
@@ -89,7 +89,7 @@ def test_default_query_weight_is_0_8(ranker: SemanticRanker) -> None:
 def test_ties_keep_the_order_of_the_documents(
     encoder: Encoder, documents: list[str], top_k: int, query: str | None
 ) -> None:
-    ranker = SemanticRanker(encoder, ":memory:")
+    ranker = SemanticRanker(encoder, ":memory:", clock=lambda: 0.0)  # no decay between calls
     ranker.like("the dog")
     ranker.dislike("read the file")
     hits = ranker.rank(query, documents)
@@ -107,7 +107,7 @@ def test_given_embeddings_are_used_instead_of_encoding(ranker: SemanticRanker, m
     assert ranker.dislike("b", embedding=2 * _AXES[1]) == 2
     assert ranker.view("c", 60, embedding=_AXES[2].tolist()) == 3
     assert _order(ranker, None, ["x", "y", "z"], embeddings=3 * _AXES[[1, 3, 0]]) == [2, 1, 0]
-    assert ranker.rank(None, ["x"], embeddings=np.zeros((1, 8)))[0].score == 0
+    assert ranker.rank(None, ["x"], embeddings=np.zeros((1, 8)))[0].score == -1
 
 
 def test_reaction_returns_the_id_of_its_center(ranker: SemanticRanker) -> None:
@@ -158,7 +158,7 @@ def test_invalid_rank_arguments_are_rejected(
 def test_interests_persist_in_the_file(encoder: Encoder, tmp_path: Path) -> None:
     SemanticRanker(encoder, tmp_path / "interests.db").like("the dog")
     again = SemanticRanker(encoder, str(tmp_path / "interests.db"))
-    assert again.rank(None, _DOCUMENTS)[0].document == "the dog"
+    assert again.rank(None, _DOCUMENTS)[0].text == "the dog"
     assert abs(again.centers()[0].last_used - time.time()) < 600
 
 
@@ -215,7 +215,26 @@ def test_blank_query_is_rejected_and_blank_document_is_ranked(ranker: SemanticRa
     ranker.like("the dog")
     with pytest.raises(InputError, match="the query is blank, expected a text"):
         ranker.rank(query, ["the dog"])
-    assert [hit.score for hit in ranker.rank("the dog", ["", "the dog"])][1] == 0
+    assert [(hit.id, hit.score) for hit in ranker.rank("the dog", ["", "the dog"])][1] == (0, -1)
+
+
+@pytest.mark.parametrize("query", [None, "the dog"])
+@pytest.mark.parametrize("liked", [[], ["the dog"]])
+def test_blank_and_unknown_documents_rank_last(ranker: SemanticRanker, query: str | None, liked: list[str]) -> None:
+    for text in liked:
+        ranker.like(text)
+    ranker.dislike("a socket")
+    with pytest.warns(UnknownTextWarning, match="1 of 4 texts"):
+        hits = ranker.rank(query, ["", "中文", "a socket", "the cat"])
+    assert [(hit.id, hit.score) for hit in hits[2:]] == [(0, -1), (1, -1)]
+
+
+def test_nothing_is_learned_from_unknown_text(ranker: SemanticRanker) -> None:
+    for react in (ranker.like, ranker.dislike, lambda text: ranker.view(text, 60)):
+        with pytest.raises(InputError, match="the vocabulary knows almost none of its words"):
+            react("中文")
+    assert ranker.centers() == []
+    assert ranker.like("中文", embedding=_AXES[0]) == 1
 
 
 def test_near_cosine_comes_from_the_bundle_unless_the_settings_state_it(tmp_path: Path, make_bundle: Any) -> None:

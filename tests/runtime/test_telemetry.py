@@ -1,4 +1,4 @@
-"""ONNX Runtime, which reports to its makers and leaves an identifier in the home folder, is told not to."""
+"""The telemetry of ONNX Runtime is off: it writes no identifier to the home folder."""
 
 import os
 import subprocess
@@ -18,11 +18,11 @@ def _run(code: str, bundle: Path, home: Path, **variables: str) -> None:
     subprocess.run([sys.executable, "-c", code, bundle], check=True, env=environment)
 
 
-def test_encoding_leaves_no_identifier_in_the_home_folder(bundle_path: Path, tmp_path: Path) -> None:
+def test_encoding_writes_no_identifier_to_the_home_folder(bundle_path: Path, tmp_path: Path) -> None:
     _run(_ENCODING, bundle_path, tmp_path)
     assert list(tmp_path.rglob("*")) == []
 
 
-def test_an_application_that_asked_for_reports_keeps_them(bundle_path: Path, tmp_path: Path) -> None:
+def test_telemetry_that_the_application_enabled_stays_enabled(bundle_path: Path, tmp_path: Path) -> None:
     code = _ENCODING + "import os\nassert os.environ['ORT_DISABLE_TELEMETRY'] == 'asked'"
     _run(code, bundle_path, tmp_path, ORT_DISABLE_TELEMETRY="asked")

@@ -1,9 +1,16 @@
-"""Vectors in few bytes keep their cosines."""
+"""Stored vectors: cosine similarity in each precision, additions and removals."""
+
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import InputError
+from edgeembed_runtime._validation import document_embeddings
 from edgeembed_runtime.index.engine import IndexPrecision
 from edgeembed_runtime.index.vectors import GrowingArray, StoredVectors, _to_float32
 from hypothesis import given, settings
@@ -56,7 +63,7 @@ def test_append_and_select_keep_the_other_vectors(
     units, query = _units(40, 24), _units(1, 24, seed=1)[0]
     whole = StoredVectors.quantize(units, precision)
     parts = StoredVectors.quantize(units[:10], precision)
-    parts.cosine_similarity(query)  # lengths are known for some
+    parts.cosine_similarity(query)  # computes the norms of some vectors
     parts = parts.append(units[10:11]).append(units[11:])
     assert np.array_equal(parts.rows, whole.rows)
     assert np.array_equal(parts.cosine_similarity(query), whole.cosine_similarity(query))
@@ -65,9 +72,10 @@ def test_append_and_select_keep_the_other_vectors(
 
 
 @pytest.mark.parametrize(("precision", "stored_type", "_tolerance"), _TYPES)
-def test_zero_vector_has_similarity_zero(precision: IndexPrecision, stored_type: type, _tolerance: float) -> None:
+def test_zero_vector_has_the_lowest_score(precision: IndexPrecision, stored_type: type, _tolerance: float) -> None:
     vectors = StoredVectors.quantize(np.zeros((2, 4), dtype=np.float32), precision)
-    assert vectors.cosine_similarity(_units(1, 4)[0]).tolist() == [0, 0]
+    assert vectors.cosine_similarity(_units(1, 4)[0]).tolist() == [-1, -1]
+    assert vectors.cosine_similarity(_units(3, 4), np.array([1])).tolist() == [[-1]] * 3
     assert vectors.normalized(slice(0, 2)).tolist() == [[0] * 4] * 2
 
 
@@ -107,3 +115,35 @@ def test_append_copies_a_read_only_buffer() -> None:
     fixed.flags.writeable = False
     assert GrowingArray(fixed).append(np.array([3])).rows.tolist() == [0, 1, 2, 3]
     assert fixed.tolist() == [0, 1, 2]
+
+
+@contextmanager
+def _allocating_at_most(size_bytes: float) -> Iterator[None]:
+    """Check that a block never has more memory allocated than that, beyond what was allocated before."""
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak <= size_bytes
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_vectors_are_quantized_without_a_copy_of_all(dtype: type) -> None:
+    rows: npt.NDArray[Any] = np.ones((20_000, 256), dtype=dtype)
+    stored_bytes = rows.size
+    encoder: Any = SimpleNamespace(dimension=256)
+    with _allocating_at_most(stored_bytes + (10 << 20)):  # a float32 copy would take 20 MB
+        embeddings = document_embeddings(encoder, ["x"] * len(rows), rows)
+        vectors = StoredVectors.quantize(embeddings, "int8")
+    assert vectors.rows.nbytes == stored_bytes
+
+
+def test_vectors_are_compared_without_a_copy_of_all() -> None:
+    vectors = StoredVectors(GrowingArray(np.ones((40_000, 256), dtype=np.float16)))
+    query = np.full(256, 1 / 16, dtype=np.float32)
+    positions = np.arange(0, 40_000, 2)
+    with _allocating_at_most(4 << 20):
+        vectors.cosine_similarity(query)
+        vectors.cosine_similarity(query, positions)

@@ -1,6 +1,7 @@
 """Backends that run a bundle's model: a protocol, and one module per backend."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 class Backend(Protocol):
     """A loaded model."""
 
-    def embed(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Return the embedding of one text.
+    def run(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Return the model's output for one text.
 
         Args:
             token_ids: The token ids of the text, including special tokens, without padding.
 
         Returns:
-            (dimension,) float32, normalized.
+            (dimension,) float32, a normalized embedding; or (labels,) float32, the logits of a classifier.
         """
 
 
@@ -64,20 +65,22 @@ def load_backend(bundle: "Bundle", *, trusted: bool) -> Backend:
 def _load_onnx(bundle: "Bundle", *, trusted: bool) -> Backend:
     """Load an ONNX model, from its path if possible, because onnxruntime would keep a copy of the bytes in memory."""
     from edgeembed_runtime.backends.onnx import OnnxBackend
-    from edgeembed_runtime.backends.onnx_graph import check_graph_file
 
-    file, fold = bundle.path / bundle.model_file, bundle.precision == "fp16"
-    where = str(file)
+    file, where = bundle.path / bundle.model_file, str(bundle.path / bundle.model_file)
+    output = ("logits", len(bundle.labels)) if bundle.is_classifier else ("sentence_embedding", bundle.dimension)
+    load = partial(OnnxBackend, output=output, where=where, fold=bundle.precision == "fp16")
     path = file if isinstance(file, Path) and _is_unicode(where) else None
     if trusted and path is not None:
-        return OnnxBackend(where, bundle.dimension, where, fold=fold)
+        return load(where)
+    from edgeembed_runtime.backends.onnx_graph import check_graph_file
+
     state = None if path is None else _file_state(path)
     content = bundle.read(bundle.model_file, trusted=trusted)
     check_graph_file(content, where)
     if path is None:
-        return OnnxBackend(content, bundle.dimension, where, fold=fold)
+        return load(content)
     del content
-    backend = OnnxBackend(where, bundle.dimension, where, fold=fold)
+    backend = load(where)
     if _file_state(path) != state:
         raise VerificationError(f"{where} changed while it was loaded; load it again")
     return backend
@@ -86,10 +89,10 @@ def _load_onnx(bundle: "Bundle", *, trusted: bool) -> Backend:
 def _file_state(file: Path) -> tuple[int, ...]:
     """Return values that change whenever a file is written or replaced; empty if it does not exist."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _is_unicode(path: str) -> bool:

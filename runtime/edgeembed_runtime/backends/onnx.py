@@ -8,12 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
+from edgeembed_runtime.concurrency import ForkGate
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.forking import ForkGate
 
 _INPUTS = {"input_ids", "attention_mask"}
-_OUTPUT = "sentence_embedding"
-_OUTPUTS = [_OUTPUT]
 # If another thread runs a session during a fork, a lock of onnxruntime would stay locked in the child.
 _GATE = ForkGate()
 _INT64 = np.dtype(np.int64)  # a dtype object: NumPy would create one from the type in every call
@@ -24,16 +22,16 @@ onnxruntime.disable_telemetry_events()
 
 
 class OnnxBackend:
-    """An ONNX session that encodes one text at a time, without padding.
+    """An ONNX session that runs one text at a time, without padding.
 
     Texts are never batched: dynamically quantized graphs scale their activations over the whole batch, so that a
     text's embedding would depend on the other texts.
 
     Args:
-        model: The ONNX file's bytes: int64 input_ids, attention_mask (batch, tokens) -> float32 sentence_embedding
-            (batch, dimension). Or its path, which takes less memory, because a session keeps the bytes it is given.
+        model: The ONNX file's bytes: int64 input_ids, attention_mask (batch, tokens) -> a float32 output
+            (batch, size). Or its path, which takes less memory, because a session keeps the bytes it is given.
             `onnx_graph.check_graph_file` checks for control flow and external weights; this class does not.
-        dimension: The dimension of an embedding.
+        output: The name of the output and its size: the dimension of an embedding, or the number of labels.
         where: The file's path, for messages.
         fold: Whether to fold constants at load time, such as casts of fp16 weights to fp32.
 
@@ -41,22 +39,23 @@ class OnnxBackend:
         BundleError: If the file is not such a graph.
     """
 
-    def __init__(self, model: bytes | str, dimension: int, where: str, *, fold: bool = False) -> None:
+    def __init__(self, model: bytes | str, output: tuple[str, int], where: str, *, fold: bool = False) -> None:
+        name, size = output
         self._where = where
-        self._shape = (dimension,)
+        self._outputs, self._shape = [name], (size,)
         self._session = _session(model, where, fold=fold)
-        _check_graph(self._session, where, dimension)
+        _check_graph(self._session, where, name, size)
         # Attention masks are slices of this row, which is replaced when a longer text arrives.
         self._ones = np.ones((1, 64), dtype=np.int64)
 
-    def embed(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Return the embedding of one text.
+    def run(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Return the model's output for one text.
 
         Args:
             token_ids: The token ids of the text, including special tokens.
 
         Returns:
-            (dimension,) float32, normalized by the graph.
+            (size,) float32; the graph normalizes embeddings.
 
         Raises:
             BundleError: If the model cannot run on these token ids.
@@ -66,7 +65,7 @@ class OnnxBackend:
             ones = self._ones = np.ones((1, 2 * tokens), dtype=np.int64)
         feeds = {"input_ids": np.array([token_ids], _INT64), "attention_mask": ones[:, :tokens]}
         try:
-            vector: npt.NDArray[np.float32] = _GATE.run(self._session.run, _OUTPUTS, feeds)[0][0]
+            vector: npt.NDArray[np.float32] = _GATE.run(self._session.run, self._outputs, feeds)[0][0]
         except Exception as error:  # onnxruntime's errors have no common base
             raise BundleError(f"{self._where} cannot run: {_first_line(error)}; export the bundle again") from error
         if vector.shape != self._shape:  # the declared shape may differ
@@ -104,7 +103,7 @@ def _session(model: bytes | str, where: str, *, fold: bool) -> Any:
     return session
 
 
-def _check_graph(session: Any, where: str, dimension: int) -> None:
+def _check_graph(session: Any, where: str, output: str, size: int) -> None:
     try:
         inputs = {node.name for node in session.get_inputs()}
         outputs = {node.name: (node.type, node.shape) for node in session.get_outputs()}
@@ -112,13 +111,13 @@ def _check_graph(session: Any, where: str, dimension: int) -> None:
         raise BundleError(f"{where} has names that are not valid text; export the bundle again") from error
     if inputs != _INPUTS:
         raise BundleError(f"{where} takes {_listed(inputs)}, expected {_listed(_INPUTS)}; export the bundle again")
-    if _OUTPUT not in outputs:
-        raise BundleError(f"{where} returns {_listed(outputs)}, expected {_OUTPUT!r}; export the bundle again")
-    kind, shape = outputs[_OUTPUT]
+    if output not in outputs:
+        raise BundleError(f"{where} returns {_listed(outputs)}, expected {output!r}; export the bundle again")
+    kind, shape = outputs[output]
     if kind != "tensor(float)":
         raise BundleError(f"{where} returns a {kind}, expected a tensor(float); export the bundle again")
-    if len(shape) != 2 or (isinstance(shape[1], int) and shape[1] != dimension):
-        raise BundleError(f"{where} returns shape {shape}, expected (batch, {dimension}); export the bundle again")
+    if len(shape) != 2 or (isinstance(shape[1], int) and shape[1] != size):
+        raise BundleError(f"{where} returns shape {shape}, expected (batch, {size}); export the bundle again")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -2,15 +2,7 @@
 
 import argparse
 
-from edgeembed_runtime.cli.arguments import (
-    Commands,
-    add_bundle,
-    add_json,
-    add_texts,
-    load_encoder,
-    read_texts,
-)
-from edgeembed_runtime.cli.output import print_json
+from edgeembed_runtime.cli.common import Commands, add_bundle, add_json, add_texts, load_encoder, print_json, read_texts
 
 
 def add(commands: Commands) -> None:

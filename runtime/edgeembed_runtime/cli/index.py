@@ -4,16 +4,16 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgeembed_runtime.cli.arguments import (
+from edgeembed_runtime.cli.common import (
     Commands,
     add_bundle,
     add_engine,
     add_json,
     add_texts,
     load_encoder,
-    read_texts,
+    print_json,
 )
-from edgeembed_runtime.cli.output import print_json
+from edgeembed_runtime.cli.documents import read_documents
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.index.engine import INDEX_PRECISIONS
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def add(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser("index", help="build a search index of texts, or add to one")
-    add_texts(parser)
+    add_texts(parser, "a UTF-8 file with one text per line, or .jsonl with {id, text, metadata} per line; - for stdin")
     parser.add_argument("--out", required=True, metavar="INDEX", help="the folder of the index")
     existing = parser.add_mutually_exclusive_group()
     existing.add_argument("--force", action="store_true", help="replace an existing index")
@@ -51,12 +51,14 @@ def _built(args: argparse.Namespace) -> "Index":
     from edgeembed_runtime.storage.atomic import check_output_path
 
     check_output_path(Path(args.out), force=args.force, kind=INDEX_FOLDER)
-    documents = read_texts(args)
+    given = read_documents(args)
     from edgeembed_runtime.index.index import Index
 
     index = Index.build(
         load_encoder(args),
-        documents,
+        given.texts,
+        ids=given.ids,
+        metadata=given.metadata,
         precision=args.precision or "float32",
         engine=args.engine or "numpy",
         show_progress_bar=True,
@@ -68,7 +70,9 @@ def _built(args: argparse.Namespace) -> "Index":
 def _appended(args: argparse.Namespace) -> "Index":
     if args.precision or args.engine:
         raise InputError("--append keeps the precision and engine of the index; leave out --precision and --engine")
-    documents = read_texts(args)
+    given = read_documents(args)
     from edgeembed_runtime.index.index import Index
 
-    return Index.append_to(args.out, documents, load_encoder(args), show_progress_bar=True)
+    return Index.append_to(
+        args.out, given.texts, load_encoder(args), ids=given.ids, metadata=given.metadata, show_progress_bar=True
+    )

@@ -1,22 +1,37 @@
-"""The command `edgeembed-runtime info`: describe a bundle."""
+"""The command `edgeembed-runtime info`: describe a bundle, and what it reads of texts."""
 
 import argparse
+import dataclasses
 
 from edgeembed_runtime.bundle import Bundle
-from edgeembed_runtime.cli.arguments import Commands, add_json, add_one_bundle, open_bundle
-from edgeembed_runtime.cli.output import plain, print_json
+from edgeembed_runtime.cli.common import (
+    Commands,
+    add_json,
+    add_one_bundle,
+    open_bundle,
+    plain,
+    print_json,
+    silence_engine,
+)
+from edgeembed_runtime.manifest import ClassifierParity
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser("info", help="describe a bundle")
     add_one_bundle(parser)
+    parser.add_argument(
+        "--text", action="append", default=[], help="say what the encoder reads of a text; may be repeated"
+    )
     add_json(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> None:
     bundle = open_bundle(args)
+    if args.text:
+        _print_texts(bundle, args.text, as_json=args.json)
+        return
     if args.json:
         print_json({"size_bytes": bundle.size_bytes, "fingerprint": bundle.fingerprint, **vars(bundle)})
         return
@@ -24,12 +39,39 @@ def _run(args: argparse.Namespace) -> None:
         print(f"{name:16} {plain(str(value))}")
 
 
+def _print_texts(bundle: Bundle, texts: list[str], *, as_json: bool) -> None:
+    """Print what an encoder reads of texts: tokens, truncation, and what its vocabulary does not know."""
+    from edgeembed_runtime.encoder import Encoder
+
+    silence_engine(bundle)
+    _, infos = Encoder(bundle).encode(texts, return_info=True, on_truncate="ignore", on_unknown="ignore")
+    if as_json:
+        print_json(
+            {"texts": [{"text": text, **dataclasses.asdict(info)} for text, info in zip(texts, infos, strict=True)]}
+        )
+        return
+    for text, info in zip(texts, infos, strict=True):
+        truncated = ", truncated" if info.truncated else ""
+        unknown = f", unknown: {' '.join(info.unknown)}" if info.unknown else ""
+        print(f"{plain(text)}\t{info.tokens} tokens{truncated}, {info.known_share:.0%} known{plain(unknown)}")
+
+
 def _lines(bundle: Bundle) -> dict[str, object]:
+    parity = bundle.parity
+    agreement: dict[str, object]
+    if isinstance(parity, ClassifierParity):
+        purpose = {"labels": ", ".join(bundle.labels), "input": "pairs of texts" if bundle.is_pairs else "texts"}
+        agreement = {"label agreement": f"{parity.label_agreement:.2%} with its classifier, {parity.sentences:,} texts"}
+    else:
+        purpose = {"role": ", ".join(bundle.roles)}
+        agreement = {"minimum cosine": f"{parity.min_cosine:.4f} to its student, {parity.sentences:,} texts"}
     return {
         "name": bundle.name,
         "path": bundle.path,
-        "role": ", ".join(bundle.roles),
+        "task": bundle.task,
+        **purpose,
         "teacher": bundle.teacher or "none",
+        "space": bundle.space or "none stated",
         "size": f"{bundle.size_bytes / 1e6:.2f} MB",
         "parameters": f"{bundle.num_parameters:,}",
         "precision": bundle.precision,
@@ -39,6 +81,6 @@ def _lines(bundle: Bundle) -> dict[str, object]:
         "pooling": bundle.pooling,
         "prompts": ", ".join(bundle.prompts) or "none",
         "licenses": ", ".join(bundle.licenses) or "none given",
-        "minimum cosine": f"{bundle.parity.min_cosine:.4f} to its student, {bundle.parity.sentences:,} texts",
+        **agreement,
         "fingerprint": bundle.fingerprint,
     }

@@ -6,16 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgeembed_runtime.cli.arguments import (
+from edgeembed_runtime.cli.common import (
     Commands,
     add_bundle,
     add_json,
     add_texts,
     add_top_k,
     load_encoder,
+    plain,
+    print_hits,
+    print_json,
     read_texts,
 )
-from edgeembed_runtime.cli.output import plain, print_hits, print_json
 from edgeembed_runtime.errors import InputError, short_repr
 
 if TYPE_CHECKING:
@@ -106,7 +108,7 @@ def _react(args: argparse.Namespace) -> None:
     if args.reaction == "view":
         validate_number("--seconds", args.seconds)
     encoder = load_encoder(args)
-    embeddings = encoder.encode_document(texts, show_progress_bar=True)
+    embeddings = encoder.encode_document(texts, on_unknown="error", show_progress_bar=True)
     for text, embedding in zip(texts, embeddings, strict=True):
         try:
             normalized_embedding(embedding, encoder.dimension)

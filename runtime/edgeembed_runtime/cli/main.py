@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import errno
 import io
 import os
 import signal
@@ -11,8 +12,15 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn, TextIO
 
 from edgeembed_runtime import __version__
-from edgeembed_runtime.cli import encode, index, info, interests, rank, search, verify
-from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError, RoleWarning, TruncationWarning
+from edgeembed_runtime.cli import classify, encode, index, info, interests, rank, search, verify
+from edgeembed_runtime.errors import (
+    CheckError,
+    EdgeEmbedError,
+    InputError,
+    RoleWarning,
+    TruncationWarning,
+    UnknownTextWarning,
+)
 from edgeembed_runtime.termination import Terminated, raised_terminations
 
 _NAME = "edgeembed-runtime"
@@ -64,11 +72,10 @@ def _run(argv: Sequence[str] | None, interrupts: Sequence[int], terminations: Se
         if interrupts:  # Ctrl-C interrupted an import
             raise KeyboardInterrupt from error
         return _report(f"error: {_one_line(str(error))}", 1 if isinstance(error, CheckError) else 2)
-    except BrokenPipeError:
-        _discard_stdout()
-        return _PIPE_CLOSED
     except OSError as error:
         _discard_stdout()
+        if _is_closed_pipe(error):
+            return _PIPE_CLOSED
         return _report(f"error: cannot write the result: {error.strerror}; make room or write elsewhere", 2)
     return 0
 
@@ -85,10 +92,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog=_NAME, description="Encode, rank and search texts, offline.")
+    parser = _Parser(prog=_NAME, description="Encode, classify, rank and search texts, offline.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (encode, rank, search, index, interests, info, verify):
+    for command in (encode, classify, rank, search, index, interests, info, verify):
         command.add(commands)
     return parser
 
@@ -99,7 +106,7 @@ def _one_line_warnings() -> Iterator[None]:
         _report(f"warning: {message}", 0)
 
     with warnings.catch_warnings():
-        for category in (RoleWarning, TruncationWarning):
+        for category in (RoleWarning, TruncationWarning, UnknownTextWarning):
             warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield
@@ -133,6 +140,11 @@ def _recorded_interrupts() -> Iterator[list[int]]:
 def _escape_unencodable(stream: TextIO) -> None:
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
+
+
+def _is_closed_pipe(error: OSError) -> bool:
+    # Windows reports a pipe that its reader closed as an invalid argument.
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
 
 
 def _discard_stdout() -> None:

@@ -2,16 +2,16 @@
 
 import argparse
 
-from edgeembed_runtime.cli.arguments import (
+from edgeembed_runtime.cli.common import (
     Commands,
     add_bundle,
     add_json,
     add_texts,
     add_top_k,
     load_encoder,
+    print_hits,
     read_texts,
 )
-from edgeembed_runtime.cli.output import print_hits
 
 
 def add(commands: Commands) -> None:

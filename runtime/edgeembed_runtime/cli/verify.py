@@ -2,13 +2,12 @@
 
 import argparse
 
-from edgeembed_runtime.cli.arguments import Commands, add_json, add_one_bundle, open_bundle, silence_engine
-from edgeembed_runtime.cli.output import print_json
+from edgeembed_runtime.cli.common import Commands, add_json, add_one_bundle, open_bundle, print_json, silence_engine
 
 _EXPLANATION = """
 Compares a bundle's files with their checksums and, if they match, its golden vectors with the embeddings that this
-machine computes for the same texts. Exit codes: 0 everything matches; 1 there is a difference, which --json also lists;
-2 the folder cannot be read as a bundle.
+machine computes for the same texts; for a classifier, its golden probabilities. Exit codes: 0 everything matches;
+1 there is a difference, which --json also lists; 2 the folder cannot be read as a bundle.
 """
 
 
@@ -29,11 +28,11 @@ def _run(args: argparse.Namespace) -> None:
     silence_engine(bundle)
     from edgeembed_runtime.verification import verify
 
-    found = verify(bundle)
+    report = verify(bundle)
     if args.json:
         files = len(bundle.files)
-        print_json({"path": bundle.path, "verified": not found.differences, "files": files, **vars(found)})
-    found.raise_for_differences(bundle.path)
+        print_json({"path": bundle.path, "verified": not report.differences, "files": files, **vars(report)})
+    report.raise_for_differences(bundle.path)
     if not args.json:
         print(f"{bundle.path}: all {len(bundle.files)} files match their checksums")
-        print(found.golden_line())
+        print(report.golden_line())

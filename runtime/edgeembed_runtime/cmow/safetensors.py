@@ -97,12 +97,12 @@ class _Entry:
             raise BundleError(
                 f"{where} has data_offsets {_shown(offsets)}, expected two integers of at least 0; {_REMEDY}"
             )
-        found = cls(_DTYPES[dtype], tuple(shape), offsets[0], offsets[1])
-        if (size := math.prod(shape) * found.dtype.itemsize) != found.end - found.begin:
+        location = cls(_DTYPES[dtype], tuple(shape), offsets[0], offsets[1])
+        if (size := math.prod(shape) * location.dtype.itemsize) != location.end - location.begin:
             raise BundleError(
                 f"{where} spans bytes {_shown(offsets)}, expected {_shown(size)} bytes for its shape; {_REMEDY}"
             )
-        return found
+        return location
 
     def view(self, data: bytes, start: int) -> npt.NDArray[Any]:
         array: npt.NDArray[Any] = np.ndarray(self.shape, self.dtype, data, start + self.begin)
@@ -132,10 +132,10 @@ def _header(data: bytes, where: str) -> tuple[dict[str, Any], int]:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
         raise ValueError("a name appears twice")
-    return found
+    return unique
 
 
 def _metadata(metadata: object, where: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Settings of an index: the precision of its vectors and the search engine."""
+"""Settings of an index: the precision of its vectors, the search engine and the search method."""
 
 import dataclasses
 from dataclasses import KW_ONLY, dataclass
@@ -11,6 +11,8 @@ IndexPrecision = Literal["float32", "float16", "int8", "binary"]
 INDEX_PRECISIONS: tuple[IndexPrecision, ...] = get_args(IndexPrecision)
 EngineName = Literal["numpy", "faiss-ivf", "faiss-hnsw"]
 ENGINE_NAMES: tuple[EngineName, ...] = get_args(EngineName)
+SearchMethod = Literal["embedding", "bm25", "hybrid"]
+SEARCH_METHODS: tuple[SearchMethod, ...] = get_args(SearchMethod)
 
 
 @dataclass(frozen=True)

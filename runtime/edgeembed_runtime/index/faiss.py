@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime.concurrency import ForkGate
 from edgeembed_runtime.errors import InputError, MissingExtraError
-from edgeembed_runtime.forking import ForkGate
 from edgeembed_runtime.index.candidates import Arrays, Positions
 from edgeembed_runtime.index.engine import Engine
 from edgeembed_runtime.index.vectors import StoredVectors
@@ -59,8 +59,8 @@ class FaissSearch(ABC):
 
     def candidates(self, query: npt.NDArray[np.float32], top_k: int) -> Positions | None:
         """Return the vectors that faiss finds, or None if it finds fewer than `top_k`."""
-        _, (found,) = _GATE.run(self._index.search, query[None], top_k)
-        positions: Positions = np.unique(found[found >= 0])
+        _, (nearest,) = _GATE.run(self._index.search, query[None], top_k)
+        positions: Positions = np.unique(nearest[nearest >= 0])
         return positions if len(positions) == top_k else None
 
     def select(self, positions: Positions) -> "FaissSearch":  # noqa: ARG002 - the faiss index is built again

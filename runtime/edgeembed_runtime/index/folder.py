@@ -1,10 +1,11 @@
 """Read and write the folder of an index.
 
-    index.json        the encoder's fingerprint, precision, engine, size and SHA-256 of the other files, its own SHA-256
-    documents.jsonl   one text per line, as JSON
-    vectors.npy       (documents, dimension) in the index's precision; of unit norm except for rounding, int8 per row
-    ids.npy           (documents,) int64, ascending
-    signs.npy         precision binary: sign bits, 64 per word
+    index.json        the encoder's fingerprint and embedding space, precision, engine, size and SHA-256 of the other
+                      files, its own SHA-256
+    documents.jsonl   one document per line, {"id": ..., "text": ..., "metadata": {...}}
+    vectors.npy       (vectors, dimension) in the index's precision; of unit norm except for rounding, int8 per row
+    passages.npy      (vectors, 3) int32: line of the document, from 0, and start and end of the passage in characters
+    signs.npy         precision binary: sign bits of the vectors, 64 per word
     centroids.npy     engine faiss-ivf: the centroids of the lists
 
 The SHA-256 of index.json covers its other fields, as `with_own_sha256` computes it.
@@ -12,7 +13,7 @@ The SHA-256 of index.json covers its other fields, as `with_own_sha256` computes
 
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -20,27 +21,29 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime._validation import validate_texts
+from edgeembed_runtime.documents import NO_METADATA
 from edgeembed_runtime.encoder import Encoder
+from edgeembed_runtime.encoder_identity import EncoderIdentity
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.index.candidates import Arrays
-from edgeembed_runtime.index.engine import INDEX_PRECISIONS, Engine, IndexPrecision
 from edgeembed_runtime.index.npy import MappedArrays, write_array
-from edgeembed_runtime.index.rows import IndexRows
+from edgeembed_runtime.index.rows import PASSAGE_DTYPE, IndexRows
+from edgeembed_runtime.index.settings import IndexSettings
+from edgeembed_runtime.index.table import DocumentBatch, DocumentTable
 from edgeembed_runtime.index.vectors import STORED_DTYPES, GrowingArray, StoredVectors
+from edgeembed_runtime.storage.atomic import atomic_folder, wait_for_folder
 from edgeembed_runtime.storage.files import is_file, sha256, sha256_of
 from edgeembed_runtime.storage.folder_kind import FileRecord, FolderKind
 from edgeembed_runtime.storage.json_fields import JsonFields, with_own_sha256
 
 INDEX_MANIFEST = "index.json"
 INDEX_FOLDER = FolderKind(INDEX_MANIFEST, ("schema_version", "encoder", "documents"))
-_SCHEMA_VERSION = 4
+_SCHEMA_VERSION = 5
 _DOCUMENTS = "documents.jsonl"
 _VECTORS = "vectors.npy"
-_IDS = "ids.npy"
-_REQUIRED = {_DOCUMENTS, _VECTORS, _IDS}
-# Leaves room for the ids of documents that are added later.
-_MAX_NEXT_ID = 1 << 62
+_PASSAGES = "passages.npy"
+_REQUIRED = {_DOCUMENTS, _VECTORS, _PASSAGES}
+_DOCUMENT_FIELDS = {"id", "text", "metadata"}
 # Writing a folder takes longer than reading it, so that a reader rarely needs a second attempt.
 _MAX_ATTEMPTS = 10
 
@@ -50,44 +53,80 @@ class IndexContent:
     """The content of an index's folder.
 
     Attributes:
-        precision: The precision of the vectors.
-        engine: The search engine.
+        settings: The settings.
         rows: The documents.
         arrays: Arrays of the search engine, by name.
         mapped: The files that the arrays are mapped from.
     """
 
-    precision: IndexPrecision
-    engine: Engine
+    settings: IndexSettings
     rows: IndexRows
     arrays: Arrays
     mapped: MappedArrays
 
 
-def write_index(folder: Path, content: IndexContent, encoder: Encoder) -> str:
-    """Write an index into an empty folder.
+@dataclass(frozen=True)
+class SavedState:
+    """The content of an index's folder when the index was last opened from it or saved to it.
 
-    Returns:
-        The SHA-256 of index.json, as `index_state` returns it.
+    Attributes:
+        folder: The folder, without links.
+        state: Its `index_state`.
+    """
+
+    folder: Path
+    state: str
+
+    def is_outdated(self, folder: Path) -> bool:
+        """Return whether a folder is this one and has other content now."""
+        return _is_same_folder(self.folder, folder) and index_state(folder) not in (None, self.state)
+
+
+def _is_same_folder(one: Path, other: Path) -> bool:
+    """Return whether two paths lead to one folder, which file systems that ignore case may spell in two ways."""
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them does not exist
+        return False
+
+
+def real_path(folder: Path) -> Path:
+    """Return a path without links."""
+    return Path(os.path.realpath(folder))
+
+
+def replace_index(folder: Path, content: IndexContent, *, force: bool) -> SavedState:
+    """Write an index to a folder whose lock is held, or replace the index that is there, atomically.
+
+    Raises:
+        InputError: If the folder exists and may not be replaced, or cannot be written.
+    """
+    with atomic_folder(folder, force=force, kind=INDEX_FOLDER) as new:
+        state = _write_index(new, content)
+    return SavedState(real_path(folder), state)
+
+
+def _write_index(folder: Path, content: IndexContent) -> str:
+    """Write an index into an empty folder, and return the SHA-256 of its index.json.
 
     Raises:
         OSError: If a file cannot be written, for example because the disk is full.
     """
     rows = content.rows
     with (folder / _DOCUMENTS).open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(json.dumps(document, ensure_ascii=False) + "\n" for document in rows.documents[: len(rows)])
+        for each in rows.table:
+            line = {"id": each.id, "text": each.text, "metadata": each.metadata}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
     write_array(folder / _VECTORS, rows.vectors.rows)
-    write_array(folder / _IDS, rows.ids.rows)
+    write_array(folder / _PASSAGES, rows.passages.rows)
     for name, array in content.arrays.items():
         write_array(folder / f"{name}.npy", array)
     manifest = {
         "schema_version": _SCHEMA_VERSION,
-        "encoder": {"name": encoder.bundle.name, "fingerprint": encoder.bundle.fingerprint},
-        "documents": len(rows),
-        "next_id": rows.next_id,
-        "dimension": encoder.dimension,
-        "precision": content.precision,
-        "engine": content.engine.to_json(),
+        "documents": len(rows.table),
+        "vectors": len(rows.vectors),
+        "next_id": rows.table.next_id,
+        **content.settings.to_json(),
         "files": INDEX_FOLDER.records(folder),
     }
     text = json.dumps(with_own_sha256(manifest), indent=2, ensure_ascii=False) + "\n"
@@ -111,20 +150,20 @@ def index_state(folder: Path) -> str | None:
         ) from error
 
 
-def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> tuple[IndexContent, str]:
+def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> tuple[IndexContent, SavedState]:
     """Read an index, with its arrays mapped into memory. It is consistent even if it is replaced meanwhile.
 
     Args:
         folder: The folder.
-        encoder: The encoder, which must be the one that built the index.
+        encoder: The encoder that built the index, or another one of the same embedding space.
         verify: Whether to compare the SHA-256 of every file, which reads them all. File sizes and the SHA-256 of
             index.json are always compared.
 
     Returns:
-        The index, and its `index_state`.
+        The index, and the state of its folder.
 
     Raises:
-        InputError: If the folder is not an index, is damaged, or was built by another encoder.
+        InputError: If the folder is not an index, is damaged, or was built by an encoder of another space.
     """
     for _ in range(_MAX_ATTEMPTS):
         with _open_manifest(folder / INDEX_MANIFEST) as manifest:
@@ -135,12 +174,13 @@ def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> tuple[IndexCo
                     raise
             else:
                 if _is_current(folder, manifest.fileno()):
-                    return content, state
+                    return content, SavedState(real_path(folder), state)
     raise InputError(f"{folder} was replaced {_MAX_ATTEMPTS} times while it was read; open it once it stays the same")
 
 
 def _open_manifest(manifest: Path) -> BinaryIO:
     """Open index.json. While it is open, no other file has its inode number."""
+    wait_for_folder(manifest.parent)
     if not is_file(manifest):
         raise InputError(f"{manifest.parent} holds no {manifest.name}; expected an index, as Index.save writes it")
     try:
@@ -159,22 +199,18 @@ def _is_current(folder: Path, descriptor: int) -> bool:
 
 def _read_once(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
     fields = _read_manifest(folder)
-    _check_encoder(folder, fields.child("encoder"), encoder)
-    precision: IndexPrecision = fields.string("precision", INDEX_PRECISIONS)  # type: ignore[assignment]
-    count = fields.integer("documents")
+    settings = IndexSettings.parse(fields)
+    _check_encoder(folder, settings.built_by, EncoderIdentity.of(encoder.bundle))
+    count = fields.integer("vectors")
     optional = _optional_arrays(encoder.dimension, count)
     names = _check_files(folder, fields, _REQUIRED, optional, verify=verify)
     mapped = MappedArrays()
-    vectors = mapped.map(folder / _VECTORS, STORED_DTYPES[precision], (count, encoder.dimension))
+    vectors = mapped.map(folder / _VECTORS, STORED_DTYPES[settings.precision], (count, encoder.dimension))
+    table = _read_documents(folder / _DOCUMENTS, fields)
+    passages = _read_passages(folder / _PASSAGES, count, table)
     return IndexContent(
-        precision=precision,
-        engine=Engine.parse(fields.child("engine")),
-        rows=IndexRows(
-            documents=_read_documents(folder / _DOCUMENTS, count),
-            ids=GrowingArray(_read_ids(folder / _IDS, count, fields)),
-            next_id=fields.integer("next_id"),
-            vectors=StoredVectors(GrowingArray(vectors)),
-        ),
+        settings=settings,
+        rows=IndexRows(table, StoredVectors(GrowingArray(vectors)), GrowingArray(passages)),
         arrays={Path(name).stem: mapped.map(folder / name, *optional[name]) for name in sorted(names - _REQUIRED)},
         mapped=mapped,
     )
@@ -195,12 +231,12 @@ def _optional_arrays(dimension: int, count: int) -> dict[str, tuple[str, tuple[i
     return {"signs.npy": ("<u8", (count, (dimension + 63) // 64)), "centroids.npy": ("<f4", (None, dimension))}
 
 
-def _check_encoder(folder: Path, built_by: JsonFields, encoder: Encoder) -> None:
-    built, given = built_by.string("fingerprint"), encoder.bundle.fingerprint
-    if built != given:
+def _check_encoder(folder: Path, built_by: EncoderIdentity, given: EncoderIdentity) -> None:
+    if not built_by.is_comparable(given):
+        others = "" if built_by.space is None else f" or another one of the space {built_by.space}"
         raise InputError(
-            f"{folder} was built by the encoder {built_by.string('name')!r} ({built[:12]}), expected "
-            f"{encoder.bundle.name!r} ({given[:12]}); pass the one that built it, or build the index again"
+            f"{folder} was built by the encoder {built_by}, and {given} is given; expected the encoder that built it"
+            f"{others}: pass that one, or build the index again"
         )
 
 
@@ -218,20 +254,43 @@ def _check_files(
     return names
 
 
-def _read_ids(path: Path, count: int, fields: JsonFields) -> npt.NDArray[np.int64]:
-    ids = np.array(MappedArrays().map(path, "<i8", (count,)))
-    next_id = fields.integer("next_id", maximum=_MAX_NEXT_ID)
-    if (np.diff(ids) <= 0).any() or any(not 0 <= i < next_id for i in (*ids[:1], *ids[-1:])):
-        raise InputError(f"{path} does not hold ascending ids below 'next_id'; build the index again")
-    return ids
-
-
-def _read_documents(path: Path, count: int) -> list[str]:
+def _read_documents(path: Path, fields: JsonFields) -> DocumentTable:
     try:
         with path.open(encoding="utf-8") as file:
-            documents = validate_texts([json.loads(line) for line in file], "document")
+            batch = _document_batch(file)
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} does not hold one text per line: {error}; build the index again") from error
-    if len(documents) != count:
-        raise InputError(f"{path} has {len(documents)} lines, expected {count}; build the index again")
-    return documents
+        raise InputError(f"{path} does not hold one document per line: {error}; build the index again") from error
+    if len(batch.texts) != (count := fields.integer("documents")):
+        raise InputError(f"{path} has {len(batch.texts)} lines, expected {count}; build the index again")
+    table = DocumentTable.empty().append(batch)
+    if (next_id := fields.integer("next_id")) < table.next_id:
+        raise fields.field_error("next_id", f"an integer above all ids, at least {table.next_id}")
+    return table.with_next_id(next_id)
+
+
+def _document_batch(lines: Iterable[str]) -> DocumentBatch:
+    texts, ids, metadata = [], [], []
+    for number, line in enumerate(lines, 1):
+        document = json.loads(line)
+        if not isinstance(document, dict) or document.keys() != _DOCUMENT_FIELDS:
+            raise InputError(f"line {number} is not an object with the fields id, text and metadata")
+        texts.append(document["text"])
+        ids.append(document["id"])
+        metadata.append(NO_METADATA if document["metadata"] == {} else document["metadata"])
+    is_default = all(type(each) is int and each == position for position, each in enumerate(ids))
+    return DocumentBatch.validate(texts, None if is_default else ids, metadata)
+
+
+def _read_passages(path: Path, count: int, table: DocumentTable) -> npt.NDArray[np.int32]:
+    passages: npt.NDArray[np.int32] = np.array(MappedArrays().map(path, PASSAGE_DTYPE, (count, 3)))
+    documents, starts, ends = passages.T
+    lengths = np.fromiter(map(len, table.texts()), dtype=np.int64, count=len(table))
+    is_valid = (
+        (documents >= 0).all()
+        and (documents < len(table)).all()
+        and (np.bincount(documents, minlength=len(table)) > 0).all()
+        and ((starts >= 0) & (starts <= ends) & (ends <= lengths[documents])).all()
+    )
+    if not is_valid:
+        raise InputError(f"{path} does not hold passages of the documents; build the index again")
+    return passages

@@ -2,74 +2,80 @@
 
 import dataclasses
 import os
-from collections.abc import Iterable
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime._validation import document_vectors, query_vector, validate_encoder, validate_top_k
+from edgeembed_runtime._validation import (
+    validate_encoder,
+    validate_index_path,
+)
+from edgeembed_runtime.documents import DocumentId, validate_ids
 from edgeembed_runtime.encoder import Encoder
+from edgeembed_runtime.encoder_identity import EncoderIdentity
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.hits import Hit
 from edgeembed_runtime.index.candidates import new_candidate_search
 from edgeembed_runtime.index.collection import Collection
+from edgeembed_runtime.index.encoding import encode_passages
 from edgeembed_runtime.index.engine import INDEX_PRECISIONS, Engine, EngineName, IndexPrecision
-from edgeembed_runtime.index.folder import INDEX_FOLDER, IndexContent, index_state, read_index, write_index
+from edgeembed_runtime.index.folder import (
+    INDEX_FOLDER,
+    IndexContent,
+    SavedState,
+    index_state,
+    read_index,
+    replace_index,
+)
 from edgeembed_runtime.index.npy import MappedArrays
-from edgeembed_runtime.index.rows import IndexRows, validate_documents, validate_ids, validate_path
-from edgeembed_runtime.index.vectors import GrowingArray, StoredVectors
-from edgeembed_runtime.similarity import top_k_indices
-from edgeembed_runtime.storage.atomic import atomic_folder, check_output_path, resolve_folder_link
+from edgeembed_runtime.index.passages import PassageSettings
+from edgeembed_runtime.index.reader import IndexReader
+from edgeembed_runtime.index.rows import EncodedPassages, IndexRows
+from edgeembed_runtime.index.settings import IndexSettings
+from edgeembed_runtime.index.table import DocumentBatch
+from edgeembed_runtime.index.vectors import StoredVectors
+from edgeembed_runtime.storage.atomic import check_output_path, resolve_folder_link
 from edgeembed_runtime.storage.file_lock import locked
 
-
-class _SavedState(NamedTuple):
-    """The folder that an index was last opened from or saved to, and its `index_state` at that time."""
-
-    folder: Path
-    state: str
+_DEFAULT_PASSAGES = PassageSettings()
 
 
-class Index:
+class Index(IndexReader):
     """A search index of documents. `Index.build` and `Index.open` create one.
 
-    Threads may share an index: searches run in parallel, additions and removals one at a time. A forked process may
-    keep using it; faiss then uses one thread.
+    A document has a text, an id that is unique in the index, and metadata. Ids are integers and strings. Without
+    `ids`, a document gets an integer above all that were used before, from 0 on.
 
-    The first document has the id 0, the next one 1, and so on. An id is never used again.
+    Threads may share an index: searches run in parallel, changes one at a time. A forked process may keep using it;
+    faiss then uses one thread. An index can be pickled, with its content.
 
     Example:
-        >>> index = Index.build(encoder, ["the cat", "open a file"], precision="int8")
-        >>> index.add(["read a file"])
-        [2]
-        >>> index.remove([0])
+        >>> index = Index.build(encoder, ["the cat", "open a file"], ids=["cats", "files"], precision="int8")
+        >>> index.add(["read a file"], metadata=[{"language": "en"}])
+        [0]
+        >>> index.remove(["cats"])
         >>> [hit.id for hit in index.search("the cat", top_k=3)]
-        [1, 2]
+        ['files', 0]
+        >>> [hit.id for hit in index.search("the cat", filter={"language": "en"})]
+        [0]
     """
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        engine: Engine,
-        content: IndexContent,
-        saved: _SavedState | None = None,
-    ) -> None:
-        search = new_candidate_search(engine, content.precision, encoder.dimension, content.arrays)
-        self._encoder = encoder
-        self._precision = content.precision
-        self._engine = engine
-        self._mapped = content.mapped
-        self._collection = Collection(content.rows, search, content.mapped)
+    def __init__(self, encoder: Encoder, content: IndexContent, saved: SavedState | None = None) -> None:
+        settings = content.settings
+        search = new_candidate_search(settings.engine, settings.precision, encoder.dimension, content.arrays)
+        super().__init__(encoder, Collection(content.rows, search, content.mapped))
+        self._settings = settings
         self._saved = saved
 
     @classmethod
-    def build(
+    def build(  # noqa: PLR0913 - settings are keyword-only
         cls,
         encoder: Encoder,
         documents: Iterable[str],
         *,
+        ids: Iterable[DocumentId] | None = None,
+        metadata: Iterable[Mapping[str, Any]] | None = None,
+        passages: PassageSettings | None = _DEFAULT_PASSAGES,
         precision: IndexPrecision = "float32",
         engine: EngineName | Engine = "numpy",
         embeddings: npt.ArrayLike | None = None,
@@ -80,29 +86,35 @@ class Index:
         Args:
             encoder: The encoder of documents and queries.
             documents: The texts.
+            ids: The id of each document, an integer or a str; None means 0, 1, 2, ...
+            metadata: A dict for each document. A value is a str, a number, a bool, None, or a list of these.
+            passages: How documents that the encoder cannot read as a whole are split into passages; the score of a
+                document is that of its best passage. None reads only the beginning of such a document.
             precision: The precision of the stored vectors: "float32", "float16", "int8", or "binary", which finds
                 candidates by sign bits and scores them in float16.
             engine: The search engine: "numpy" (exact), or "faiss-ivf" or "faiss-hnsw" (approximate, with a float32 copy
                 of the vectors in memory). Pass an `Engine` to change its settings.
             embeddings: The documents' embeddings, (documents, dimension), of any norm, if they are known already; the
-                texts are then not encoded. A zero vector scores 0.
+                texts are then neither encoded nor split. A zero vector scores -1.
             show_progress_bar: Whether to show a counter on stderr, if it is a terminal, after two seconds.
 
         Raises:
-            InputError: If a document is not a str, the precision or engine is unknown, the engine does not support the
-                precision, or the embeddings have another shape or type or are not finite.
+            InputError: If a document is not a str, an id or metadata is invalid, an id is there twice, the precision or
+                engine is unknown, the engine does not support the precision, or the embeddings have another shape or
+                type or are not finite.
             MissingExtraError: If the engine needs faiss, which is not installed.
         """
         validate_encoder(encoder)
         if precision not in INDEX_PRECISIONS:
             raise InputError(f"the precision is {precision!r}, expected one of {', '.join(INDEX_PRECISIONS)}")
-        chosen = Engine.from_name(engine)
-        new_candidate_search(chosen, precision, encoder.dimension)  # raises before the documents are encoded
-        texts = validate_documents(documents)
-        vectors = document_vectors(encoder, texts, embeddings, show_progress_bar=show_progress_bar)
-        ids = GrowingArray(np.arange(len(texts), dtype=np.int64))
-        rows = IndexRows(texts, ids, len(texts), StoredVectors.quantize(vectors, precision))
-        return cls(encoder, chosen, IndexContent(precision, chosen, rows, {}, MappedArrays()))
+        if passages is not None and not isinstance(passages, PassageSettings):
+            raise InputError(f"the passages are {type(passages).__name__}, expected PassageSettings, or None")
+        rows = IndexRows.empty(StoredVectors.empty(encoder.dimension, precision))
+        settings = IndexSettings(precision, Engine.from_name(engine), passages, EncoderIdentity.of(encoder.bundle))
+        index = cls(encoder, IndexContent(settings, rows, {}, MappedArrays()))
+        batch = DocumentBatch.validate(documents, ids, metadata)
+        index._collection.append(batch, index._encode(batch, embeddings, show_progress_bar=show_progress_bar))
+        return index
 
     @classmethod
     def open(
@@ -121,24 +133,22 @@ class Index:
 
         Args:
             path: The folder.
-            encoder: The encoder that built the index; None means the built-in encoder.
+            encoder: The encoder that built the index, or another one of the same embedding space (`space` in the
+                bundle's manifest), such as a student for the index of its teacher; None means the built-in encoder.
             engine: The search engine; None means the one that was saved. Every index can be opened with "numpy".
             verify: Whether to compare the SHA-256 of every file, which takes about a second per gigabyte. Sizes, dtypes
                 and shapes are always checked.
 
         Raises:
-            InputError: If the folder is not an index, is damaged, or was built by another encoder.
+            InputError: If the folder is not an index, is damaged, or was built by an encoder of another space.
             MissingExtraError: If the engine needs faiss, which is not installed.
         """
         encoder = Encoder() if encoder is None else encoder
         validate_encoder(encoder)
-        folder = validate_path(path)
-        content, state = read_index(folder, encoder, verify=verify)
-        chosen = content.engine if engine is None else Engine.from_name(engine)
-        is_same = (chosen.name, chosen.nlist) == (content.engine.name, content.engine.nlist)
-        if not is_same:
-            content = dataclasses.replace(content, arrays={})
-        return cls(encoder, chosen, content, _SavedState(_real_path(folder), state))
+        content, saved = read_index(validate_index_path(path), encoder, verify=verify)
+        if engine is not None:
+            content = _with_engine(content, Engine.from_name(engine))
+        return cls(encoder, content, saved)
 
     @classmethod
     def append_to(
@@ -147,6 +157,8 @@ class Index:
         documents: Iterable[str],
         encoder: Encoder | None = None,
         *,
+        ids: Iterable[DocumentId] | None = None,
+        metadata: Iterable[Mapping[str, Any]] | None = None,
         show_progress_bar: bool = False,
     ) -> "Index":
         """Add documents to a saved index. Several processes may do so at once without losing documents.
@@ -157,52 +169,64 @@ class Index:
         Args:
             path: The folder.
             documents: The texts.
-            encoder: The encoder that built the index; None means the built-in encoder.
+            encoder: As in `open`.
+            ids: As in `build`.
+            metadata: As in `build`.
             show_progress_bar: As in `build`.
 
         Returns:
             The index as it was saved, including documents of other processes.
 
         Raises:
-            InputError: If the folder is not an index, is damaged, was built by another encoder, cannot be written, or
-                is locked by other processes for ten minutes; or if a document is not a str.
+            InputError: If the folder is not an index, is damaged, was built by an encoder of another space, cannot be
+                written, or is locked by other processes for ten minutes; or as in `add`.
             MissingExtraError: If the engine of the index needs faiss, which is not installed.
         """
         encoder = Encoder() if encoder is None else encoder
         validate_encoder(encoder)
-        texts = validate_documents(documents)
-        folder = resolve_folder_link(validate_path(path))
+        batch = DocumentBatch.validate(documents, ids, metadata)
+        folder = resolve_folder_link(validate_index_path(path))
         if not folder.parent.is_dir():
             return cls.open(folder, encoder)  # raises InputError: there is no index
         with locked(folder):
             check_output_path(folder, force=True, kind=INDEX_FOLDER)
             index = cls.open(folder, encoder, verify=True)
-        vectors = document_vectors(encoder, texts, None, show_progress_bar=show_progress_bar)
+        index._collection.rows.table.check_new(batch.ids or ())  # before the documents are encoded
+        passages = index._encode(batch, None, show_progress_bar=show_progress_bar)
         with locked(folder):
             if index._saved is None or index_state(folder) != index._saved.state:
                 index = cls.open(folder, encoder, verify=True)
-            index._collection.append(texts, vectors)
-            index._write(folder, force=True)
+            index._collection.append(batch, passages)
+            index._saved = replace_index(folder, index._content(), force=True)
         return index
 
-    def __len__(self) -> int:
-        """Return the number of documents."""
-        return len(self._collection.rows)
+    def __repr__(self) -> str:
+        """Return the number of documents, the dimension, the precision and the engine."""
+        precision, engine = self._settings.precision, self._settings.engine.name
+        return f"<Index of {len(self)} documents, {self.dimension} dimensions, {precision}, {engine}>"
 
-    @property
-    def dimension(self) -> int:
-        """The dimension of the vectors."""
-        return self._collection.rows.vectors.dimension
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Support pickling: the content is copied, and the receiving process loads the encoder again."""
+        content = dataclasses.replace(self._content(), mapped=MappedArrays())
+        return Index, (self._encoder, content, self._saved)
 
     def add(
-        self, documents: Iterable[str], *, embeddings: npt.ArrayLike | None = None, show_progress_bar: bool = False
-    ) -> list[int]:
+        self,
+        documents: Iterable[str],
+        *,
+        ids: Iterable[DocumentId] | None = None,
+        metadata: Iterable[Mapping[str, Any]] | None = None,
+        embeddings: npt.ArrayLike | None = None,
+        show_progress_bar: bool = False,
+    ) -> list[DocumentId]:
         """Add all of the documents or, if one is invalid, none.
 
         The first addition to an opened index reads its vectors into memory.
 
         Args:
             documents: The texts.
+            ids: As in `build`; None means the next integers.
+            metadata: As in `build`.
             embeddings: As in `build`.
             show_progress_bar: As in `build`.
 
@@ -210,13 +234,46 @@ class Index:
             The id of each document.
 
         Raises:
-            InputError: As in `build`.
+            InputError: As in `build`, or if there is a document with one of the ids already.
         """
-        texts = validate_documents(documents)
-        vectors = document_vectors(self._encoder, texts, embeddings, show_progress_bar=show_progress_bar)
-        return self._collection.append(texts, vectors)
+        batch = DocumentBatch.validate(documents, ids, metadata)
+        self._collection.rows.table.check_new(batch.ids or ())  # before the documents are encoded
+        passages = self._encode(batch, embeddings, show_progress_bar=show_progress_bar)
+        return list(self._collection.append(batch, passages))
 
-    def remove(self, ids: Iterable[int]) -> None:
+    def update(
+        self,
+        ids: Iterable[DocumentId],
+        documents: Iterable[str] | None = None,
+        *,
+        metadata: Iterable[Mapping[str, Any]] | None = None,
+        embeddings: npt.ArrayLike | None = None,
+    ) -> None:
+        """Replace the texts or metadata, or both, of all of the documents or, if one does not exist, of none.
+
+        If texts are replaced, the vectors are copied, as in `remove`.
+
+        Args:
+            ids: The ids of the documents.
+            documents: Their new texts; None keeps the texts.
+            metadata: Their new metadata, which replaces all of the old; None keeps it.
+            embeddings: The embeddings of the new texts, as in `build`.
+
+        Raises:
+            InputError: If there is no document with one of the ids, an id is there twice, nothing is to be replaced, or
+                as in `build`.
+        """
+        listed = validate_ids(ids)
+        if documents is None and (metadata is None or embeddings is not None):
+            given = "embeddings without documents" if embeddings is not None else "neither documents nor metadata"
+            raise InputError(f"{given} were given, expected the new documents or metadata; pass them")
+        self._collection.rows.table.find(listed)
+        texts = [""] * len(listed) if documents is None else documents
+        batch = DocumentBatch.validate(texts, listed, metadata)
+        passages = None if documents is None else self._encode(batch, embeddings)
+        self._collection.update(batch, passages)
+
+    def remove(self, ids: Iterable[DocumentId]) -> None:
         """Remove all of the documents or, if one does not exist, none.
 
         The remaining vectors are copied, so remove many documents in one call. With faiss, the next search rebuilds its
@@ -229,25 +286,6 @@ class Index:
             InputError: If there is no document with one of the ids.
         """
         self._collection.remove(validate_ids(ids))
-
-    def search(self, query: str | npt.ArrayLike, top_k: int | None = 10) -> list[Hit]:
-        """Return the documents that are most similar to a query, best first; ties are in the order of their ids.
-
-        Args:
-            query: A text, or its embedding, (dimension,).
-            top_k: The maximum number of hits; None returns all documents.
-
-        Raises:
-            InputError: If the query is invalid or blank, or `top_k` is below 1.
-        """
-        validate_top_k(top_k)
-        vector = query_vector(self._encoder, query)
-        rows, candidates = self._collection.candidates(vector, top_k)
-        scores = rows.vectors.cosine_similarity(vector, candidates)
-        best = top_k_indices(scores, top_k)
-        positions = best if candidates is None else candidates[best]
-        found = zip(positions, rows.ids.rows[positions], scores[best], strict=True)
-        return [Hit(int(document_id), float(score), rows.documents[i]) for i, document_id, score in found]
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Save the index in a folder, atomically.
@@ -265,30 +303,32 @@ class Index:
             InputError: If `path` exists and may not be replaced, was changed since this index was opened from it or
                 saved to it, or cannot be written.
         """
-        folder = resolve_folder_link(validate_path(path))
+        folder = resolve_folder_link(validate_index_path(path))
         with locked(folder):
             check_output_path(folder, force=force, kind=INDEX_FOLDER)
-            if self._was_changed(folder):
+            if self._saved is not None and self._saved.is_outdated(folder):
                 raise InputError(
                     f"{folder} was changed since this index was opened or saved, expected no change; "
                     "open it again and repeat your changes, or save to another path"
                 )
-            self._write(folder, force=force)
+            self._saved = replace_index(folder, self._content(), force=force)
 
-    def _was_changed(self, folder: Path) -> bool:
-        """Return whether a folder that this index was opened from or saved to has other content now."""
-        if self._saved is None or self._saved.folder != _real_path(folder):
-            return False
-        return index_state(folder) not in (None, self._saved.state)
+    def _encode(
+        self, batch: DocumentBatch, embeddings: npt.ArrayLike | None, *, show_progress_bar: bool = False
+    ) -> EncodedPassages:
+        passages, encoder = self._settings.passages, self._encoder
+        if passages is not None and self._settings.built_by != EncoderIdentity.of(encoder.bundle):
+            passages = passages.limited_to(encoder.max_seq_length)  # the builder may read more tokens
+        return encode_passages(encoder, batch.texts, passages, embeddings, show_progress_bar=show_progress_bar)
 
-    def _write(self, folder: Path, *, force: bool) -> None:
-        """Write or replace a folder whose lock is held."""
+    def _content(self) -> IndexContent:
+        """Return the content at this moment, to be saved."""
         rows, arrays = self._collection.snapshot()
-        content = IndexContent(self._precision, self._engine, rows, arrays, self._mapped)
-        with atomic_folder(folder, force=force, kind=INDEX_FOLDER) as new:
-            state = write_index(new, content, self._encoder)
-        self._saved = _SavedState(_real_path(folder), state)
+        return IndexContent(self._settings, rows, arrays, self._collection.mapped)
 
 
-def _real_path(folder: Path) -> Path:
-    return Path(os.path.realpath(folder))
+def _with_engine(content: IndexContent, engine: Engine) -> IndexContent:
+    """Return the content of an index for another engine, which may not be able to use the saved arrays."""
+    saved = content.settings.engine
+    arrays = content.arrays if (engine.name, engine.nlist) == (saved.name, saved.nlist) else {}
+    return dataclasses.replace(content, settings=dataclasses.replace(content.settings, engine=engine), arrays=arrays)

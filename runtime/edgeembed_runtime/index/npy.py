@@ -1,6 +1,7 @@
 """Write arrays to .npy files, and map them into memory after checking their dtype, shape and size."""
 
 import mmap
+import sys
 import weakref
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +12,8 @@ import numpy.typing as npt
 from edgeembed_runtime.errors import InputError
 
 _MAX_REASON_CHARACTERS = 200
+# Windows replaces no folder of which a file is mapped, whichever process mapped it.
+_MAPS_FILES = sys.platform != "win32"
 
 
 def write_array(path: Path, array: npt.NDArray[Any]) -> None:
@@ -29,6 +32,8 @@ def write_array(path: Path, array: npt.NDArray[Any]) -> None:
 
 class MappedArrays:
     """Arrays mapped from files into memory, and a check that those files are still complete.
+
+    On Windows the arrays are read into memory instead, so that a saved index can be replaced while it is open.
 
     If a mapped file is truncated, the system ends a process that reads the missing part (SIGBUS). `check` detects that
     in time, unless the file is truncated between the check and the read.
@@ -62,13 +67,15 @@ class MappedArrays:
             raise InputError(f"{path} is not a valid .npy file ({reason}); build the index again") from error
         if array.dtype != np.dtype(dtype) or not _matches(array.shape, shape) or not array.flags.c_contiguous:
             order = "" if array.flags.c_contiguous else " in Fortran order"
-            found = f"{str(array.dtype)[:_MAX_REASON_CHARACTERS]} {_format_shape(array.shape)}{order}"
+            actual = f"{str(array.dtype)[:_MAX_REASON_CHARACTERS]} {_format_shape(array.shape)}{order}"
             expected = f"{np.dtype(dtype)} {_format_shape(shape)}"
-            raise InputError(f"{path} is {found}, expected {expected}; build the index again")
+            raise InputError(f"{path} is {actual}, expected {expected}; build the index again")
         buffer = cast("mmap.mmap", array.base)
         size, expected_size = buffer.size(), array.offset + array.nbytes
         if size != expected_size:
             raise InputError(f"{path} has {size} bytes, expected {expected_size}; build the index again")
+        if not _MAPS_FILES:
+            return _read_only(np.array(array))
         self._maps.append((path, weakref.ref(buffer), size))
         return np.asarray(array)
 
@@ -87,8 +94,13 @@ class MappedArrays:
                 )
 
 
-def _matches(found: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
-    return len(found) == len(expected) and all(e in (None, f) for f, e in zip(found, expected, strict=True))
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+def _matches(actual: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
+    return len(actual) == len(expected) and all(e in (None, f) for f, e in zip(actual, expected, strict=True))
 
 
 def _format_shape(shape: tuple[int | None, ...]) -> str:

@@ -1,108 +1,128 @@
-"""The documents of an index with their ids and vectors, and the validation of documents, ids and paths."""
+"""The documents of an index and the vectors of their passages."""
 
-import os
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime._validation import validate_texts
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.documents import Hit, Metadata, Passage
 from edgeembed_runtime.index.candidates import Positions
+from edgeembed_runtime.index.table import DocumentBatch, DocumentTable
 from edgeembed_runtime.index.vectors import GrowingArray, StoredVectors
 
-_MAX_SHOWN_IDS = 5
+# The column of the array of passages with the position of the document.
+_DOCUMENT = 0  # the other two are start and end
+PASSAGE_DTYPE = "<i4"
+
+
+class EncodedPassages(NamedTuple):
+    """The embeddings of the passages of some documents.
+
+    Attributes:
+        embeddings: (passages, dimension), of any norm, finite.
+        spans: (passages, 3) int32: the position of the document among these documents, start and end in characters.
+            Every document has at least one passage.
+    """
+
+    embeddings: npt.NDArray[Any]
+    spans: npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class IndexRows:
-    """The documents of an index at one moment.
+    """The documents of an index, and one row per passage, at one moment. A document has one passage or more.
 
     Attributes:
-        documents: The texts. Newer rows share the list, so that it may be longer than the other attributes.
-        ids: (n,) int64, ascending.
-        next_id: The id of the next document.
-        vectors: (n, dimension).
+        table: The documents.
+        vectors: (rows, dimension): the embedding of each passage.
+        passages: (rows, 3) int32: the position of the passage's document, and its start and end in characters.
     """
 
-    documents: list[str]
-    ids: GrowingArray
-    next_id: int
+    table: DocumentTable
     vectors: StoredVectors
+    passages: GrowingArray
 
-    def __len__(self) -> int:
-        """Return the number of documents."""
-        return len(self.ids)
+    @classmethod
+    def empty(cls, vectors: StoredVectors) -> "IndexRows":
+        """Return rows without documents.
 
-    def append(self, texts: list[str], vectors: npt.NDArray[np.float32]) -> "IndexRows":
-        """Return these rows and more at the end."""
-        next_id = self.next_id + len(texts)
-        ids = self.ids.append(np.arange(self.next_id, next_id, dtype=np.int64))
-        stored = self.vectors.append(vectors)
-        self.documents[len(self) :] = texts
-        return IndexRows(self.documents, ids, next_id, stored)
+        Args:
+            vectors: No vectors, in the precision of the index.
+        """
+        return cls(DocumentTable.empty(), vectors, GrowingArray(np.empty((0, 3), dtype=PASSAGE_DTYPE)))
 
-    def positions_without(self, ids: set[int]) -> Positions:
-        """Return the positions of the rows that remain if documents are removed.
+    @property
+    def documents(self) -> npt.NDArray[np.int32]:
+        """The position of each row's document, (rows,)."""
+        positions: npt.NDArray[np.int32] = self.passages.rows[:, _DOCUMENT]
+        return positions
+
+    def passage_texts(self) -> Iterator[str]:
+        """Yield the text of each row's passage."""
+        texts = list(self.table.texts())
+        for document, start, end in self.passages.rows.tolist():
+            yield texts[document][start:end]
+
+    def append(self, batch: DocumentBatch, passages: EncodedPassages) -> "IndexRows":
+        """Return these documents and more at the end.
 
         Raises:
-            InputError: If there is no document with one of the ids.
+            InputError: If an id is taken, or there are no integers left to choose as ids.
         """
-        present = self.ids.rows
-        if unknown := sorted(ids.difference(present.tolist())):
-            shown = ", ".join(map(str, unknown[:_MAX_SHOWN_IDS])) + (
-                " and more" if len(unknown) > _MAX_SHOWN_IDS else ""
-            )
-            raise InputError(f"the index has no document with the id {shown}, expected ids of documents in the index")
-        return np.flatnonzero(~np.isin(present, np.array(list(ids), dtype=np.int64)))
+        table = self.table.append(batch)
+        spans = passages.spans + np.array([len(self.table), 0, 0], dtype=PASSAGE_DTYPE)
+        return IndexRows(table, self.vectors.append(passages.embeddings), self.passages.append(spans))
 
-    def select(self, positions: Positions) -> "IndexRows":
-        """Return a copy of some of the rows."""
-        documents = [self.documents[position] for position in positions]
-        return replace(
-            self, documents=documents, ids=self.ids.select(positions), vectors=self.vectors.select(positions)
+    def update_text(self, documents: Positions, texts: list[str], passages: EncodedPassages) -> "IndexRows":
+        """Return rows in which some documents have another text. The rows of these documents are at the end."""
+        kept = self.rows_without(documents)
+        spans = passages.spans.copy()
+        spans[:, _DOCUMENT] = documents[spans[:, _DOCUMENT]]
+        return IndexRows(
+            self.table.replace(documents, texts, None),
+            self.vectors.select(kept, spare=len(spans)).append(passages.embeddings),
+            self.passages.select(kept, spare=len(spans)).append(spans),
         )
 
+    def update_metadata(self, documents: Positions, metadata: list[Metadata]) -> "IndexRows":
+        """Return rows in which some documents have other metadata."""
+        return replace(self, table=self.table.replace(documents, None, metadata))
 
-def validate_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of an index's folder.
+    def remove(self, documents: Positions) -> "IndexRows":
+        """Return a copy of the rows without some documents."""
+        kept = self.rows_without(documents)
+        is_kept = np.ones(len(self.table), dtype=np.bool_)
+        is_kept[documents] = False
+        passages = self.passages.select(kept)
+        passages.rows[:, _DOCUMENT] = (np.cumsum(is_kept) - 1)[passages.rows[:, _DOCUMENT]]
+        return IndexRows(self.table.select(np.flatnonzero(is_kept)), self.vectors.select(kept), passages)
 
-    Raises:
-        InputError: If it is not a str or a path.
-    """
-    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise InputError(f"the path is {type(path).__name__}, expected the path of an index's folder as a str or Path")
-    return Path(path)
+    def rows_without(self, documents: Positions) -> Positions:
+        """Return the positions of the rows that do not belong to some documents."""
+        is_removed = np.zeros(len(self.table), dtype=np.bool_)
+        is_removed[documents] = True
+        return np.flatnonzero(~is_removed[self.documents])
 
+    def with_other_passages(self, rows: Positions) -> Positions:
+        """Return some rows and all other rows of the same documents."""
+        if len(self.vectors) == len(self.table):
+            return rows
+        is_chosen = np.zeros(len(self.table), dtype=np.bool_)
+        is_chosen[self.documents[rows]] = True
+        return np.flatnonzero(is_chosen[self.documents])
 
-def validate_documents(documents: Iterable[str]) -> list[str]:
-    """Return documents as a list of str that can be encoded as UTF-8.
+    def hits(self, rows: Positions, scores: npt.NDArray[np.floating[Any]]) -> list[Hit]:
+        """Return the documents of some rows as hits, with a score for each."""
+        spans = self.passages.rows[rows].tolist()
+        return [
+            self._hit(document, start, end, score)
+            for (document, start, end), score in zip(spans, scores.tolist(), strict=True)
+        ]
 
-    Raises:
-        InputError: If one is not a str, or contains a lone surrogate.
-    """
-    texts = validate_texts(documents, "document")
-    for position, text in enumerate(texts):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            message = f"document {position} contains a lone surrogate, expected valid Unicode; remove it"
-            raise InputError(message) from error
-    return texts
-
-
-def validate_ids(ids: Iterable[int]) -> set[int]:
-    """Return document ids as a set.
-
-    Raises:
-        InputError: If `ids` is not a list of integers.
-    """
-    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        raise InputError(f"the ids are {type(ids).__name__}, expected a list of document ids")
-    listed = list(ids)
-    for each in listed:
-        if isinstance(each, bool) or not isinstance(each, int | np.integer):
-            raise InputError(f"{each!r} is not a document id, expected an integer as add and search return it")
-    return {int(each) for each in listed}
+    def _hit(self, position: int, start: int, end: int, score: float) -> Hit:
+        document = self.table[position]
+        is_whole = (start, end) == (0, len(document.text))
+        passage = None if is_whole else Passage(start, end, document.text[start:end])
+        return Hit(document.id, score, document.text, document.metadata, passage)

@@ -47,17 +47,29 @@ class GrowingArray:
         Args:
             rows: (n, ...), of the same dtype.
         """
-        count = self._count + len(rows)
+        grown, added = self.extend(len(rows))
+        added[...] = rows
+        return grown
+
+    def extend(self, added: int) -> "tuple[GrowingArray, npt.NDArray[Any]]":
+        """Return an array with more rows at the end, and a view of these rows, which the caller fills."""
+        count = self._count + added
         buffer = self._buffer
         if count > len(buffer):
             buffer = np.empty((max(count, 2 * self._count), *buffer.shape[1:]), dtype=buffer.dtype)
             buffer[: self._count] = self.rows
-        buffer[self._count : count] = rows
-        return GrowingArray(buffer, count)
+        return GrowingArray(buffer, count), buffer[self._count : count]
 
-    def select(self, positions: npt.NDArray[np.intp]) -> "GrowingArray":
-        """Return a copy of some of the rows."""
-        return GrowingArray(self.rows[positions])
+    def select(self, positions: npt.NDArray[np.intp], spare: int = 0) -> "GrowingArray":
+        """Return a copy of some of the rows, with room for `spare` more."""
+        buffer = np.empty((len(positions) + spare, *self._buffer.shape[1:]), dtype=self._buffer.dtype)
+        # With the mode "raise", `take` would fill another array first.
+        np.take(self.rows, positions, axis=0, out=buffer[: len(positions)], mode="clip")
+        return GrowingArray(buffer, len(positions))
+
+    def __reduce__(self) -> "tuple[Any, ...]":
+        """Support pickling, without the unused rows."""
+        return GrowingArray, (self.rows,)
 
 
 class StoredVectors:
@@ -73,15 +85,20 @@ class StoredVectors:
         self._norms = np.empty(0, dtype=np.float32) if norms is None else norms
 
     @classmethod
-    def quantize(cls, vectors: npt.NDArray[np.float32], precision: IndexPrecision) -> "StoredVectors":
+    def quantize(cls, vectors: npt.NDArray[Any], precision: IndexPrecision) -> "StoredVectors":
         """Return vectors stored in a precision.
 
         Args:
-            vectors: (n, dimension) float32, L2-normalized or zero.
+            vectors: (n, dimension), of any norm, finite.
             precision: "float32"; "float16" or "binary", which change a cosine by about 0.0001; or "int8", symmetric
                 with one scale per row, which changes a cosine by about 0.001.
         """
-        return cls(GrowingArray(_quantize(vectors, STORED_DTYPES[precision])))
+        return cls.empty(vectors.shape[1], precision).append(vectors)
+
+    @classmethod
+    def empty(cls, dimension: int, precision: IndexPrecision) -> "StoredVectors":
+        """Return no vectors, to which vectors of a dimension can be appended."""
+        return cls(GrowingArray(np.empty((0, dimension), dtype=STORED_DTYPES[precision])))
 
     def __len__(self) -> int:
         """Return the number of vectors."""
@@ -97,20 +114,25 @@ class StoredVectors:
         """The dimension of the vectors."""
         return int(self.rows.shape[1])
 
-    def append(self, vectors: npt.NDArray[np.float32]) -> "StoredVectors":
-        """Return these vectors and more, each L2-normalized or zero."""
-        return StoredVectors(self._stored.append(_quantize(vectors, self.rows.dtype.str)), self._norms)
+    def append(self, vectors: npt.NDArray[Any]) -> "StoredVectors":
+        """Return these vectors and more, which are L2-normalized and converted block by block.
 
-    def select(self, positions: npt.NDArray[np.intp]) -> "StoredVectors":
-        """Return a copy of some of the vectors."""
+        Args:
+            vectors: (n, dimension), of any norm, finite.
+        """
+        stored, added = self._stored.extend(len(vectors))
+        for block in row_blocks(vectors):
+            added[block] = _quantize(normalize(vectors[block]), added.dtype.str)
+        return StoredVectors(stored, self._norms)
+
+    def select(self, positions: npt.NDArray[np.intp], spare: int = 0) -> "StoredVectors":
+        """Return a copy of some of the vectors, with room for `spare` more."""
         norms = self._norms[positions] if len(self._norms) == len(self) else None
-        return StoredVectors(self._stored.select(positions), norms)
+        return StoredVectors(self._stored.select(positions, spare), norms)
 
     def blocks(self, start: int = 0, elements: int = _BLOCK_ELEMENTS) -> Iterator[slice]:
         """Yield slices of rows from `start` to the end, each with about the given number of elements."""
-        size = max(1, elements // self.dimension)
-        for first in range(start, len(self), size):
-            yield slice(first, min(first + size, len(self)))
+        return row_blocks(self.rows, start, elements)
 
     def normalized(self, rows: slice | npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
         """Return some of the vectors as L2-normalized float32; zero vectors stay zero.
@@ -125,32 +147,34 @@ class StoredVectors:
     def cosine_similarity(
         self, query: npt.NDArray[np.float32], positions: npt.NDArray[np.intp] | None = None
     ) -> npt.NDArray[np.float32]:
-        """Return the cosine similarity of each vector with a query.
+        """Return the cosine similarity of each vector with a query, or with each of several queries.
 
-        Equal vectors have exactly equal similarities, and norms are computed once, which `similarity.cosine_similarity`
-        does not offer.
+        Equal vectors have exactly equal similarities, which do not depend on the other queries, and norms are computed
+        once, which `similarity.cosine_similarity` does not offer.
 
         Args:
-            query: (dimension,) float32, L2-normalized or zero.
+            query: (dimension,) or (queries, dimension) float32, L2-normalized or zero.
             positions: The positions of the vectors to compare; None means all.
 
         Returns:
-            (n,) float32, from -1 to 1; 0 for a zero vector.
+            (n,) or (queries, n) float32, from -1 to 1; -1, the lowest score, for a zero vector, which stands for a text
+            that has no meaning.
 
         Raises:
             InputError: If a vector is not finite.
         """
-        if positions is None:
-            products = np.empty(len(self), dtype=np.float32)
-            for block in self.blocks():
-                products[block] = _dot(_to_float32(self.rows[block]), query)
-            norms = self._all_norms()
-        else:
-            vectors = _to_float32(self.rows[positions])
-            products, norms = _dot(vectors, query), _row_norms(vectors)
-        smallest = np.finfo(np.float32).tiny
-        similarities: npt.NDArray[np.float32] = np.clip(products / np.maximum(norms, smallest), -1, 1)
-        return similarities
+        queries = np.atleast_2d(query)
+        count = len(self) if positions is None else len(positions)
+        cosines = np.empty((len(queries), count), dtype=np.float32)
+        norms = self._all_norms() if positions is None else None
+        for block in row_blocks(self.rows if positions is None else positions, width=self.dimension):
+            vectors = _to_float32(self.rows[block if positions is None else positions[block]])
+            lengths = _row_norms(vectors) if norms is None else norms[block]
+            divisors = np.maximum(lengths, np.finfo(np.float32).tiny)
+            for row, one in zip(cosines, queries, strict=True):
+                np.clip(_dot(vectors, one) / divisors, -1, 1, out=row[block])
+            cosines[:, block][:, lengths == 0] = -1
+        return cosines if query.ndim == 2 else cosines[0]
 
     def _all_norms(self) -> npt.NDArray[np.float32]:
         """Return the norms of all vectors, computed once: they take as long as a search."""
@@ -159,6 +183,22 @@ class StoredVectors:
         if missing:
             self._norms = known = np.concatenate([known, *missing])
         return known
+
+
+def row_blocks(
+    rows: npt.NDArray[Any], start: int = 0, elements: int = _BLOCK_ELEMENTS, width: int | None = None
+) -> Iterator[slice]:
+    """Yield slices of rows from `start` to the end, each with about the given number of elements.
+
+    Args:
+        rows: (n, width).
+        start: The first row.
+        elements: The number of elements.
+        width: The number of elements of a row; None means that of `rows`.
+    """
+    size = max(1, elements // (rows.shape[1] if width is None else width))
+    for first in range(start, len(rows), size):
+        yield slice(first, min(first + size, len(rows)))
 
 
 def _quantize(vectors: npt.NDArray[np.float32], dtype: str) -> npt.NDArray[Any]:

@@ -29,16 +29,18 @@ class InterestSettings:
     """Constants of the interest model. `SemanticRanker` documents the formulas and the source of each constant.
 
     Attributes:
-        near_cosine: Cosine threshold. A text joins the nearest center if their cosine is at least this; otherwise it
-            starts a new center. Above 0, at most 1. None, the default, takes the value in the encoder's bundle
-            (`near_cosine` in edgeembed.json), or 0.4 if the bundle has none. The right value depends on how an
-            encoder spreads unrelated texts. For the two in the wheel it was chosen on 9,000 pairs of adjacent
-            passages (one to three sentences) of Wikipedia: a user has 20 centers, each a passage of another article,
-            and the value maximizes the mean of two rates: passages that join the center of their own article, and
-            passages of a new article that join no center. The result is 0.33 for mini (79 % and 92 %) and 0.36 for
-            nano (71 % and 90 %). With 10 centers it would be 0.31 for both, with 40 it would be 0.35 and 0.40.
+        near_cosine: The threshold at which a text is near enough to an interest to be no new one. It joins the nearest
+            center if their cosine is at least this; otherwise it starts a center. Above 0, at most 1. None, the
+            default, takes the value in the encoder's bundle (`near_cosine` in edgeembed.json), or 0.4 if the bundle
+            has none. The right value depends on how an encoder spreads unrelated texts: `edgeembed export` takes the
+            cosine that 2 % of random pairs of texts reach. For the encoders in the wheel it is 0.25. With it, 95 % of
+            the first likes of simulated users were in a center of their own topic; with 0.2, 91 %. A higher value
+            gives more centers, which rank slightly better (`docs/results/interests.md`).
+        max_centers: The maximum number of centers of each kind. If a reaction starts one more, the two whose merge
+            loses least become one. With 12, documents were ranked as well as without a maximum for simulated users
+            with 6 interests, and slightly worse for those with 10. Choose twice the number that you expect.
         shift: The fraction of the way that a center moves toward a liked or disliked text, from 0 to 1.
-        horizon_days: Days without use after which the weight of a center is 0.
+        horizon_days: Days without use after which a center expires: its weight is 0, and it is removed.
         seconds_per_use: Seconds of viewing that weigh as much as one like.
         min_read_seconds: The minimum length of a view that refreshes or starts a center. A shorter view is a glance.
         max_view_seconds: The maximum number of seconds that one view adds, because a text may be left open unread.
@@ -47,6 +49,7 @@ class InterestSettings:
     """
 
     near_cosine: float | None = None
+    max_centers: int = 12
     shift: float = 0.1
     horizon_days: float = 30.0
     seconds_per_use: float = 60.0
@@ -60,6 +63,8 @@ class InterestSettings:
             del values["near_cosine"]
         for name, value in values.items():
             validate_number(name, value)
+            if name == "max_centers" and (not isinstance(value, int | np.integer) or value < 1):
+                raise InputError(f"max_centers is {short_repr(value)}, expected an integer of at least 1")
             if name in ("near_cosine", "shift", "query_weight") and value > 1:
                 raise InputError(f"{name} is {short_repr(value)}, expected at most 1")
             if name in ("near_cosine", "horizon_days", "seconds_per_use") and value == 0:
@@ -73,11 +78,11 @@ class Center:
     Attributes:
         id: Its id in the store. An id is never used again.
         kind: "interest" or "disinterest".
-        example: The beginning of the text that started it.
+        example: The beginning of the text that started it; after a merge, that of the center that weighed more.
         uses: The number of likes, or of dislikes.
         views: The number of views.
         view_seconds: The total length of these views.
-        first_used: When it was started, in seconds since the epoch.
+        first_used: When it, or a center that it absorbed, was started, in seconds since the epoch.
         last_used: When it was last used, in seconds since the epoch. A glance is not a use. This time never decreases.
         weight: Its weight when it was read; see `center_weight`.
         vector: (dimension,) float32, L2-normalized.
@@ -107,8 +112,15 @@ def center_weight(uses: int, view_seconds: float, age_seconds: float, settings: 
     Returns:
         A weight of at least 0.
     """
+    if is_expired(age_seconds, settings):
+        return 0.0
     freshness = 1 - max(age_seconds, 0) / (settings.horizon_days * _SECONDS_PER_DAY)
-    return (uses + view_seconds / settings.seconds_per_use) * freshness if freshness > 0 else 0.0
+    return (uses + view_seconds / settings.seconds_per_use) * freshness
+
+
+def is_expired(age_seconds: float, settings: InterestSettings) -> bool:
+    """Return whether a center has not been used for the whole horizon, so that nothing of it counts any more."""
+    return age_seconds >= settings.horizon_days * _SECONDS_PER_DAY
 
 
 def nearest_center(

@@ -8,8 +8,8 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Literal
+from pathlib import Path, PurePath
+from typing import Any, Literal
 
 from edgeembed_runtime.errors import InputError, one_line
 
@@ -44,11 +44,12 @@ class Database:
     Opening takes 0.1 ms. In return, a fork inherits no connection, and a replaced or removed file is noticed. The
     transactions of one process wait for each other. Changes go through a rollback journal instead of a write-ahead
     log: there is one file, without copies of personal data beside it, and it can be read from a read-only folder.
-    With synchronous=EXTRA a change is on the disk when its transaction has ended. secure_delete overwrites removed
-    data with zeros. With trusted_schema off, a schema cannot call functions with side effects.
+    With synchronous=EXTRA, and fullfsync on macOS, a change is on the disk when its transaction has ended.
+    secure_delete overwrites removed data with zeros. With trusted_schema off, a schema cannot call functions with side
+    effects.
 
     Args:
-        path: The file. ":memory:" is a database that only this object sees; a fork gets a copy.
+        path: The file. ":memory:" is a database that only this object sees; a fork or a pickle gets a copy.
         create: Whether to create an absent file, empty and readable by its owner alone.
 
     Raises:
@@ -61,8 +62,7 @@ class Database:
         self._name = os.fspath(path)
         self._memory: sqlite3.Connection | None = None
         if self._name == IN_MEMORY:
-            self._memory = _connect(IN_MEMORY)
-            weakref.finalize(self, self._memory.close)  # Python 3.13 warns of connections that nobody closed
+            self._keep_in_memory(_connect(IN_MEMORY))
             return
         self._path = Path(self._name).absolute()  # stays the same file when the process changes its folder
         if create:
@@ -73,6 +73,24 @@ class Database:
     def __str__(self) -> str:
         """Return the path as the caller wrote it, on one line, for messages."""
         return one_line(self._name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes, with an in-memory database as SQL statements and their values."""
+        state = vars(self).copy()
+        if self._memory is not None:
+            with self.transaction("read") as connection:
+                state["_memory"] = _copying_statements(connection)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the attributes, and an in-memory database from its statements."""
+        statements = state["_memory"]
+        vars(self).update(state, _memory=None)
+        if statements is not None:
+            connection = _connect(IN_MEMORY)
+            for statement, values in statements:
+                connection.execute(statement, values)
+            self._keep_in_memory(connection)
 
     @contextlib.contextmanager
     def transaction(self, access: Access) -> Iterator[sqlite3.Connection]:
@@ -101,10 +119,14 @@ class Database:
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._explain(error) from error
 
+    def _keep_in_memory(self, connection: sqlite3.Connection) -> None:
+        self._memory = connection
+        weakref.finalize(self, connection.close)  # Python 3.13 warns of connections that nobody closed
+
     @contextlib.contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         if self._memory is None:
-            with contextlib.closing(_connect(f"{self._path.as_uri()}?mode=rw")) as connection:
+            with contextlib.closing(_connect(f"{_sqlite_uri(self._path)}?mode=rw")) as connection:
                 yield connection
             return
         yield self._memory
@@ -120,11 +142,32 @@ def damaged(store: str, reason: str) -> InputError:
     return InputError(f"{store} is damaged: {reason}; {_REMEDY}")
 
 
+def _sqlite_uri(path: PurePath) -> str:
+    """Return the URI of an absolute path; unlike `as_uri`, a Windows share is part of the path, not the host."""
+    uri = path.as_uri()
+    return uri if uri.startswith("file:///") else uri.replace("file://", "file:////", 1)
+
+
 def _connect(uri: str) -> sqlite3.Connection:
     # Without an isolation level, transactions are explicit. Only the in-memory connection is used by several threads.
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA trusted_schema = OFF")  # does not read the file; ignored before SQLite 3.31
     return connection
+
+
+def _copying_statements(connection: sqlite3.Connection) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return statements, with their values, that make a copy of a database; `iterdump` cuts texts at a NUL."""
+    copying: list[tuple[str, tuple[Any, ...]]] = []
+    for name in ("application_id", "user_version"):
+        (value,) = connection.execute(f"PRAGMA {name}").fetchone()
+        copying.append((f"PRAGMA {name} = {value}", ()))
+    counters = "sqlite_sequence"  # filled by the rows of the other tables, so it comes last
+    tables = connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name = ?", (counters,)).fetchall()
+    for name, sql in tables:
+        copying.append((f"DELETE FROM {counters}" if name == counters else sql, ()))  # noqa: S608 - constant
+        rows = connection.execute(f"SELECT * FROM {name}").fetchall()  # noqa: S608 - a table of ours
+        copying += [(f"INSERT INTO {name} VALUES ({', '.join('?' * len(row))})", row) for row in rows]  # noqa: S608
+    return copying
 
 
 def _begin(connection: sqlite3.Connection, access: Access) -> None:
@@ -138,6 +181,7 @@ def _begin(connection: sqlite3.Connection, access: Access) -> None:
         try:
             if access == "write":
                 connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute("PRAGMA fullfsync = ON")  # of macOS; its fsync leaves the data in the drive's cache
                 connection.execute("PRAGMA secure_delete = ON")
             connection.execute("BEGIN IMMEDIATE" if access == "write" else "BEGIN")
             connection.execute("PRAGMA schema_version").fetchone()  # takes the lock of a read transaction

@@ -1,30 +1,34 @@
 """The tables of an interest store, and all SQL statements that read or change them."""
 
 import math
+import secrets
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime.encoder_identity import EncoderIdentity
 from edgeembed_runtime.errors import InputError, one_line, short_repr
-from edgeembed_runtime.interests.centers import Kind
+from edgeembed_runtime.interests.centers import Center, Kind
 from edgeembed_runtime.interests.database import damaged
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _APPLICATION_ID = 0x4545494E  # "EEIN", in the file's header: distinguishes a store from any other SQLite file
+# Each center repeats the random id of its store: SQLite may write pages of another store into this file if its rollback
+# journal lies beside it, after a file was restored or renamed by hand.
 # AUTOINCREMENT never reuses the id of a removed center, so `forget` cannot remove a center that the user never saw.
 _TABLES = {
     "store": """CREATE TABLE store (
-    encoder_name TEXT NOT NULL, encoder_fingerprint TEXT NOT NULL, dimension INTEGER NOT NULL,
-    reactions INTEGER NOT NULL
+    encoder_name TEXT NOT NULL, encoder_fingerprint TEXT NOT NULL, dimension INTEGER NOT NULL, space TEXT,
+    reactions INTEGER NOT NULL, store_id INTEGER NOT NULL
 )""",
     "centers": """CREATE TABLE centers (
     id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, example TEXT NOT NULL,
     uses INTEGER NOT NULL, views INTEGER NOT NULL, view_seconds REAL NOT NULL,
-    first_used REAL NOT NULL, last_used REAL NOT NULL, vector BLOB NOT NULL
+    first_used REAL NOT NULL, last_used REAL NOT NULL, vector BLOB NOT NULL, store_id INTEGER NOT NULL
 )""",
 }
 # SQLite stores the text of each CREATE statement, and adds the table sqlite_sequence for AUTOINCREMENT.
@@ -32,25 +36,6 @@ _SCHEMA = {**_TABLES, "sqlite_sequence": "CREATE TABLE sqlite_sequence(name,seq)
 
 _COLUMNS = "kind, example, uses, views, view_seconds, first_used, last_used, vector"
 _NORM_TOLERANCE = 1e-3
-
-
-@dataclass(frozen=True)
-class EncoderIdentity:
-    """The encoder whose embeddings a store contains; embeddings of different encoders cannot be compared.
-
-    Attributes:
-        name: The name of its bundle.
-        fingerprint: The fingerprint of its bundle.
-        dimension: The dimension of its embeddings.
-    """
-
-    name: str
-    fingerprint: str
-    dimension: int
-
-    def __str__(self) -> str:
-        """Return the name and the beginning of the fingerprint, for messages."""
-        return f"{short_repr(self.name)} ({one_line(self.fingerprint[:12])})"
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
@@ -67,19 +52,24 @@ def create_tables(connection: sqlite3.Connection, encoder: EncoderIdentity) -> N
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    connection.execute("INSERT INTO store VALUES (?, ?, ?, 0)", (encoder.name, encoder.fingerprint, encoder.dimension))
+    connection.execute("INSERT INTO store VALUES (?, ?, ?, ?, 0, ?)", (*astuple(encoder), secrets.randbits(63)))
 
 
 def read_encoder(connection: sqlite3.Connection, store: str) -> EncoderIdentity:
     """Check that a database is a valid store, and return the encoder that it belongs to."""
     _check_schema(connection, store)
-    rows = connection.execute("SELECT encoder_name, encoder_fingerprint, dimension, reactions FROM store").fetchmany(2)
-    if len(rows) != 1 or [type(value) for value in rows[0]] != [str, str, int, int] or rows[0][2] < 1:
+    columns = "encoder_name, encoder_fingerprint, dimension, space, reactions"
+    rows = connection.execute(f"SELECT {columns} FROM store").fetchmany(2)  # noqa: S608 - constant
+    types = [type(value) for row in rows for value in row]
+    if types not in ([str, str, int, str, int], [str, str, int, type(None), int]) or rows[0][2] < 1:
         raise damaged(store, "it does not name the encoder that it belongs to")
     *encoder, reactions = rows[0]
     (counted,) = connection.execute("SELECT COALESCE(SUM(uses + views), 0) FROM centers").fetchone()
     if counted != reactions:
         raise damaged(store, f"it counts {reactions} reactions, but its centers add up to {one_line(str(counted))}")
+    others = "SELECT count(*) FROM centers WHERE store_id IS NOT (SELECT store_id FROM store)"
+    if connection.execute(others).fetchone() != (0,):
+        raise damaged(store, "it contains centers of another store")
     return EncoderIdentity(*encoder)
 
 
@@ -130,7 +120,8 @@ def insert_center(
     _count_reaction(connection)
     counts = (1, 0, 0.0) if view_seconds is None else (0, 1, view_seconds)
     inserted = connection.execute(
-        f"INSERT INTO centers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant
+        f"INSERT INTO centers ({_COLUMNS}, store_id) "  # noqa: S608 - constant
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT store_id FROM store))",
         (kind, example, *counts, now, now, _to_blob(vector)),
     )
     assert inserted.lastrowid is not None  # noqa: S101 - every INSERT sets it
@@ -155,6 +146,25 @@ def add_view(connection: sqlite3.Connection, center: int, last_used: float, seco
     )
 
 
+def replace_two_centers(connection: sqlite3.Connection, merged: Center, absorbed: int) -> None:
+    """Write a merged center to the row of its id, and delete the row of the center that it absorbed."""
+    connection.execute(
+        "UPDATE centers SET example = ?, uses = ?, views = ?, view_seconds = ?, first_used = ?, last_used = ?, "
+        "vector = ? WHERE id = ?",
+        (
+            merged.example,
+            merged.uses,
+            merged.views,
+            merged.view_seconds,
+            merged.first_used,
+            merged.last_used,
+            _to_blob(merged.vector),
+            merged.id,
+        ),
+    )
+    _delete_row(connection, absorbed)
+
+
 def reactions_by_center(connection: sqlite3.Connection) -> dict[int, int]:
     """Return the number of uses and views of each center, by its id."""
     return dict(connection.execute("SELECT id, uses + views FROM centers"))
@@ -162,7 +172,7 @@ def reactions_by_center(connection: sqlite3.Connection) -> dict[int, int]:
 
 def delete_center(connection: sqlite3.Connection, center: int, reactions: int) -> None:
     """Delete a center that has this number of uses and views."""
-    connection.execute("DELETE FROM centers WHERE id = ?", (center,))
+    _delete_row(connection, center)
     connection.execute("UPDATE store SET reactions = reactions - ?", (reactions,))
 
 
@@ -198,10 +208,10 @@ def _check_schema(connection: sqlite3.Connection, store: str) -> None:
             "start a new one, or choose another path"
         )
     expected = {("table", name, sql) for name, sql in _SCHEMA.items()}
-    found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchmany(len(expected) + 1)
-    if missing := sorted(name for _, name, _ in expected.difference(found)):
+    stored = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchmany(len(expected) + 1)
+    if missing := sorted(name for _, name, _ in expected.difference(stored)):
         raise damaged(store, f"the table {missing[0]} is missing or has other columns")
-    if extra := [entry for entry in found if entry not in expected]:
+    if extra := [entry for entry in stored if entry not in expected]:
         kind, name, _ = extra[0]
         raise damaged(store, f"it contains the {one_line(str(kind))} {short_repr(name)}, which no store has")
 
@@ -213,6 +223,10 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 def _count_reaction(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE store SET reactions = reactions + 1")
+
+
+def _delete_row(connection: sqlite3.Connection, center: int) -> None:
+    connection.execute("DELETE FROM centers WHERE id = ?", (center,))
 
 
 def _to_blob(vector: npt.NDArray[np.float32]) -> bytes:

@@ -5,16 +5,21 @@ import ctypes
 import errno
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.files import make_folder, sync, sync_tree
+from edgeembed_runtime.storage.file_lock import lock_file
+from edgeembed_runtime.storage.files import is_dir, is_file, make_folder, sync, sync_tree
 from edgeembed_runtime.storage.folder_kind import FolderKind
-from edgeembed_runtime.storage.temporary_folder import TemporaryFolder, path_exists, remove_stale
+from edgeembed_runtime.storage.temporary_folder import TemporaryFolder, move, path_exists, remove_stale
 
 # Errors of systems and file systems that cannot exchange two paths atomically.
 _EXCHANGE_UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM}
+# How long to wait for a folder that another process replaces: a second in all.
+_MAX_WAITS = 50
+_WAIT_S = 0.02
 # Constants of renameat2 and renamex_np.
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -61,7 +66,7 @@ def atomic_folder(path: Path, *, kind: FolderKind, force: bool = False) -> Itera
     On Linux and macOS a folder is replaced atomically: other processes see the old or the new one at any time, even if
     this process is killed. On Windows, and on file systems that cannot exchange two paths (NFS, for example), `path` is
     missing for a moment; if the process is killed at that moment, the next writer restores the old folder first. The
-    old folder is deleted only after the new one is in place.
+    old folder is deleted only after the new one is in place. Windows replaces no folder of which a file is open.
 
     Args:
         path: The path of the output folder. If it is a link to a folder, the link's target is replaced.
@@ -115,12 +120,35 @@ def atomic_file(path: Path, *, force: bool = False) -> Iterator[Path]:
         sync(file)
         _check_replaceable(path, force=force, kind=None)
         check_output_file(path)
-        file.replace(path)
+        move(file, path)
         sync(path.parent)
 
 
+def wait_for_folder(path: Path) -> None:
+    """Wait while another process replaces a folder, and restore the folder if that process died.
+
+    Only where two paths cannot be exchanged atomically is a folder that is replaced missing for a moment.
+
+    Args:
+        path: The folder. A folder that nobody replaces need not exist.
+    """
+    for _ in range(_MAX_WAITS):
+        if is_dir(path):
+            return
+        remove_stale(path)
+        if is_dir(path) or not is_file(lock_file(path)):
+            return
+        time.sleep(_WAIT_S)
+
+
 def resolve_folder_link(path: Path) -> Path:
-    """Return the target of a link to a folder; return any other path unchanged."""
+    """Return the target of a link to a folder; return any other path unchanged.
+
+    Raises:
+        InputError: If the path ends without a name, like "." and "/": a folder is replaced as a whole, by its name.
+    """
+    if path.name in ("", ".."):
+        raise InputError(f"the path is {str(path)!r}, expected one that ends with a name; write the folder's name")
     return path.resolve() if _exists(path) and path.is_symlink() and path.is_dir() else path
 
 
@@ -178,7 +206,10 @@ def _write_errors(path: Path) -> Iterator[None]:
 
 def _cannot_write(path: Path, error: OSError) -> InputError:
     reason = error.strerror or str(error)
-    return InputError(f"cannot write {path}: {reason}; choose another place or make room there")
+    remedy = "choose another place or make room there"
+    if isinstance(error, PermissionError) and sys.platform == "win32":
+        remedy = "close the programs that have it open, or choose another place"
+    return InputError(f"cannot write {path}: {reason}; {remedy}")
 
 
 def _is_below(path: Path, folder: Path) -> bool:
@@ -188,11 +219,11 @@ def _is_below(path: Path, folder: Path) -> bool:
 def _move_in(temporary: TemporaryFolder, target: Path) -> None:
     """Move the new folder to the target, and the old one into the temporary folder."""
     if not path_exists(target):
-        temporary.new.rename(target)
+        move(temporary.new, target)
     elif not _exchange(temporary.new, target):
         temporary.keeps_old = True  # before the move: an interrupt may follow it immediately
-        target.rename(temporary.old)
-        temporary.new.rename(target)
+        move(target, temporary.old)
+        move(temporary.new, target)
 
 
 def _exchange(one: Path, other: Path) -> bool:

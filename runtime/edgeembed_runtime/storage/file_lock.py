@@ -13,12 +13,14 @@ from edgeembed_runtime.storage.files import make_folder
 
 if sys.platform == "win32":
     import msvcrt
-else:
+elif sys.platform != "emscripten":
     import fcntl
 
 # Errors of file systems without locks.
 _UNSUPPORTED = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL}
 _POLL_INTERVAL_S = 0.02
+# Windows cannot open a file that is being removed. If this lasts longer, the folder is not writable.
+_MAX_REMOVAL_S = 2.0
 
 
 class LockingUnsupportedError(OSError):
@@ -59,6 +61,11 @@ def release_lock(descriptor: int) -> None:
         os.close(descriptor)
 
 
+def lock_file(path: Path) -> Path:
+    """Return the path of the lock file of `locked`."""
+    return path.with_name(f".{path.name}.lock")
+
+
 @contextlib.contextmanager
 def locked(path: Path, *, wait_s: float = 600) -> Iterator[None]:
     """Wait for the lock of a file or folder, and hold it during the block.
@@ -73,7 +80,7 @@ def locked(path: Path, *, wait_s: float = 600) -> Iterator[None]:
     Raises:
         InputError: If the lock file cannot be written, or other processes hold the lock for too long.
     """
-    lock = path.with_name(f".{path.name}.lock")
+    lock = lock_file(path)
     try:
         make_folder(path.parent)
         descriptor = _wait_for(lock, path, wait_s)
@@ -90,6 +97,7 @@ def locked(path: Path, *, wait_s: float = 600) -> Iterator[None]:
 def _wait_for(lock: Path, path: Path, wait_s: float) -> int | None:
     """Return the descriptor of the locked file, or None on a file system without locks."""
     deadline = time.monotonic() + wait_s
+    denied_since: float | None = None
     while True:
         try:
             descriptor = take_lock(lock, create=True)
@@ -97,9 +105,12 @@ def _wait_for(lock: Path, path: Path, wait_s: float) -> int | None:
             lock.unlink(missing_ok=True)
             return None
         except PermissionError:
-            if sys.platform != "win32":  # Windows cannot open a file that is being removed
+            denied_since = denied_since or time.monotonic()
+            if sys.platform != "win32" or time.monotonic() - denied_since > _MAX_REMOVAL_S:
                 raise
             descriptor = None
+        else:
+            denied_since = None
         if descriptor is not None:
             return descriptor
         if time.monotonic() > deadline:
@@ -127,6 +138,8 @@ def _is_same_file(path: Path, descriptor: int) -> bool:
 
 
 def _try_lock(descriptor: int) -> bool:
+    if sys.platform == "emscripten":  # Pyodide: the files are those of one page
+        raise LockingUnsupportedError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
     try:
         if sys.platform == "win32":
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
@@ -146,5 +159,5 @@ def _unlock(descriptor: int) -> None:
         if sys.platform == "win32":
             os.lseek(descriptor, 0, os.SEEK_SET)
             msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
-        else:
+        elif sys.platform != "emscripten":
             fcntl.flock(descriptor, fcntl.LOCK_UN)

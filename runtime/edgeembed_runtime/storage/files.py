@@ -5,6 +5,7 @@
 
 import errno
 import os
+import sys
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, runtime_checkable
 
@@ -88,12 +89,25 @@ def sync(path: Path) -> None:
     try:
         descriptor = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)  # Windows syncs only writable files
         try:
-            os.fsync(descriptor)
+            _flush(descriptor)
         finally:
             os.close(descriptor)
     except OSError as error:
         if not is_folder or error.errno not in _CANNOT_SYNC_FOLDERS:
             raise
+
+
+def _flush(descriptor: int) -> None:
+    if sys.platform == "darwin":  # fsync of macOS leaves the data in the drive's cache
+        import fcntl
+
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+        except OSError:  # a file system that cannot, such as a network share
+            pass
+        else:
+            return
+    os.fsync(descriptor)
 
 
 def sync_tree(folder: Path) -> None:

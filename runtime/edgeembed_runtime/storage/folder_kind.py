@@ -109,7 +109,7 @@ class FolderKind:
         """
         manifest = {**content, "files": self.records(folder)}
         text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-        (folder / self.manifest).write_text(text, encoding="utf-8")
+        (folder / self.manifest).write_text(text, encoding="utf-8", newline="\n")
 
     def obstacle(self, folder: Path) -> str | None:
         """Return why a folder must not be replaced, as a predicate ("holds no index.json"), or None if it may be.
@@ -132,8 +132,8 @@ class FolderKind:
         return f"holds {_join(foreign)}, which its {self.manifest} does not list" if foreign else None
 
     def _without_manifest(self, folder: Path) -> str:
-        found = list(islice(_file_names(folder), _MAX_SHOWN_NAMES + 1))
-        return f"holds no {self.manifest}" + (f" but {_join(found)}" if found else "")
+        names = list(islice(_file_names(folder), _MAX_SHOWN_NAMES + 1))
+        return f"holds no {self.manifest}" + (f" but {_join(names)}" if names else "")
 
     def _listed(self, folder: Path) -> set[str]:
         """Return the names of the files that belong to the folder, according to its manifest."""
@@ -148,9 +148,9 @@ class FolderKind:
 
 def _file_names(folder: Path, prefix: str = "") -> Iterator[str]:
     """Yield the relative path, with forward slashes, of every file, in order; links are not followed."""
-    with os.scandir(folder) as entries:
-        found = sorted(entries, key=lambda entry: entry.name)
-    for entry in found:
+    with os.scandir(folder) as unsorted:
+        entries = sorted(unsorted, key=lambda entry: entry.name)
+    for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             yield from _file_names(folder / entry.name, f"{prefix}{entry.name}/")
         else:

@@ -98,11 +98,19 @@ class JsonFields:
         value: str | None = self._take(name, "a string or null", lambda v: v is None or _is_string(v))
         return value
 
+    def optional_string(self, name: str) -> str | None:
+        """Return a string or None."""
+        return self.nullable_string(name) if name in self else None
+
     def integer(self, name: str, minimum: int = 0, maximum: int = _MAX_INTEGER) -> int:
         """Return an integer from `minimum` to `maximum`."""
         limit = "" if maximum == _MAX_INTEGER else f" and at most {maximum}"
         expected = f"an integer of at least {minimum}{limit}"
         return int(self._take(name, expected, lambda v: _is_integer(v) and minimum <= v <= maximum))
+
+    def boolean(self, name: str) -> bool:
+        """Return true or false."""
+        return bool(self._take(name, "true or false", lambda v: isinstance(v, bool)))
 
     def number(self, name: str) -> float:
         """Return a finite number."""

@@ -14,6 +14,8 @@ import os
 import re
 import shutil
 import stat
+import sys
+import time
 from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
@@ -22,6 +24,9 @@ from edgeembed_runtime.storage.file_lock import LockingUnsupportedError, release
 _LOCK = "edgeembed.lock"
 _NEW = "new"
 _OLD = "old"
+# Windows cannot move what a program has open. Virus scanners and search indexers open new files for a moment.
+_MOVE_WAIT_S = 5.0 if sys.platform == "win32" else 0.0
+_MOVE_INTERVAL_S = 0.05
 # Another process may remove a folder before its lock is taken, as that of a dead process.
 _MAX_ATTEMPTS = 100
 
@@ -75,14 +80,35 @@ def remove_stale(target: Path) -> None:
 
     If such a process died while it replaced the target and the target is missing, restore the old content.
     """
-    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.tmp")
+    # Windows ignores the case of names.
+    pattern = re.compile(rf"\.{re.escape(os.path.normcase(target.name))}\.[0-9a-f]{{8}}\.tmp")
     try:
-        names = sorted(filter(pattern.fullmatch, os.listdir(target.parent)))  # noqa: PTH208 - names are enough
+        names = sorted(os.listdir(target.parent))  # noqa: PTH208 - names are enough
     except OSError:
         return
     for name in names:
+        if not pattern.fullmatch(os.path.normcase(name)):
+            continue
         with contextlib.suppress(OSError):
             _remove_if_stale(target.parent / name, target)
+
+
+def move(source: Path, target: Path) -> None:
+    """Rename a file or folder, replacing a file at the target.
+
+    Raises:
+        OSError: If that fails; on Windows, if a program has one of the files open for more than five seconds.
+    """
+    deadline = time.monotonic() + _MOVE_WAIT_S
+    while True:
+        try:
+            source.replace(target)
+        except PermissionError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_MOVE_INTERVAL_S)
+        else:
+            return
 
 
 def path_exists(path: Path) -> bool:
@@ -110,9 +136,9 @@ def _create(target: Path) -> tuple[Path, int | None]:
             descriptor = take_lock(folder / _LOCK, create=True)
         except LockingUnsupportedError:
             return folder, None
-        except FileNotFoundError:
-            continue
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, FileNotFoundError) and not path_exists(folder):
+                continue
             _remove_emptied(folder)
             raise
         if descriptor is not None:
@@ -148,7 +174,7 @@ def _restore(folder: Path, target: Path) -> None:
     if path_exists(old) and path_exists(folder / _NEW):
         if path_exists(target):
             raise FileExistsError(errno.EEXIST, "another process put something else there", str(target))
-        old.rename(target)
+        move(old, target)
 
 
 def _remove_content(folder: Path) -> None:

@@ -1,0 +1,1 @@
+"""Tokenization of texts: WordPiece in Python, other tokenizers by the package `tokenizers`."""
