@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from edgeembed_bench.benchmarking import benchmark
     from edgeembed_bench.budget import Budget, LimitCheck
-    from edgeembed_bench.compare import Comparison, compare_reports, comparison_dict
+    from edgeembed_bench.compare import Comparison, compare_reports
     from edgeembed_bench.energy import Energy, EnergyWindow, IdlePower
     from edgeembed_bench.machine import Load, Machine, this_machine
     from edgeembed_bench.meters import BatteryMeter, EnergyMeter, NullMeter, RaplMeter, Reading, ZeusMeter, detect_meter
     from edgeembed_bench.model_info import ModelInfo
     from edgeembed_bench.presets import Preset, find_preset
-    from edgeembed_bench.report import BenchmarkReport, TextInfo
-    from edgeembed_bench.report_io import read_report, report_dict, report_json
+    from edgeembed_bench.report import BenchmarkReport
+    from edgeembed_bench.report_io import read_report
     from edgeembed_bench.results import FloorResult, ProcessRun, SubjectResult
     from edgeembed_bench.runner import pin_to_cores
-    from edgeembed_bench.settings import BenchmarkSettings
     from edgeembed_bench.sizes import Size, SizedFile
     from edgeembed_bench.stats import Interval, Quartiles, SignificanceTest
     from edgeembed_bench.subjects import Subject, parse_subjects
     from edgeembed_bench.worker_client import Start, Worker, WorkerEncoder, start_worker
+    from edgeembed_bench.workload import BenchmarkSettings, TextInfo
 
 # Imported on first use: the worker process imports this package in Pythons that lack its dependencies.
 _MODULES = {
@@ -29,7 +29,6 @@ _MODULES = {
     "LimitCheck": "budget",
     "Comparison": "compare",
     "compare_reports": "compare",
-    "comparison_dict": "compare",
     "Energy": "energy",
     "EnergyWindow": "energy",
     "IdlePower": "energy",
@@ -47,15 +46,13 @@ _MODULES = {
     "Preset": "presets",
     "find_preset": "presets",
     "BenchmarkReport": "report",
-    "TextInfo": "report",
+    "TextInfo": "workload",
     "read_report": "report_io",
-    "report_dict": "report_io",
-    "report_json": "report_io",
     "FloorResult": "results",
     "ProcessRun": "results",
     "SubjectResult": "results",
     "pin_to_cores": "runner",
-    "BenchmarkSettings": "settings",
+    "BenchmarkSettings": "workload",
     "Size": "sizes",
     "SizedFile": "sizes",
     "Interval": "stats",
@@ -103,14 +100,11 @@ __all__ = [
     "ZeusMeter",
     "benchmark",
     "compare_reports",
-    "comparison_dict",
     "detect_meter",
     "find_preset",
     "parse_subjects",
     "pin_to_cores",
     "read_report",
-    "report_dict",
-    "report_json",
     "start_worker",
     "this_machine",
 ]

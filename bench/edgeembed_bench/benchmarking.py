@@ -14,15 +14,14 @@ from edgeembed_bench.energy import IdlePower, energy_from, measure_idle
 from edgeembed_bench.machine import LoadWatch, this_machine
 from edgeembed_bench.meters import EnergyMeter, detect_meter
 from edgeembed_bench.model_info import ModelInfo, read_model_info
-from edgeembed_bench.report import BenchmarkReport, TextInfo
+from edgeembed_bench.report import BenchmarkReport
 from edgeembed_bench.results import FloorResult, SubjectResult
 from edgeembed_bench.runner import RoundInputs, pin_to_cores, run_round
 from edgeembed_bench.schedule import shuffled_orders
-from edgeembed_bench.settings import BenchmarkSettings
 from edgeembed_bench.sizes import Size, measure_size
 from edgeembed_bench.subjects import Subject, check_names
-from edgeembed_bench.texts import texts_of_lengths
 from edgeembed_bench.worker_client import Start, Worker, start_worker
+from edgeembed_bench.workload import BenchmarkSettings, TextInfo, texts_of_lengths
 
 
 def benchmark(

@@ -49,7 +49,7 @@ class Budget:
         """
         unknown = [subject.name for subject in subjects if subject.adapter in {"function", "nothing"}]
         if self.max_mb is not None and unknown:
-            raise not_measured("--max-mb", unknown[0], "it names no files")
+            raise not_measured("size (MB)", unknown[0], "it names no files")
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ class LimitCheck:
         return f"{value} (95 %: {self.measured.low:.3f} to {self.measured.high:.3f})"
 
 
-def not_measured(limit: str, name: str, reason: str) -> InputError:
+def not_measured(quantity: str, name: str, reason: str) -> InputError:
     """Return the InputError for a limit on a quantity that was not measured.
 
     Args:
-        limit: The limit as the user typed it.
+        quantity: The quantity, such as "size (MB)".
         name: Name of the subject.
         reason: Why there is no measurement, and what to do.
     """
-    return InputError(f"{limit} cannot be checked for {name}: not measured; {reason}")
+    return InputError(f"the limit on {quantity} cannot be checked for {name}: not measured; {reason}")

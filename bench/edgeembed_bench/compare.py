@@ -6,6 +6,7 @@ from typing import Any
 
 from edgeembed_runtime.errors import InputError
 
+from edgeembed_bench.renderable import Renderable
 from edgeembed_bench.report import BenchmarkReport
 from edgeembed_bench.results import SubjectResult
 
@@ -47,9 +48,11 @@ class Change:
         ]
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Renderable):
     """Comparison of two reports.
+
+    `to_json`, `to_markdown` and `to_html` return it as text and write files; a notebook shows its table.
 
     Attributes:
         unlike: Differences of machine, settings and texts, one line each.
@@ -62,6 +65,44 @@ class Comparison:
     changes: tuple[Change, ...]
     only_before: tuple[str, ...]
     only_after: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """Return one line for the comparison and one per subject: latency before and after, and their ratio."""
+        lines = [f"Comparison: subjects {len(self.changes)}"]
+        for change in self.changes:
+            before, after = change.before.latency.median, change.after.latency.median
+            ratio = f"{change.latency_ratio:.3g}"
+            lines.append(f"  {change.name}: {before:.3g} -> {after:.3g} ms per text (ratio {ratio})")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as built-in types: the differences, and the values of each subject in both reports."""
+        return {
+            "unlike": list(self.unlike),
+            "only_before": list(self.only_before),
+            "only_after": list(self.only_after),
+            "changes": [
+                {
+                    "name": change.name,
+                    "latency_ratio": change.latency_ratio,
+                    "relative_ratio": change.relative_ratio,
+                    "differs_in": change.differs_in,
+                    "before": _figures(change.before),
+                    "after": _figures(change.after),
+                }
+                for change in self.changes
+            ],
+        }
+
+    def _markdown(self) -> str:
+        from edgeembed_bench.render.markdown import markdown_comparison  # imports this module
+
+        return markdown_comparison(self)
+
+    def _html(self, *, is_page: bool) -> str:
+        from edgeembed_bench.render.html import html_comparison  # imports this module
+
+        return html_comparison(self, is_page=is_page)
 
 
 def compare_reports(before: BenchmarkReport, after: BenchmarkReport, *, allow_unlike: bool = False) -> Comparison:
@@ -127,26 +168,6 @@ def _shortened(text: str) -> str:
 
 def _hashes(result: SubjectResult) -> dict[str, str]:
     return {file.name: file.sha256 for file in result.size.files}
-
-
-def comparison_dict(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison as built-in types that `json` can write."""
-    return {
-        "unlike": list(comparison.unlike),
-        "only_before": list(comparison.only_before),
-        "only_after": list(comparison.only_after),
-        "changes": [
-            {
-                "name": change.name,
-                "latency_ratio": change.latency_ratio,
-                "relative_ratio": change.relative_ratio,
-                "differs_in": change.differs_in,
-                "before": _figures(change.before),
-                "after": _figures(change.after),
-            }
-            for change in comparison.changes
-        ],
-    }
 
 
 def _figures(result: SubjectResult) -> dict[str, Any]:

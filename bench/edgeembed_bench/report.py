@@ -1,54 +1,25 @@
 """Reports of the benchmark: all samples, comparisons with the baseline and the floor, and limits."""
 
-import hashlib
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any
 
 from edgeembed_runtime.errors import InputError
 
 from edgeembed_bench.budget import Budget, LimitCheck, not_measured
 from edgeembed_bench.machine import Load, Machine
+from edgeembed_bench.renderable import Renderable
 from edgeembed_bench.results import FloorResult, SubjectResult
-from edgeembed_bench.settings import BenchmarkSettings
 from edgeembed_bench.stats import Interval, SignificanceTest, compare_times, median_ratio, ratio_interval
+from edgeembed_bench.workload import BenchmarkSettings, TextInfo
 
 
-@dataclass(frozen=True)
-class TextInfo:
-    """The texts of a benchmark.
-
-    Attributes:
-        source: Where they come from.
-        count: Number of texts.
-        sha256: Hash of the texts, joined by line feeds.
-        mean_characters: Mean length in characters.
-        counted_by: Name of the subject whose tokenizer counted the tokens of the length sweep; "" without a sweep.
-    """
-
-    source: str
-    count: int
-    sha256: str
-    mean_characters: float
-    counted_by: str = ""
-
-    @classmethod
-    def of(cls, texts: Sequence[str], source: str, counted_by: str = "") -> Self:
-        """Return the description of some texts.
-
-        Args:
-            texts: The texts.
-            source: Where they come from.
-            counted_by: Name of the subject whose tokenizer counted the tokens of the length sweep.
-        """
-        sha256 = hashlib.sha256("\n".join(texts).encode()).hexdigest()
-        return cls(source, len(texts), sha256, statistics.fmean(map(len, texts)), counted_by)
-
-
-@dataclass(frozen=True)
-class BenchmarkReport:
+@dataclass(frozen=True, repr=False)
+class BenchmarkReport(Renderable):
     """Everything that one run of the benchmark measured.
+
+    `to_json`, `to_markdown` and `to_html` return it as text and write files; a notebook shows its tables and plots.
 
     Attributes:
         created_utc: Time of the run, ISO 8601.
@@ -77,6 +48,20 @@ class BenchmarkReport:
     left_out: dict[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     budgeted: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return one line for the report and one per subject: latency, size and, if measured, quality."""
+        lines = [f"BenchmarkReport: subjects {len(self.subjects)}, baseline {self.baseline}"]
+        for subject in self:
+            ratio = "" if subject.name == self.baseline else f" (ratio {self.latency_ratio(subject.name).value:.3g})"
+            size, quality = subject.size.size_bytes, self.mean_quality(subject.name)
+            facts = [
+                f"{subject.latency.median:.3g} ms per text{ratio}",
+                "" if size is None else f"{size / 1e6:.3g} MB",
+                "" if quality is None else f"quality {quality:.1f}",
+            ]
+            lines.append(f"  {subject.name}: {', '.join(fact for fact in facts if fact)}")
+        return "\n".join(lines)
 
     def __getitem__(self, name: str) -> SubjectResult:
         for subject in self.subjects:
@@ -182,6 +167,26 @@ class BenchmarkReport:
         """
         return replace(self, budget=budget, budgeted=tuple(names))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as built-in types: all samples, and the statistics of each subject under "derived".
+
+        Raises:
+            InputError: If a limited quantity was not measured.
+        """
+        from edgeembed_bench.report_io import report_dict  # imports this module
+
+        return report_dict(self)
+
+    def _markdown(self) -> str:
+        from edgeembed_bench.render.markdown import markdown_report  # imports this module
+
+        return markdown_report(self)
+
+    def _html(self, *, is_page: bool) -> str:
+        from edgeembed_bench.render.html import html_report  # imports this module
+
+        return html_report(self, is_page=is_page)
+
     def limit_checks(self) -> list[LimitCheck]:
         """Return each limit with the measured value of each subject that it applies to.
 
@@ -197,10 +202,10 @@ class BenchmarkReport:
             ratio = self.latency_ratio(name)
             yield LimitCheck(name, f"latency (x {self.baseline})", ratio, budget.max_latency_ratio)
         if budget.max_mb is not None:
-            megabytes = _exact(None if size is None else size / 1e6, "--max-mb", name, "it names no files")
+            megabytes = _exact(None if size is None else size / 1e6, "size (MB)", name, "it names no files")
             yield LimitCheck(name, "size (MB)", megabytes, budget.max_mb, is_exact=True)
         if budget.min_quality is not None:
-            percent = _exact(quality, "--min-quality", name, "pass --sts or --retrieval")
+            percent = _exact(quality, "quality", name, "expected STS or retrieval sets to score it on")
             text = f"quality (% of {self.baseline})"
             yield LimitCheck(name, text, percent, budget.min_quality, is_minimum=True, is_exact=True)
         for limit, quantity, measured, reason in (
@@ -222,7 +227,7 @@ class BenchmarkReport:
         return [run.latency_ms for run in self[name].processes]
 
 
-def _exact(value: float | None, limit: str, name: str, reason: str) -> Interval:
+def _exact(value: float | None, quantity: str, name: str, reason: str) -> Interval:
     if value is None:
-        raise not_measured(limit, name, reason)
+        raise not_measured(quantity, name, reason)
     return Interval(value, None, None)

@@ -31,16 +31,11 @@ def report_dict(report: BenchmarkReport) -> dict[str, Any]:
     return {"schema_version": SCHEMA_VERSION, "kind": _KIND, **content, "derived": derived, "limits": limits}
 
 
-def report_json(report: BenchmarkReport) -> str:
-    """Return a report as JSON."""
-    return json.dumps(report_dict(report), ensure_ascii=False, allow_nan=False)
-
-
-def read_report(file: Path) -> BenchmarkReport:
+def read_report(file: str | Path) -> BenchmarkReport:
     """Read a report from a file.
 
     Args:
-        file: A file with the text that `report_json` returned.
+        file: A file that `BenchmarkReport.to_json` or `edgeembed bench --out` wrote.
 
     Returns:
         The report; derived statistics are computed again from the samples.
@@ -48,6 +43,7 @@ def read_report(file: Path) -> BenchmarkReport:
     Raises:
         InputError: If the file cannot be read, has another schema version, or is not a valid report.
     """
+    file = Path(file)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

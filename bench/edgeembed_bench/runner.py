@@ -14,9 +14,9 @@ from edgeembed_bench.energy import EnergyWindow, measure_window
 from edgeembed_bench.meters import EnergyMeter
 from edgeembed_bench.results import ProcessRun
 from edgeembed_bench.schedule import interleave_blocks
-from edgeembed_bench.settings import BenchmarkSettings
 from edgeembed_bench.subjects import Subject
 from edgeembed_bench.worker_client import Start, Worker, start_worker
+from edgeembed_bench.workload import BenchmarkSettings
 
 _MAX_PART_RUNS = 10  # per process, for subjects other than bundles
 _PARTS_PER_REQUEST = 20

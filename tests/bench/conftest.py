@@ -12,11 +12,11 @@ from edgeembed_bench.energy import Energy, EnergyWindow, IdlePower
 from edgeembed_bench.machine import Load, Machine
 from edgeembed_bench.meters import Reading
 from edgeembed_bench.model_info import ModelInfo
-from edgeembed_bench.report import BenchmarkReport, TextInfo
+from edgeembed_bench.report import BenchmarkReport
 from edgeembed_bench.results import ProcessRun, SubjectResult
-from edgeembed_bench.settings import BenchmarkSettings
 from edgeembed_bench.sizes import Size, SizedFile
 from edgeembed_bench.worker_client import Start
+from edgeembed_bench.workload import BenchmarkSettings, TextInfo
 
 _FUNCTIONS = """
 import os, sys, time
@@ -97,13 +97,13 @@ def make_report() -> Callable[..., BenchmarkReport]:
 
 @pytest.fixture(scope="session")
 def report(make_report: Callable[..., BenchmarkReport]) -> BenchmarkReport:
-    """A teacher and its student, everything measured."""
+    """A teacher and its student with all measurements."""
     return make_report(2)
 
 
 @pytest.fixture(scope="session")
 def wide_report(make_report: Callable[..., BenchmarkReport]) -> BenchmarkReport:
-    """Seven subjects, everything measured."""
+    """Seven subjects with all measurements."""
     return make_report(7)
 
 

@@ -45,7 +45,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BenchmarkReport
         yield benchmark(subjects, TEXTS, QUICK, texts_from="three lines", baseline="c", meter=NOTHING)
 
 
-def test_all_samples_are_kept_by_process_and_warmup_apart(report: BenchmarkReport) -> None:
+def test_all_samples_are_kept_by_process_and_warmup_is_separate(report: BenchmarkReport) -> None:
     for name in "ab":
         assert [len(run.latency_ms) for run in report[name].processes] == [6, 6]
         assert [len(run.warmup_ms) for run in report[name].processes] == [3 + 2] * 2  # and the first of each turn

@@ -44,5 +44,5 @@ def test_all_failures_are_listed(make_report: MakeReport) -> None:
 
 
 def test_limit_on_something_not_measured_is_an_input_error(make_report: MakeReport) -> None:
-    with pytest.raises(InputError, match="--min-quality cannot be checked for student: not measured"):
+    with pytest.raises(InputError, match="the limit on quality cannot be checked for student: not measured"):
         _failures(make_report(2, bare=True), Budget(min_quality=1))

@@ -1,11 +1,13 @@
+import io
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from edgeembed_bench import BenchmarkReport, compare_reports
-from edgeembed_bench.compare import comparison_dict
+from edgeembed_bench.render import terminal_comparison
 from edgeembed_runtime.errors import InputError
+from rich.console import Console
 
 MakeReport = Callable[..., BenchmarkReport]
 
@@ -20,10 +22,10 @@ def _slower(report: BenchmarkReport, name: str, factor: float) -> BenchmarkRepor
 
 def test_slower_subject_changes_both_ratios(make_report: MakeReport) -> None:
     before = make_report(3)
-    found = {change.name: change for change in compare_reports(before, _slower(before, "student", 2)).changes}
-    assert found["student"].latency_ratio == pytest.approx(2)
-    assert found["student"].relative_ratio == pytest.approx(2)
-    assert found["teacher"].latency_ratio == pytest.approx(1)
+    changed = {change.name: change for change in compare_reports(before, _slower(before, "student", 2)).changes}
+    assert changed["student"].latency_ratio == pytest.approx(2)
+    assert changed["student"].relative_ratio == pytest.approx(2)
+    assert changed["teacher"].latency_ratio == pytest.approx(1)
 
 
 def test_drift_of_the_machine_cancels_in_the_relative_ratio(make_report: MakeReport) -> None:
@@ -74,15 +76,36 @@ def test_differences_of_a_subject_are_named(make_report: MakeReport) -> None:
 def test_subjects_of_only_one_report_are_named_and_no_common_subject_raises_input_error(
     make_report: MakeReport,
 ) -> None:
-    found = compare_reports(make_report(3), make_report(2))
-    assert found.only_before == ("student-int4",)
-    assert found.only_after == ()
+    comparison = compare_reports(make_report(3), make_report(2))
+    assert comparison.only_before == ("student-int4",)
+    assert comparison.only_after == ()
     with pytest.raises(InputError, match="share no subject: teacher and other"):
         compare_reports(make_report(1), make_report(1, names=("other",)))
 
 
 def test_json_has_null_for_missing_measurements(make_report: MakeReport) -> None:
     bare = make_report(2, bare=True)
-    found = comparison_dict(compare_reports(bare, bare))
-    assert found["changes"][1]["before"]["mj_per_inference"] is None
-    assert found["changes"][1]["latency_ratio"] == 1
+    content = compare_reports(bare, bare).to_dict()
+    assert content["changes"][1]["before"]["mj_per_inference"] is None
+    assert content["changes"][1]["latency_ratio"] == 1
+
+
+def test_comparison_shows_both_values_and_how_to_read_the_ratios(make_report: MakeReport) -> None:
+    comparison = compare_reports(make_report(2), make_report(2))
+    output = io.StringIO()
+    Console(file=output, width=80).print(terminal_comparison(comparison))
+    markdown = comparison.to_markdown()
+    for text in (output.getvalue(), markdown):
+        assert "7.4 → 7.4" in text
+        assert "adjusted ratio" in text
+        assert "drift of the machine" in " ".join(text.split())
+    assert markdown.startswith("# Benchmark comparison\n")
+    assert max(map(len, output.getvalue().splitlines())) <= 80
+
+
+def test_comparison_lists_differences_of_machine_and_subjects(make_report: MakeReport) -> None:
+    before, after = make_report(3), make_report(2)
+    unlike = replace(after, machine=replace(after.machine, governor="powersave"))
+    markdown = compare_reports(before, unlike, allow_unlike=True).to_markdown()
+    assert "- machine or settings differ: governor: None and powersave" in markdown
+    assert "- only before: student-int4" in markdown

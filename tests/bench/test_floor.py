@@ -19,9 +19,8 @@ from edgeembed_bench import (
     SubjectResult,
     benchmark,
     read_report,
-    report_json,
 )
-from edgeembed_bench.render import html_report, markdown_report, terminal_report
+from edgeembed_bench.render import terminal_report
 from edgeembed_runtime.errors import InputError
 from rich.console import Console
 
@@ -56,11 +55,11 @@ def _student(result: SubjectResult, start: Start, *added_us: float) -> SubjectRe
 @pytest.fixture
 def report(make_report: MakeReport) -> BenchmarkReport:
     """A report with a floor of 100 ms and 40 MB, and a student of 140 ms and 50 MB that adds 12.5 us per call."""
-    found = make_report(2, processes=3)
-    teacher, student = found.subjects
+    made = make_report(2, processes=3)
+    teacher, student = made.subjects
     floor = FloorResult(FLOOR, _start(200, 40), (_start(100, 40),) * 3)
     student = _student(student, _start(140, 50))
-    return replace(found, subjects=(teacher, student), floor=floor).with_budget(BUDGET, ["student"])
+    return replace(made, subjects=(teacher, student), floor=floor).with_budget(BUDGET, ["student"])
 
 
 def _changed(report: BenchmarkReport, student: SubjectResult) -> BenchmarkReport:
@@ -98,7 +97,7 @@ def test_without_a_floor_or_memory_or_parts_there_is_no_ratio_and_no_overhead(
     assert bare_report["student"].call_overhead_us is None
 
 
-def test_limits_are_compared_with_what_was_measured(report: BenchmarkReport) -> None:
+def test_limits_are_compared_with_measured_values(report: BenchmarkReport) -> None:
     checks = report.limit_checks()
     assert [(check.quantity, round(check.measured.value, 2), check.limit) for check in checks] == [
         ("cold start (x floor)", 1.4, 1.5),
@@ -129,26 +128,26 @@ def test_value_above_a_limit_within_the_interval_is_unclear_and_no_failure(repor
     assert (check.is_kept, check.is_certain, check.is_exceeded, check.failure) == (False, False, False, None)
     assert "unclear" in _shown(noisy)
     assert " NO" not in _shown(noisy)
-    assert json.loads(report_json(noisy))["limits"][-1]["is_exceeded"] is False
+    assert json.loads(noisy.to_json())["limits"][-1]["is_exceeded"] is False
 
 
 def test_value_above_a_limit_without_an_interval_is_a_failure(make_report: MakeReport) -> None:
-    found = make_report(2, processes=1)
+    made = make_report(2, processes=1)
     floor = FloorResult(FLOOR, _start(200, 40), (_start(100, 40),))
-    slow = _changed(replace(found, floor=floor), _student(found["student"], _start(160, 50)))
+    slow = _changed(replace(made, floor=floor), _student(made["student"], _start(160, 50)))
     check, *_ = slow.with_budget(BUDGET, ["student"]).limit_checks()
     assert check.is_exceeded
     assert "cold start (x floor) 1.600 (no 95 % interval: 1 process was measured" in (check.failure or "")
 
 
 def test_limits_of_one_process_are_uncertain(make_report: MakeReport) -> None:
-    found = make_report(2, processes=1)
-    teacher, student = found.subjects
+    made = make_report(2, processes=1)
+    teacher, student = made.subjects
     floor = FloorResult(FLOOR, _start(200, 40), (_start(100, 40),))
-    once = replace(found, subjects=(teacher, _student(student, _start(140, 50))), floor=floor)
+    once = replace(made, subjects=(teacher, _student(student, _start(140, 50))), floor=floor)
     once = once.with_budget(BUDGET, ["student"])
     assert not any(check.is_certain for check in once.limit_checks())
-    assert "at least 3" in json.loads(report_json(once))["limits"][0]["measured"]["reason"]
+    assert "at least 3" in json.loads(once.to_json())["limits"][0]["measured"]["reason"]
     assert "unclear" in _shown(once)
 
 
@@ -167,12 +166,12 @@ def test_limit_itself_is_allowed(value: float, kept: bool) -> None:
 
 def test_report_with_a_floor_is_read_again_unchanged(report: BenchmarkReport, tmp_path: Path) -> None:
     report = replace(report, left_out={"peer": "it is absent"})
-    (tmp_path / "a.json").write_text(report_json(report), encoding="utf-8")
+    (tmp_path / "a.json").write_text(report.to_json(), encoding="utf-8")
     assert read_report(tmp_path / "a.json") == report
 
 
 def test_report_whose_floor_has_other_processes_is_damaged(report: BenchmarkReport, tmp_path: Path) -> None:
-    content: dict[str, Any] = json.loads(report_json(report))
+    content: dict[str, Any] = json.loads(report.to_json())
     content["floor"]["starts"].pop()
     (tmp_path / "a.json").write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(InputError, match=r"is damaged: its subjects differ in the number of processes"):
@@ -180,7 +179,7 @@ def test_report_whose_floor_has_other_processes_is_damaged(report: BenchmarkRepo
 
 
 def test_json_holds_ratios_overhead_and_limits(report: BenchmarkReport) -> None:
-    content = json.loads(report_json(report))
+    content = json.loads(report.to_json())
     derived = content["derived"]["student"]
     assert derived["start_ratio"]["value"] == pytest.approx(1.4)
     assert derived["memory_ratio"]["value"] == pytest.approx(1.25)
@@ -197,7 +196,7 @@ def _shown(report: BenchmarkReport) -> str:
 
 def test_all_renderers_show_floor_overhead_limits_and_left_out_subjects(report: BenchmarkReport) -> None:
     report = replace(report, left_out={"peer": "it is absent"})
-    for shown in (_shown(report), markdown_report(report), html_report(report)):
+    for shown in (_shown(report), report.to_markdown(), report.to_html()):
         for part in ("floor", "x floor", "1.40", "12.5", "Limits", "peer left out: it is absent", "added us"):
             assert part in shown
     assert "floor: a process that imports json" in _shown(report)

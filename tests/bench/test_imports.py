@@ -15,7 +15,7 @@ def test_importing_all_public_names_imports_neither_edgeembed_nor_torch() -> Non
     assert run.stdout.strip() == "set()"
 
 
-def test_the_package_itself_imports_the_standard_library_alone() -> None:
+def test_package_and_worker_import_only_the_standard_library() -> None:
     code = (
         "import sys; before = {*sys.modules}\n"
         "import edgeembed_bench, edgeembed_bench.worker.adapters\n"

@@ -15,12 +15,12 @@ from edgeembed_runtime.builtin_models import builtin_bundle
 
 
 def test_machine_is_described() -> None:
-    found = this_machine()
-    assert found.cpu
-    assert 1 <= found.available_cores <= found.cores
-    assert found.ram_bytes > 1e8
-    assert found.versions["numpy"] == np.__version__
-    assert found.flags
+    described = this_machine()
+    assert described.cpu
+    assert 1 <= described.available_cores <= described.cores
+    assert described.ram_bytes > 1e8
+    assert described.versions["numpy"] == np.__version__
+    assert described.flags
 
 
 def test_linux_processor_has_the_name_and_flags_of_proc_cpuinfo() -> None:
@@ -32,9 +32,9 @@ def test_linux_processor_has_the_name_and_flags_of_proc_cpuinfo() -> None:
     }
     if "model name" not in fields:
         pytest.skip("/proc/cpuinfo names no processor")
-    found = this_machine()
-    assert found.cpu == fields["model name"]
-    assert set(fields["flags"].split()) <= set(found.flags)
+    described = this_machine()
+    assert described.cpu == fields["model name"]
+    assert set(fields["flags"].split()) <= set(described.flags)
 
 
 def test_processor_is_looked_up_once_per_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,10 +47,10 @@ def test_processor_is_looked_up_once_per_process(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("cpuinfo.get_cpu_info", get_cpu_info)
     machine._processor.cache_clear()
     try:
-        found = [this_machine(), this_machine()]
+        machines = [this_machine(), this_machine()]
     finally:
         machine._processor.cache_clear()
-    assert (found[0].cpu, found[0].flags) == ("A 1", ("a", "b"))
+    assert (machines[0].cpu, machines[0].flags) == ("A 1", ("a", "b"))
     assert calls == [1]
 
 
@@ -64,16 +64,16 @@ def test_processor_that_py_cpuinfo_does_not_know_has_the_name_of_the_standard_li
     monkeypatch.setattr("platform.processor", lambda: "riscv64")
     machine._processor.cache_clear()
     try:
-        found = this_machine()
+        described = this_machine()
     finally:
         machine._processor.cache_clear()
-    assert (found.cpu, found.flags) == ("riscv64", ())
+    assert (described.cpu, described.flags) == ("riscv64", ())
 
 
 def test_all_logical_cores_are_allowed_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(psutil.Process, "cpu_affinity", raising=False)
-    found = this_machine()
-    assert found.available_cores == found.cores
+    described = this_machine()
+    assert described.available_cores == described.cores
 
 
 def test_missing_package_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,5 +145,5 @@ def test_benchmark_runs_without_power_supplies(tmp_path: Path) -> None:
 
 
 def test_steal_fraction_is_between_zero_and_one() -> None:
-    found = LoadWatch().load()
-    assert found.steal_fraction is None or 0 <= found.steal_fraction <= 1
+    load = LoadWatch().load()
+    assert load.steal_fraction is None or 0 <= load.steal_fraction <= 1

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from edgeembed_bench import BenchmarkReport, Subject
 from edgeembed_bench.paper_tables import RetrievalTask, cmow_table, hpd_table, simtde_table, xayn_table
+from edgeembed_bench.paper_tables.retrieval import IVFIndex, choose_nlist, mean_reciprocal_rank, search_interleaved
 from edgeembed_runtime.errors import InputError
 
 Stub = Callable[..., Subject]
@@ -86,3 +87,32 @@ def test_subjects_that_share_a_name_raise_input_error(stub: Stub) -> None:
 def test_json_of_a_table_names_its_kind_and_schema(make_report: Callable[..., BenchmarkReport]) -> None:
     content = json.loads(xayn_table(make_report(2)).to_json())
     assert (content["kind"], content["schema_version"], content["name"]) == ("edgeembed paper table", 2, "xayn")
+
+
+def test_mean_reciprocal_rank_equals_a_hand_computed_value() -> None:
+    retrieved = np.array([[3, 1, 2], [0, 1, 2], [5, 6, 7]])
+    relevant = [frozenset({2, 1}), frozenset({0}), frozenset({1})]
+    assert mean_reciprocal_rank(retrieved, relevant) == pytest.approx((1 / 2 + 1 + 0) / 3)
+
+
+def test_missing_hits_do_not_count_as_relevant() -> None:
+    retrieved = np.array([[-1, -1], [4, -1]])
+    assert mean_reciprocal_rank(retrieved, [frozenset({1}), frozenset({4})]) == pytest.approx(1 / 2)
+
+
+def test_nlist_is_at_most_one_list_per_39_documents() -> None:
+    assert [choose_nlist(count) for count in (1, 39, 78, 400_000)] == [1, 1, 2, 1024]
+    assert choose_nlist(400_000, 16) == 16
+
+
+def test_search_of_all_lists_finds_the_nearest_document_for_any_vector_length() -> None:
+    pytest.importorskip("faiss", reason="needs faiss: edgeembed-runtime[faiss]")
+    documents = np.random.default_rng(0).normal(size=(160, 8)).astype(np.float32)
+    queries = 5 * documents[:20]
+    index = IVFIndex(queries, documents, nlist=4, nprobe=4)
+    relevant = [frozenset({place}) for place in range(20)]
+    result = search_interleaved({"ours": index}, relevant)["ours"]
+    assert result.mrr_at_10 == 1
+    assert result.dimension == 8
+    assert len(result.search_ms) == 10
+    assert result.index_bytes >= documents.nbytes

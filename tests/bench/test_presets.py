@@ -60,12 +60,12 @@ def test_floor_and_runtime_have_the_same_telemetry_setting(
         monkeypatch.setenv("ORT_DISABLE_TELEMETRY", given)
     (tmp_path / "spy.py").write_text(_SPY)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path) + os.pathsep + os.environ.get("PYTHONPATH", ""))
-    found = {}
+    settings = {}
     for subject in (presets.floor(), find_preset("runtime", peers=tmp_path).subjects[0]):
         monkeypatch.setenv("SPY", str(tmp_path / subject.name))
         with start_worker(replace(subject, modules=(*subject.imports, "spy")), "a text"):
-            found[subject.name] = (tmp_path / subject.name).read_text()
-    assert found == {"floor": expected, "mini": expected}
+            settings[subject.name] = (tmp_path / subject.name).read_text()
+    assert settings == {"floor": expected, "mini": expected}
 
 
 def test_floor_leaves_no_identifier_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

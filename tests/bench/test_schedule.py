@@ -14,10 +14,10 @@ def _logged(names: str, inputs: list[int], **options: Any) -> tuple[list[tuple[s
 
 def test_each_callable_is_timed_once_per_input() -> None:
     _, samples = _logged("ab", [1, 2, 3, 4, 5])
-    assert {name: len(found.timed_ms) for name, found in samples.items()} == {"a": 5, "b": 5}
+    assert {name: len(each.timed_ms) for name, each in samples.items()} == {"a": 5, "b": 5}
 
 
-def test_warmup_calls_are_apart_and_each_turn_has_one() -> None:
+def test_warmup_calls_are_separate_and_each_turn_has_one() -> None:
     _, samples = _logged("a", [1, 2, 3, 4, 5], warmup=7)
     assert len(samples["a"].warmup_ms) == 7 + 3
 

@@ -9,7 +9,7 @@ from edgeembed_runtime.builtin_models import builtin_bundle
 
 from experiments.random_students import write_random_student
 
-NO_METER = NullMeter("not asked for")
+NO_METER = NullMeter("not measured in this test")
 QUIET = 0.035  # minimum detectable effect of a run on a quiet machine
 TEXTS = [
     f"The {word} that stood by the river was sold to a farmer in {year}."
@@ -59,13 +59,13 @@ def test_subject_slowed_by_five_percent_differs_in_nine_of_ten_quiet_runs(
     plain, slowed = (Subject(name, "function", f"delayed:{name}") for name in ("as_it_is", "slowed"))
     quiet: list[SignificanceTest] = []
     for seed in range(20):
-        found = _test(plain, slowed, seed)
-        quiet += [found] if (found.min_detectable_effect or 1) < QUIET else []
+        test = _test(plain, slowed, seed)
+        quiet += [test] if (test.min_detectable_effect or 1) < QUIET else []
         if len(quiet) == 10:
             break
     else:
         pytest.skip(f"the machine is too noisy: {len(quiet)} of 20 runs were quiet")
-    assert sum(found.is_significant is True for found in quiet) >= 9
+    assert sum(test.is_significant is True for test in quiet) >= 9
 
 
 @pytest.mark.slow

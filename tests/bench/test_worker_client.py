@@ -27,7 +27,7 @@ def test_stages_of_a_start_add_up_to_its_total(subject: Subject) -> None:
     assert start.total_ms == sum(stages)
 
 
-def test_each_text_is_timed_and_output_of_the_subject_does_no_harm(subject: Subject) -> None:
+def test_each_text_is_timed_and_printed_output_of_the_subject_is_ignored(subject: Subject) -> None:
     with start_worker(subject, "a text") as worker:
         times = worker.times_ms(["noise", "two", "thrée\n四"])
         again = worker.times_ms([])
@@ -40,7 +40,7 @@ def test_cpu_time_covers_the_work(stub: Callable[..., Subject]) -> None:
     with start_worker(stub(function="slow"), "a text") as worker:
         times, cpu_s = worker.times_and_cpu(["one", "two"])
     assert all(time >= 2 for time in times)
-    assert cpu_s > 0  # how much of the wall time it is depends on what else runs
+    assert cpu_s > 0  # its share of the wall time depends on other processes
 
 
 def test_list_of_texts_is_one_item(stub: Callable[..., Subject]) -> None:
@@ -220,7 +220,7 @@ import importlib.util, sys
 
 def embed(texts):
     foreign = {"numpy", "scipy", "psutil", "edgeembed_runtime"} & sys.modules.keys()
-    visible = [name for name in ("adapters", "installed_packages", "timing") if importlib.util.find_spec(name)]
+    visible = [name for name in ("adapters", "installed_packages", "loaded_subject") if importlib.util.find_spec(name)]
     return [[float(len(foreign)), float(len(visible)), float(sys.flags.no_site)] for _ in texts]
 """
 

@@ -1,6 +1,6 @@
 """Energy meters: RAPL counters, batteries, Apple silicon and Jetson behind one protocol."""
 
-from edgeembed_bench.meters.base import EnergyMeter, NullMeter, Reading
+from edgeembed_bench.energy import EnergyMeter, NullMeter, Reading
 from edgeembed_bench.meters.battery import BatteryMeter
 from edgeembed_bench.meters.detect import detect_meter
 from edgeembed_bench.meters.rapl import RaplMeter

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edgeembed_bench.meters.base import Reading
+from edgeembed_bench.energy import Reading
 
 POWER_SUPPLY = Path("/sys/class/power_supply")
 

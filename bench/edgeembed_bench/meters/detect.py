@@ -6,7 +6,7 @@ from pathlib import Path
 
 from edgeembed_runtime.errors import MissingExtraError
 
-from edgeembed_bench.meters.base import EnergyMeter, NullMeter
+from edgeembed_bench.energy import EnergyMeter, NullMeter
 from edgeembed_bench.meters.battery import POWER_SUPPLY, BatteryMeter, discharge_w, find_batteries
 from edgeembed_bench.meters.rapl import POWERCAP, RaplMeter, find_counters, unreadable_reason
 from edgeembed_bench.meters.zeus import SocError, ZeusMeter, open_apple_silicon, open_jetson

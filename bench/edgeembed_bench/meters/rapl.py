@@ -28,7 +28,7 @@ from typing import Any, TextIO
 
 from edgeembed_runtime.errors import MissingExtraError
 
-from edgeembed_bench.meters.base import Reading
+from edgeembed_bench.energy import Reading
 
 POWERCAP = Path("/sys/class/powercap")
 # Above the power of any package or memory: the largest server processors are designed for 500 W.

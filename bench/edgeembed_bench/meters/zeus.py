@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from edgeembed_runtime.errors import MissingExtraError
 
-from edgeembed_bench.meters.base import Reading
+from edgeembed_bench.energy import Reading
 
 _WINDOW = "edgeembed"
 _CPU = "cpu"
@@ -66,7 +66,7 @@ class ZeusMeter:
         """Description of the counters."""
         if self._is_sampled:
             return "Jetson power sensors, by zeus, the whole board where it has such a sensor, else CPU + GPU"
-        return "Apple silicon CPU + GPU + neural engine + DRAM, by zeus, those that the chip reports"
+        return "Apple silicon CPU + GPU + neural engine + DRAM, by zeus, where the chip reports them"
 
     @property
     def min_window_s(self) -> float:

@@ -1,9 +1,15 @@
 """The cost tables of the papers, measured for your own subjects."""
 
-from edgeembed_bench.paper_tables.base import PaperTable
-from edgeembed_bench.paper_tables.cmow import cmow_table
-from edgeembed_bench.paper_tables.hpd import RetrievalTask, hpd_table
-from edgeembed_bench.paper_tables.simtde import simtde_table
-from edgeembed_bench.paper_tables.xayn import xayn_table
+from edgeembed_bench.paper_tables.base import PaperTable, terminal_paper_table
+from edgeembed_bench.paper_tables.encoding import cmow_table, simtde_table, xayn_table
+from edgeembed_bench.paper_tables.retrieval import RetrievalTask, hpd_table
 
-__all__ = ["PaperTable", "RetrievalTask", "cmow_table", "hpd_table", "simtde_table", "xayn_table"]
+__all__ = [
+    "PaperTable",
+    "RetrievalTask",
+    "cmow_table",
+    "hpd_table",
+    "simtde_table",
+    "terminal_paper_table",
+    "xayn_table",
+]

@@ -1,14 +1,20 @@
 """The result of measuring a paper's cost table, and the running worker processes of its subjects."""
 
 import contextlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from rich.console import Group
+
 from edgeembed_bench.machine import Load, LoadWatch, Machine, this_machine
 from edgeembed_bench.model_info import ModelInfo, read_model_info
+from edgeembed_bench.render.html import html_document
+from edgeembed_bench.render.markdown import markdown_document
+from edgeembed_bench.render.tables import Table
+from edgeembed_bench.render.terminal import terminal_document
+from edgeembed_bench.renderable import Renderable
 from edgeembed_bench.runner import pin_to_cores
 from edgeembed_bench.subjects import Subject, check_names
 from edgeembed_bench.worker_client import Worker, start_worker
@@ -17,7 +23,7 @@ SCHEMA_VERSION = 2  # 1: the first; 2: "form" is "name"
 
 
 @dataclass(frozen=True)
-class PaperTable:
+class PaperTable(Renderable):
     """A cost table of a paper with a row for each subject.
 
     Attributes:
@@ -42,10 +48,15 @@ class PaperTable:
     load: Load
     created_utc: str
 
-    def to_json(self) -> str:
-        """Return the table and its raw samples as JSON."""
-        content = {"schema_version": SCHEMA_VERSION, "kind": "edgeembed paper table"} | asdict(self)
-        return json.dumps(content, ensure_ascii=False, allow_nan=False)
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table and its raw samples as built-in types."""
+        return {"schema_version": SCHEMA_VERSION, "kind": "edgeembed paper table"} | asdict(self)
+
+    def _markdown(self) -> str:
+        return markdown_document(self.source, _table(self), _notes(self))
+
+    def _html(self, *, is_page: bool) -> str:
+        return html_document(self.source, _table(self), _notes(self), is_page=is_page)
 
 
 @dataclass(frozen=True)
@@ -101,3 +112,24 @@ def open_subjects(subjects: Sequence[Subject], text: str, threads: int) -> Itera
         }
         info = {subject.name: read_model_info(subject, workers[subject.name]) for subject in subjects}
         yield OpenSubjects(workers, info, machine, watch, created_utc)
+
+
+def terminal_paper_table(filled: PaperTable) -> Group:
+    """Render a paper's cost table for a terminal, followed by its source and notes.
+
+    Args:
+        filled: The measured table.
+
+    Returns:
+        A renderable for a rich console.
+    """
+    return terminal_document(_table(filled), [filled.source, *_notes(filled)])
+
+
+def _table(filled: PaperTable) -> Table:
+    first, *columns = filled.columns
+    return Table(first, ("subject", *columns), filled.rows, legend="")
+
+
+def _notes(filled: PaperTable) -> list[str]:
+    return [*filled.notes, *filled.load.reasons, filled.machine.cpu]

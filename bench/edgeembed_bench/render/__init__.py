@@ -1,10 +1,9 @@
 """Reports and comparisons of the benchmark, rendered for a terminal, as Markdown and as HTML."""
 
-from edgeembed_bench.render.comparison import markdown_comparison, terminal_comparison
 from edgeembed_bench.render.html import html_report
-from edgeembed_bench.render.markdown import markdown_report, markdown_tables
+from edgeembed_bench.render.markdown import markdown_comparison, markdown_report, markdown_tables
 from edgeembed_bench.render.tables import Table
-from edgeembed_bench.render.terminal import terminal_paper_table, terminal_report, terminal_tables
+from edgeembed_bench.render.terminal import terminal_comparison, terminal_report, terminal_tables
 
 __all__ = [
     "Table",
@@ -13,7 +12,6 @@ __all__ = [
     "markdown_report",
     "markdown_tables",
     "terminal_comparison",
-    "terminal_paper_table",
     "terminal_report",
     "terminal_tables",
 ]

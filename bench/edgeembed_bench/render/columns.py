@@ -1,69 +1,59 @@
-"""Columns of each table: header, meaning and the cell of a subject."""
+"""The tables of a report, with the columns of each: header, meaning and the cell of a subject."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
-from edgeembed_bench.formats import (
+from edgeembed_bench.render.tables import (
     MISSING,
-    NOT_MEASURED,
+    Column,
+    Table,
     bounds,
     counted,
     digits,
+    fill_table,
     fixed,
     interval,
+    median_or_not_measured,
     megabytes,
     millions,
+    percent,
     quartiles,
+    quartiles_or_missing,
     ratio,
 )
 from edgeembed_bench.report import BenchmarkReport
-from edgeembed_bench.results import FloorResult, SubjectResult
-from edgeembed_bench.stats import Interval, Quartiles, SignificanceTest
+from edgeembed_bench.results import SubjectResult
+from edgeembed_bench.stats import Interval, SignificanceTest
 
 _QUARTILES = "Q1–Q3"  # noqa: RUF001  # an en dash
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column: its header, meaning and the functions that return its cells.
-
-    Attributes:
-        title: The header.
-        write: Function that returns the cell of a subject.
-        meaning: The column's part of the legend; empty if the header needs none.
-        write_floor: Function that returns the cell of the floor; None if the floor has no such value.
-    """
-
-    title: str
-    write: Callable[[SubjectResult], str]
-    meaning: str = ""
-    write_floor: Callable[[FloorResult], str] | None = None
-
-
-def build_columns(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) -> dict[str, list[Column]]:
-    """Return the columns of each table with a row per subject, by the title of the table.
+def build_tables(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) -> list[Table]:
+    """Build the tables of a report with a row per subject; columns and tables without any data are left out.
 
     Args:
         report: The report.
         tests: Latency comparison with the baseline, by subject name.
+
+    Returns:
+        The tables, the overview first.
     """
-    return {
-        "Overview": _overview(report, tests),
-        "Size": _size(),
-        "Latency": _latency(),
-        "Latency by length": _length_sweep(report),
-        "Call overhead": _call_overhead(),
-        "Cold start": _cold_start(report),
-        "Memory": _memory(report),
-        "Energy": _energy(report),
-        "Quality": _quality(report),
-    }
-
-
-def _percent(value: float | None) -> str:
-    """Format a percentage without decimals."""
-    return MISSING if value is None else f"{value:.0f} %"
+    sweep = (
+        "median milliseconds per text; the header is the length of the text in tokens, counted by the tokenizer of "
+        f"{report.texts.counted_by}; *: truncated to the subject's maximum length"
+    )
+    tables = (
+        fill_table(report, "Overview", _overview(report, tests)),
+        fill_table(report, "Size", _size()),
+        fill_table(report, "Latency", _latency()),
+        fill_table(report, "Latency by length", _length_sweep(report), sweep),
+        fill_table(report, "Call overhead", _call_overhead()),
+        fill_table(report, "Cold start", _cold_start(report)),
+        fill_table(report, "Memory", _memory(report)),
+        fill_table(report, "Energy", _energy(report)),
+        fill_table(report, "Quality", _quality(report)),
+    )
+    return [table for table in tables if len(table.columns) > 1]
 
 
 def _overview(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) -> list[Column]:
@@ -92,7 +82,7 @@ def _overview(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) ->
         ),
         Column(
             "quality",
-            lambda subject: _percent(report.quality_percent(subject.name)),
+            lambda subject: percent(report.quality_percent(subject.name)),
             f"mean score as a percentage of that of {base}",
         ),
     ]
@@ -120,6 +110,11 @@ def _size() -> list[Column]:
         ),
         Column("vocab", lambda subject: counted(subject.info.vocabulary_size), "vocabulary size"),
         Column("dim", lambda subject: str(subject.info.dimension), "embedding dimension"),
+        Column(
+            "space",
+            lambda subject: subject.info.space or MISSING,
+            "embedding space that a bundle states; embeddings of one space may be compared",
+        ),
         Column(
             "deps MB",
             lambda subject: megabytes(_dependency_bytes(subject)),
@@ -249,22 +244,22 @@ def _energy(report: BenchmarkReport) -> list[Column]:
     domains = dict.fromkeys(domain for subject in report for domain in subject.energy.domains_mj())
 
     def of_domain(domain: str) -> Callable[[SubjectResult], str]:
-        return lambda subject: _median_or_not(subject.energy.domains_mj().get(domain))
+        return lambda subject: median_or_not_measured(subject.energy.domains_mj().get(domain))
 
     return [
         Column(
             "mJ",
-            lambda subject: _median_or_not(subject.energy.mj_per_inference),
+            lambda subject: median_or_not_measured(subject.energy.mj_per_inference),
             "median millijoules per text, idle power included",
         ),
         Column(
             _QUARTILES,
-            lambda subject: _quartiles_or_missing(subject.energy.mj_per_inference),
+            lambda subject: quartiles_or_missing(subject.energy.mj_per_inference),
             "first and third quartile",
         ),
         Column(
             "above idle mJ",
-            lambda subject: _median_or_not(subject.energy.mj_above_idle),
+            lambda subject: median_or_not_measured(subject.energy.mj_above_idle),
             "the same above idle power",
         ),
         *(Column(f"{domain} mJ", of_domain(domain)) for domain in domains),
@@ -281,7 +276,7 @@ def _quality(report: BenchmarkReport) -> list[Column]:
         Column("mean", lambda subject: fixed(report.mean_quality(subject.name), 1), "mean of the scores, 0 to 100"),
         Column(
             "relative",
-            lambda subject: _percent(report.quality_percent(subject.name)),
+            lambda subject: percent(report.quality_percent(subject.name)),
             f"mean as a percentage of that of {report.baseline}",
         ),
     ]
@@ -305,14 +300,6 @@ def _backbone_parameters(subject: SubjectResult) -> int | None:
 def _dependency_bytes(subject: SubjectResult) -> int | None:
     installed_bytes = subject.info.installed_bytes
     return None if installed_bytes is None else sum(installed_bytes.values())
-
-
-def _median_or_not(samples: Quartiles | None) -> str:
-    return NOT_MEASURED if samples is None else digits(samples.median)
-
-
-def _quartiles_or_missing(samples: Quartiles | None) -> str:
-    return MISSING if samples is None else quartiles(samples)
 
 
 def _idle_power(subject: SubjectResult) -> str:

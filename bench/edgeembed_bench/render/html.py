@@ -1,37 +1,42 @@
-"""Reports as one self-contained page of HTML."""
+"""Reports, comparisons and tables as HTML: a self-contained page, or the part of a page that a notebook shows."""
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
 
+from edgeembed_bench.compare import Comparison
 from edgeembed_bench.render.summary import build_content
+from edgeembed_bench.render.tables import Table, comparison_notes, comparison_table
 from edgeembed_bench.report import BenchmarkReport
 
 
-def html_report(report: BenchmarkReport) -> str:
-    """Render a report as a page of HTML: summary, warnings, plots, tables and notes.
+def html_report(report: BenchmarkReport, *, is_page: bool = True) -> str:
+    """Render a report as HTML: summary, warnings, plots, tables and notes.
 
     Args:
         report: The report.
+        is_page: Whether to return a whole page, or its content for a notebook.
 
     Returns:
-        The page. It loads no other files, follows the reader's light or dark color scheme, and fits phones and paper.
+        The HTML. It loads no other files. A page follows the reader's light or dark color scheme, and fits phones and
+        paper.
     """
     from edgeembed_bench.render.plots import build_plots  # matplotlib takes half a second to import
-    from edgeembed_bench.render.svg import DARK, LIGHT, draw_marker
+    from edgeembed_bench.render.svg import draw_marker
 
     content = build_content(report)
     positions = {subject.name: position for position, subject in enumerate(report)}
-    loader = jinja2.PackageLoader("edgeembed_bench.render", package_path="")
-    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["prose"] = _prose
-    return environment.get_template("report.html.j2").render(
-        report=report,
-        date=f"{datetime.fromisoformat(report.created_utc):%B %d, %Y, %H:%M} UTC",
-        light=LIGHT,
-        dark=DARK,
+    threads = report.settings.threads
+    date = f"{datetime.fromisoformat(report.created_utc):%B %d, %Y, %H:%M} UTC"
+    return _render(
+        is_page=is_page,
+        title="Benchmark report",
+        subtitle=f"{date} · {report.machine.cpu} · {threads} {'thread' if threads == 1 else 'threads'}",
+        names=list(positions),
         summary=[
             (draw_marker(positions[name]), *sentence.partition(name)) for name, sentence in content.summary.items()
         ],
@@ -39,7 +44,51 @@ def html_report(report: BenchmarkReport) -> str:
         plots=build_plots(report),
         tables=content.tables,
         notes=content.notes,
+        files=[
+            f"{subject.name}: {file.name}, {file.size_bytes:,} bytes, SHA-256 {file.sha256}"
+            for subject in report
+            for file in subject.size.files
+        ],
     )
+
+
+def html_comparison(comparison: Comparison, *, is_page: bool = True) -> str:
+    """Render a comparison as HTML.
+
+    Args:
+        comparison: The comparison.
+        is_page: Whether to return a whole page, or its content for a notebook.
+
+    Returns:
+        The HTML, like that of `html_report`.
+    """
+    table, notes = comparison_table(comparison), comparison_notes(comparison)
+    return html_document("Benchmark comparison", table, notes, is_page=is_page)
+
+
+def html_document(title: str, table: Table, notes: Sequence[str], *, is_page: bool = True) -> str:
+    """Render a title, one table with its legend, and notes as HTML.
+
+    Args:
+        title: The title.
+        table: The table.
+        notes: The notes, one line each.
+        is_page: Whether to return a whole page, or its content for a notebook.
+
+    Returns:
+        The HTML, like that of `html_report`.
+    """
+    return _render(is_page=is_page, title=title, tables=[table], notes={"Notes": notes} if notes else {})
+
+
+def _render(*, is_page: bool, **content: Any) -> str:
+    from edgeembed_bench.render.svg import DARK, LIGHT
+
+    loader = jinja2.PackageLoader("edgeembed_bench.render", package_path="")
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["prose"] = _prose
+    template = environment.get_template("report.html.j2" if is_page else "content.html.j2")
+    return template.render(is_page=is_page, light=LIGHT, dark=DARK, **content)
 
 
 def _prose(text: str) -> Markup:

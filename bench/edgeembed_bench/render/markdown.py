@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from edgeembed_bench.compare import Comparison
 from edgeembed_bench.render.summary import build_content
-from edgeembed_bench.render.tables import Table
+from edgeembed_bench.render.tables import Table, comparison_notes, comparison_table
 from edgeembed_bench.report import BenchmarkReport
 
 # Characters that would end a cell or start a link, code, emphasis or a tag; an underscore inside a word does not.
@@ -35,6 +36,33 @@ def markdown_report(report: BenchmarkReport) -> str:
     for heading, lines in content.notes.items():
         parts += [f"## {heading}", markdown_list(lines)]
     return "\n\n".join(parts) + "\n"
+
+
+def markdown_comparison(comparison: Comparison) -> str:
+    """Render a comparison as Markdown.
+
+    Args:
+        comparison: The comparison.
+
+    Returns:
+        The document, ending in a newline.
+    """
+    return markdown_document("Benchmark comparison", comparison_table(comparison), comparison_notes(comparison))
+
+
+def markdown_document(title: str, table: Table, notes: Iterable[str]) -> str:
+    """Render a title, one table with its legend, and notes as Markdown.
+
+    Args:
+        title: The title.
+        table: The table.
+        notes: The notes, one line each.
+
+    Returns:
+        The document, ending in a newline.
+    """
+    parts = [f"# {escape(title)}", markdown_table(table), escape(table.legend), markdown_list(notes)]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def markdown_tables(tables: Iterable[Table]) -> str:

@@ -4,14 +4,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MultipleLocator, NullLocator
+from matplotlib.ticker import FixedLocator, MultipleLocator
 from matplotlib.transforms import ScaledTranslation
 
-from edgeembed_bench.formats import digits
 from edgeembed_bench.render.svg import (
     POINTS_PER_INCH,
     TEXT_SIZE,
@@ -22,17 +20,19 @@ from edgeembed_bench.render.svg import (
     draw,
     fit,
     ink,
+    log_limits,
     marker,
     muted,
     printable,
+    set_log_scale,
     write,
 )
+from edgeembed_bench.render.tables import digits
 from edgeembed_bench.report import BenchmarkReport
 from edgeembed_bench.results import SubjectResult
 from edgeembed_bench.stats import Quartiles
 
 _HEIGHT = 260.0  # points, of plots without rows; a legend adds to it
-_MIN_DECADE_SPAN = 5.0  # a logarithmic axis spans at least this factor, so that it has two ticks
 _MIN_QUALITY_SPAN = 20  # points; a smaller range would exaggerate differences of one or two
 _MIN_ROW_HEIGHT, _MAX_ROW_HEIGHT = 42.0, 70.0  # points
 _ROWS_HEIGHT = 210.0  # points, of all rows together unless that makes a row too low or too high
@@ -126,21 +126,6 @@ def quality_limits(scores: Sequence[float]) -> tuple[float, float]:
     return low, high
 
 
-def log_limits(values: Sequence[float], room: float = 1.25) -> tuple[float, float]:
-    """Choose the ends of a logarithmic axis.
-
-    Args:
-        values: The values to show, positive.
-        room: Factor by which the ends exceed the values.
-
-    Returns:
-        The ends, at least a factor of 5 apart.
-    """
-    low, high = min(values) / room, max(values) * room
-    factor = max(math.sqrt(_MIN_DECADE_SPAN * low / high), 1)
-    return low / factor, high * factor
-
-
 def _quality(report: BenchmarkReport) -> list[Plot]:
     if not report.tasks:
         return [Plot("Quality against size and latency", "Quality was not measured: pass --sts or --retrieval.", None)]
@@ -216,7 +201,7 @@ def _paint_tradeoff(figure: Figure, points: Sequence[Point], cost: str) -> None:
             ends += quartiles
         shape, hue = marker(point.position), color(point.position)
         axes.plot(point.cost, point.quality, marker=shape, color=hue, markersize=9, clip_on=False, zorder=3)
-    _set_log_scale(axes, "x", log_limits(ends, room=1.5))
+    set_log_scale(axes, "x", log_limits(ends, room=1.5))
     axes.set_xlabel(f"{cost} (log scale)")
     low, high = quality_limits([quality for _, quality in places])
     axes.set_ylim(low, high)
@@ -245,7 +230,7 @@ def _paint_latency(figure: Figure, report: BenchmarkReport) -> None:
             medianprops={"color": ink(), "linewidth": 1.5},
         )
         ends += [float(end) for whisker in artists["whiskers"] for end in whisker.get_xdata()]
-    _set_log_scale(axes, "x", log_limits(ends))
+    set_log_scale(axes, "x", log_limits(ends))
 
 
 def _paint_length_sweep(figure: Figure, report: BenchmarkReport) -> None:
@@ -259,9 +244,9 @@ def _paint_length_sweep(figure: Figure, report: BenchmarkReport) -> None:
         axes.fill_between(read, low, high, color=color(position), alpha=0.25, linewidth=0)
         axes.plot(read, median, color=color(position), marker=marker(position), markersize=6, linewidth=1.8)
         ends += [*low, *high]
-    _set_log_scale(axes, "x", log_limits(lengths, room=1.15))
+    set_log_scale(axes, "x", log_limits(lengths, room=1.15))
     axes.xaxis.set_major_locator(FixedLocator(list(lengths)))
-    _set_log_scale(axes, "y", log_limits(ends))
+    set_log_scale(axes, "y", log_limits(ends))
     axes.set_xlabel("tokens (log scale)")
     axes.set_title("latency in ms (log scale)")
     add_legend(figure, [subject.name for subject in report], range(len(report.subjects)))
@@ -282,17 +267,6 @@ def _energy_figures(subject: SubjectResult) -> str:
     total, above = subject.energy.mj_per_inference, subject.energy.mj_above_idle
     text = digits(None if total is None else total.median)
     return f"{text} mJ" if above is None else f"{text} ({digits(above.median)}) mJ"
-
-
-def _set_log_scale(axes: Axes, name: Literal["x", "y"], limits: tuple[float, float]) -> None:
-    """Make an axis logarithmic, with plain numbers as tick labels and fewer ticks per decade on a long axis."""
-    decades = math.log10(limits[1] / limits[0])
-    steps = (1, 2, 5) if decades < 2 else (1, 3) if decades < 3 else (1,)
-    axes.set(**{f"{name}scale": "log", f"{name}lim": limits})
-    axis = axes.xaxis if name == "x" else axes.yaxis
-    axis.set_major_locator(LogLocator(subs=steps, numticks=30))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())
 
 
 def _rows_height(rows: int) -> float:

@@ -1,10 +1,10 @@
-"""Text of a report: the summary sentences, warnings, and notes on method and machine."""
+"""Content of a report as text: summary sentences, warnings, tables, and notes on method and machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from edgeembed_bench.formats import digits, fixed, interval, megabytes, ratio
-from edgeembed_bench.render.tables import Table, build_tables
+from edgeembed_bench.render.columns import build_tables
+from edgeembed_bench.render.tables import Table, bounds, digits, fixed, interval, megabytes, ratio
 from edgeembed_bench.report import BenchmarkReport
 from edgeembed_bench.results import SubjectResult
 from edgeembed_bench.stats import MIN_FOR_TEST, SignificanceTest
@@ -43,7 +43,8 @@ def build_content(report: BenchmarkReport) -> Content:
     tests = {
         subject.name: report.compare_latency(subject.name) for subject in report if subject.name != report.baseline
     }
-    return Content(_summary(report, tests), _warnings(report, tests), build_tables(report, tests), _notes(report))
+    tables = [*build_tables(report, tests), *_limits(report)]
+    return Content(_summary(report, tests), _warnings(report, tests), tables, _notes(report))
 
 
 def _summary(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) -> dict[str, str]:
@@ -157,6 +158,27 @@ def _overhead(report: BenchmarkReport) -> list[str]:
     if shortest.timer_share <= _MAX_OVERHEAD:
         return []
     return [f"{_share(shortest.timer_share)} of the latency of {shortest.name} is the overhead of the benchmark"]
+
+
+def _limits(report: BenchmarkReport) -> list[Table]:
+    """Return a table with a row per limit and subject, if there are limits."""
+    rows = [
+        (
+            check.subject,
+            check.quantity,
+            fixed(check.measured.value, 2),
+            bounds(check.measured, 2),
+            f"{check.limit:g}",
+            "NO" if check.is_exceeded else "yes" if check.is_certain else "unclear",
+        )
+        for check in report.limit_checks()
+    ]
+    legend = (
+        'kept: "unclear" if the 95 % interval contains the limit, or if there is no interval and the value keeps the '
+        'limit; only "NO" fails the run'
+    )
+    columns = ("subject", "quantity", "measured", "95 % CI", "limit", "kept")
+    return [Table("Limits", columns, tuple(rows), legend)] if rows else []
 
 
 def _notes(report: BenchmarkReport) -> dict[str, list[str]]:

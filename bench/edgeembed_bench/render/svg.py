@@ -2,10 +2,11 @@
 
 import base64
 import io
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from cycler import cycler
 from matplotlib import rcParams, style
@@ -13,10 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 WIDTH = 340.0  # points; narrow enough for the smallest phones, where text is then at least 11 pixels high
 TEXT_SIZE = 12.5  # points
 POINTS_PER_INCH = 72
+_MIN_DECADE_SPAN = 5.0  # a logarithmic axis spans at least this factor, so that it has two ticks
 _MAX_NAME_LENGTH = 28
 _LEGEND_LINE = 18.0  # points
 _LEGEND_HANDLE = 52.0  # points for a marker and the gaps beside it
@@ -256,3 +259,35 @@ def _draw(
 
 def _shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text.rstrip('…')[: length - 1]}…"
+
+
+def log_limits(values: Sequence[float], room: float = 1.25) -> tuple[float, float]:
+    """Choose the ends of a logarithmic axis.
+
+    Args:
+        values: The values to show, positive.
+        room: Factor by which the ends exceed the values.
+
+    Returns:
+        The ends, at least a factor of 5 apart.
+    """
+    low, high = min(values) / room, max(values) * room
+    factor = max(math.sqrt(_MIN_DECADE_SPAN * low / high), 1)
+    return low / factor, high * factor
+
+
+def set_log_scale(axes: Axes, name: Literal["x", "y"], limits: tuple[float, float]) -> None:
+    """Make an axis logarithmic, with plain numbers as tick labels and fewer ticks per decade on a long axis.
+
+    Args:
+        axes: The axes.
+        name: The axis.
+        limits: The ends of the axis.
+    """
+    decades = math.log10(limits[1] / limits[0])
+    steps = (1, 2, 5) if decades < 2 else (1, 3) if decades < 3 else (1,)
+    axes.set(**{f"{name}scale": "log", f"{name}lim": limits})
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    axis.set_major_locator(LogLocator(subs=steps, numticks=30))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())

@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from edgeembed_bench.paper_tables import PaperTable
+from edgeembed_bench.compare import Comparison
 from edgeembed_bench.render.summary import build_content
-from edgeembed_bench.render.tables import Table
+from edgeembed_bench.render.tables import Table, comparison_notes, comparison_table
 from edgeembed_bench.report import BenchmarkReport
 
 _GAP = 2  # spaces before a column
@@ -52,18 +52,29 @@ def terminal_tables(tables: Iterable[Table]) -> Group:
     return Group(*parts)
 
 
-def terminal_paper_table(filled: PaperTable) -> Group:
-    """Render a paper's cost table for a terminal, followed by its source and notes.
+def terminal_comparison(comparison: Comparison) -> Group:
+    """Render a comparison for a terminal: a table, its legend, and further differences.
 
     Args:
-        filled: The measured table.
+        comparison: The comparison.
 
     Returns:
         A renderable for a rich console.
     """
-    first, *columns = filled.columns
-    table = Table(first, ("subject", *columns), filled.rows, filled.source)
-    notes = [filled.source, *filled.notes, *filled.load.reasons, filled.machine.cpu]
+    table = comparison_table(comparison)
+    return terminal_document(table, [table.legend, *comparison_notes(comparison)])
+
+
+def terminal_document(table: Table, notes: Iterable[str]) -> Group:
+    """Render a table for a terminal, followed by notes.
+
+    Args:
+        table: The table; its legend is not shown.
+        notes: The notes, one line each.
+
+    Returns:
+        A renderable for a rich console.
+    """
     return Group(FittedTable(table), *(Text(note, style="dim") for note in notes))
 
 

@@ -68,13 +68,13 @@ def _import_neighbor(name: str) -> Any:
 def _serve(subject: Any, names: list[str], output: IO[str]) -> None:
     import json  # after the cold start was measured, like the modules below
 
-    timing, packages = _import_neighbor("timing"), _import_neighbor("installed_packages")
+    loaded_subject, packages = _import_neighbor("loaded_subject"), _import_neighbor("installed_packages")
     handlers: dict[str, Any] = {
-        "time": lambda items: timing.time_encoding(subject, items),
-        "parts": lambda items: {"parts_ns": timing.time_parts(subject.inspected(), items)},
-        "run": lambda items: {"times_ns": timing.time_model(subject.inspected(), items)},
-        "timer": timing.time_empty_calls,
-        "encode_for": lambda work: {"inferences": timing.encode_for(subject, work["texts"], work["seconds"])},
+        "time": lambda items: loaded_subject.time_encoding(subject, items),
+        "parts": lambda items: {"parts_ns": loaded_subject.time_parts(subject.inspected(), items)},
+        "run": lambda items: {"times_ns": loaded_subject.time_model(subject.inspected(), items)},
+        "timer": loaded_subject.time_empty_calls,
+        "encode_for": lambda work: {"inferences": loaded_subject.encode_for(subject, work["texts"], work["seconds"])},
         "encode": lambda job: {"shape": _encode(subject, job["texts"], job["role"], job["out"])},
         "count_tokens": lambda texts: {"tokens": subject.inspected().count_tokens(texts)},
         "info": lambda _: packages.subject_info(subject.inspected(), names),

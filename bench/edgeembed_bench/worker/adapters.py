@@ -7,56 +7,7 @@ import os
 import sys
 from typing import Any
 
-
-class LoadedSubject:
-    """A loaded subject: its encode functions and properties of its model.
-
-    `inspected` sets all attributes except `encode`, `encode_query`, `encode_document`, `packages` and `max_tokens`.
-
-    Attributes:
-        encode: Function that encodes a text to a vector of shape (dim,), or n texts to n such vectors.
-        encode_query: The same function for queries.
-        encode_document: The same function for documents.
-        packages: Distributions that the subject needs.
-        max_tokens: Length in tokens at which texts are truncated; None if unknown.
-        tokenize: Function that returns the model inputs of a text or a list of texts; None if not available.
-        run: Function that returns embeddings for the result of `tokenize`; None if not available.
-        count: Function that returns the number of tokens of a text before truncation; None if unknown.
-        vocabulary_size: Vocabulary size; None if unknown.
-        parameters: Number of all parameters and of those in embedding tables; None if unknown.
-    """
-
-    def __init__(self, encode: Any, packages: list[str], inspect: Any = None) -> None:
-        self.encode = self.encode_query = self.encode_document = encode
-        self.packages = packages
-        self.max_tokens: Any = None
-        self.tokenize: Any = None
-        self.run: Any = None
-        self.count: Any = None
-        self.vocabulary_size: Any = None
-        self.parameters: Any = None
-        self._inspect = inspect
-
-    def inspected(self) -> LoadedSubject:
-        """Inspect the model, which may use memory, and return this subject; call it after memory was measured."""
-        if self._inspect is not None:
-            self._inspect(self)
-            self._inspect = None
-        return self
-
-    def count_tokens(self, texts: list[str]) -> list[int] | None:
-        """Return the number of tokens of each text before truncation; None if unknown."""
-        return [self.count(text) for text in texts] if self.count else None
-
-    def use_tokenizer(self, content: bytes) -> None:
-        """Count tokens with a tokenizer of the tokenizers library.
-
-        Args:
-            content: The tokenizer.json.
-        """
-        tokenizer = _tokenizer(content)
-        self.count = lambda text: len(tokenizer.encode(text).ids)
-        self.vocabulary_size = tokenizer.get_vocab_size()
+from edgeembed_bench.worker.loaded_subject import LoadedSubject, make_tokenizer
 
 
 def load(adapter: str, argument: str, threads: int, *, trust: bool = False) -> LoadedSubject:
@@ -75,30 +26,52 @@ def load_bundle(path: str, threads: int) -> LoadedSubject:
     """Load a bundle of edgeembed_runtime; the default built-in one if the path is empty."""
     import functools
 
-    from edgeembed_runtime import Encoder
+    from edgeembed_runtime import Bundle, Encoder
 
-    encoder = Encoder.load(path, threads=threads) if path else Encoder(threads=threads)
+    bundle = Bundle.open(path) if path else None
+    if bundle is not None and bundle.is_classifier:
+        return _load_classifier(bundle, threads)
+    encoder = Encoder(bundle, threads=threads)
     # Truncates without a warning, like the other encoders; otherwise the warning would be timed.
-    encode = functools.partial(encoder.encode, on_truncate="ignore")
+    encode = functools.partial(encoder.encode, on_truncate="ignore", on_unknown="ignore")
     loaded = LoadedSubject(encode, ["edgeembed-runtime"], functools.partial(_inspect_bundle, encoder))
     loaded.max_tokens = encoder.max_seq_length
-    loaded.encode_query = functools.partial(encoder.encode_query, on_truncate="ignore")
-    loaded.encode_document = functools.partial(encoder.encode_document, on_truncate="ignore")
+    loaded.encode_query = functools.partial(encoder.encode_query, on_truncate="ignore", on_unknown="ignore")
+    loaded.encode_document = functools.partial(encoder.encode_document, on_truncate="ignore", on_unknown="ignore")
+    return loaded
+
+
+def _load_classifier(bundle: Any, threads: int) -> LoadedSubject:
+    """Load a classifier, whose probabilities take the place of embeddings. One of pairs reads each text twice."""
+    import functools
+
+    from edgeembed_runtime import Classifier
+
+    classifier = Classifier(bundle, threads=threads)
+
+    def predict(texts: Any) -> Any:
+        if classifier.is_pairs:
+            texts = (texts, texts) if isinstance(texts, str) else [(text, text) for text in texts]
+        return classifier.predict_proba(texts, on_truncate="ignore", on_unknown="ignore")
+
+    inspect = None if classifier.is_pairs else functools.partial(_inspect_bundle, classifier)
+    loaded = LoadedSubject(predict, ["edgeembed-runtime"], inspect)
+    loaded.max_tokens = classifier.max_seq_length
     return loaded
 
 
 def _inspect_bundle(encoder: Any, loaded: LoadedSubject) -> None:
     content = encoder.bundle.read("tokenizer.json")
     loaded.use_tokenizer(content)
-    truncating = _tokenizer(content)
+    truncating = make_tokenizer(content)
     truncating.enable_truncation(encoder.max_seq_length)
-    engine = _engine(encoder)
+    engine, output = _engine(encoder), "logits" if encoder.bundle.is_classifier else "sentence_embedding"
     if encoder.bundle.backend == "numpy":
         loaded.tokenize = lambda text: [truncating.encode(each).ids for each in _as_list(text)]
-        loaded.run = lambda rows: [engine.embed(row) for row in rows]
+        loaded.run = lambda rows: [engine.run(row) for row in rows]
     else:
         loaded.tokenize = lambda text: [_graph_inputs(truncating.encode(each).ids) for each in _as_list(text)]
-        loaded.run = lambda rows: [engine.run(["sentence_embedding"], row)[0][0] for row in rows]  # as the encoder does
+        loaded.run = lambda rows: [engine.run([output], row)[0][0] for row in rows]  # as the encoder does
 
 
 def _engine(encoder: Any) -> Any:
@@ -297,15 +270,6 @@ def _as_list(text: Any) -> list[str]:
 
 def _without_progress(encode: Any) -> Any:
     return lambda text: encode(text, show_progress_bar=False)
-
-
-def _tokenizer(content: bytes) -> Any:
-    import tokenizers
-
-    tokenizer = tokenizers.Tokenizer.from_buffer(content)
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
 
 
 def _graph_inputs(ids: list[int], inputs: Any = ("input_ids", "attention_mask")) -> dict[str, Any]:

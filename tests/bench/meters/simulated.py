@@ -1,4 +1,4 @@
-"""A simulated machine: counters under /sys/class that advance at a known power, and what edgeembed measures.
+"""A simulated machine: counters under /sys/class that advance at a known power, and the energy that the meters read.
 
 Run in a mount namespace (`unshare -m`), where it mounts a tmpfs over /sys/class, this prints the results of all cases
 as JSON. Other tests use its functions that write counter trees.
@@ -27,7 +27,7 @@ POWER_SUPPLY = SYS_CLASS / "power_supply"
 INTEL_RANGE_UJ = 262_143_328_850
 AMD_RANGE_UJ = 65_532_610_987
 NOBODY = 65534
-WINDOW_S = 0.3  # short against a bench's, long against the simulator's millisecond
+WINDOW_S = 0.3  # shorter than in a benchmark, and much longer than the simulator's steps of 1 ms
 WINDOWS = 3
 LATE_S = 0.003  # a step of the simulator after which its counters are behind by 1 % of a window
 TRIES = 20
@@ -142,19 +142,19 @@ def encode(seconds: float) -> int:
 
 
 def on_time(measure: Callable[[], Result]) -> Result:
-    """Repeat a measurement during which the host of a virtual machine held up the simulator."""
+    """Measure, and measure again if the host of a virtual machine held up the simulator meanwhile."""
     for _ in range(TRIES):
         before = (SYS_CLASS / "late").read_text()
-        found = measure()
+        result = measure()
         if (SYS_CLASS / "late").read_text() == before:
             break
-    return found
+    return result
 
 
-def measured(
+def measure_energy(
     work: Callable[[float], int] = encode, windows: int = WINDOWS, before_each: Callable[[int], None] = lambda _: None
 ) -> dict[str, Any]:
-    """Return what edgeembed measures with its default settings."""
+    """Return the energy per inference and the idle power that the detected meter measures."""
     from edgeembed_bench.energy import EnergyWindow, IdlePower, energy_from, measure_idle, measure_window
     from edgeembed_bench.meters import detect_meter
 
@@ -166,13 +166,13 @@ def measured(
 
     before = on_time(lambda: measure_idle(meter, WINDOW_S))
     (SYS_CLASS / "load").write_bytes(b"1")
-    time.sleep(0.02)  # the simulator sees that at its next step
-    found = [on_time(functools.partial(window, number)) for number in range(windows)]
+    time.sleep(0.02)  # until the next step of the simulator
+    energy_windows = [on_time(functools.partial(window, number)) for number in range(windows)]
     (SYS_CLASS / "load").write_bytes(b"0")
     time.sleep(0.02)
     after = on_time(lambda: measure_idle(meter, WINDOW_S))
-    energy = energy_from(meter, IdlePower(before, after), found)
-    spent_s = sorted(window.reading.window_s / (window.inferences or 1) for window in found)
+    energy = energy_from(meter, IdlePower(before, after), energy_windows)
+    spent_s = sorted(window.reading.window_s / (window.inferences or 1) for window in energy_windows)
     return {
         "meter": type(meter).__name__,
         "source": energy.source,
@@ -188,7 +188,7 @@ def measured(
 
 def one_socket() -> dict[str, Any]:
     with machine(Zone("intel-rapl/intel-rapl:0", "package-0", idle_w=5, work_w=20)):
-        return measured()
+        return measure_energy()
 
 
 def two_sockets() -> dict[str, Any]:
@@ -202,7 +202,7 @@ def two_sockets() -> dict[str, Any]:
         Zone("intel-rapl-mmio/intel-rapl-mmio:0", "package-0", 2, 10),
     )
     with machine(*zones):
-        return measured()
+        return measure_energy()
 
 
 def jump_to(energy_uj: int) -> None:
@@ -217,7 +217,7 @@ def wrap() -> dict[str, Any]:
     """Begin every window 3 J before the end of the counter's range."""
     zone = Zone("intel-rapl/intel-rapl:0", "package-0", 20, 20, range_uj=AMD_RANGE_UJ)
     with machine(zone):
-        return measured(before_each=lambda _: jump_to(AMD_RANGE_UJ - 3_000_000))
+        return measure_energy(before_each=lambda _: jump_to(AMD_RANGE_UJ - 3_000_000))
 
 
 def _jumping(start_uj: int, jump_uj: int) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def _jumping(start_uj: int, jump_uj: int) -> dict[str, Any]:
         return inferences + encode(seconds / 2)
 
     with machine(Zone("intel-rapl/intel-rapl:0", "package-0", 20, 20, range_uj=AMD_RANGE_UJ)):
-        return measured(work, before_each=lambda _: jump_to(start_uj))
+        return measure_energy(work, before_each=lambda _: jump_to(start_uj))
 
 
 def backwards() -> dict[str, Any]:
@@ -251,7 +251,7 @@ def backwards_once() -> dict[str, Any]:
         return inferences + encode(seconds / 2)
 
     with machine(Zone("intel-rapl/intel-rapl:0", "package-0", 20, 20, 30_000_000_000, AMD_RANGE_UJ)):
-        return measured(work, before_each=numbers.append)
+        return measure_energy(work, before_each=numbers.append)
 
 
 def vanishing() -> dict[str, Any]:
@@ -260,7 +260,7 @@ def vanishing() -> dict[str, Any]:
         return encode(seconds / 10)
 
     with machine(Zone("intel-rapl/intel-rapl:0", "package-0", 5, 20)):
-        return measured(work, windows=1)
+        return measure_energy(work, windows=1)
 
 
 def denied() -> dict[str, Any]:
@@ -274,7 +274,7 @@ def denied() -> dict[str, Any]:
             (POWERCAP / zone.folder / "energy_uj").chmod(0o400)
         try:
             with _nobody():
-                before = measured(windows=1)
+                before = measure_energy(windows=1)
         except OSError as error:
             return {"skipped": f"needs another user, which a user namespace has not: {error}"}
         command = re.search("run: sudo ([^;]+);", before["reason"])
@@ -301,12 +301,12 @@ def battery() -> dict[str, Any]:
         write_supply(POWER_SUPPLY, "BAT0", type="Battery", status="Discharging", power_now=9_000_000)
         now = {"current_now": -250_000, "voltage_now": 12_000_000}
         write_supply(POWER_SUPPLY, "BAT1", type="Battery", status="Discharging", **now)
-        return measured()
+        return measure_energy()
 
 
 def nothing() -> dict[str, Any]:
     with machine():
-        return measured(windows=1)
+        return measure_energy(windows=1)
 
 
 CASES = (one_socket, two_sockets, wrap, backwards, early_wrap, backwards_once, vanishing, denied, battery, nothing)

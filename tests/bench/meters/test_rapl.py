@@ -76,7 +76,7 @@ def test_energy_is_the_sum_of_packages_and_dram_of_all_sockets(powercap: Path) -
     assert machine.meter.source == "RAPL package + DRAM, by pyJoules, 2 sockets"
 
 
-def test_gaps_between_sockets_and_dies_of_one_socket_are_no_hindrance(powercap: Path) -> None:
+def test_gaps_between_sockets_and_several_dies_of_a_socket_are_supported(powercap: Path) -> None:
     machine = _Machine(
         powercap,
         Zone("intel-rapl/intel-rapl:1", "package-0-die-0"),

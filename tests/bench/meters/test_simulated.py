@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+def cases() -> dict[str, Any]:
     """Results of every case, measured once for all tests."""
     pytest.importorskip("pyJoules", reason="needs pyJoules: edgeembed[energy]")
     if shutil.which("unshare") is None:
@@ -42,51 +42,51 @@ def _assert_costs(case: dict[str, Any], mj: float, watts: float) -> None:
     assert mj == pytest.approx(watts * case["ms_per_inference"], rel=TOLERANCE)
 
 
-def test_energy_per_inference_is_power_times_time(found: dict[str, Any]) -> None:
-    _assert_costs(found["one_socket"], found["one_socket"]["mj"], 20)
+def test_energy_per_inference_is_power_times_time(cases: dict[str, Any]) -> None:
+    _assert_costs(cases["one_socket"], cases["one_socket"]["mj"], 20)
 
 
-def test_energy_above_idle_is_the_power_that_work_adds(found: dict[str, Any]) -> None:
-    _assert_costs(found["one_socket"], found["one_socket"]["mj_above_idle"], 20 - 5)
+def test_energy_above_idle_is_the_power_that_work_adds(cases: dict[str, Any]) -> None:
+    _assert_costs(cases["one_socket"], cases["one_socket"]["mj_above_idle"], 20 - 5)
 
 
-def test_energy_is_summed_over_two_sockets_with_dies_gaps_and_dram(found: dict[str, Any]) -> None:
-    case = found["two_sockets"]
+def test_energy_is_summed_over_two_sockets_with_dies_gaps_and_dram(cases: dict[str, Any]) -> None:
+    case = cases["two_sockets"]
     assert case["source"] == "RAPL package + DRAM, by pyJoules, 2 sockets"
     _assert_costs(case, case["mj"], 10 + 3 + 8 + 1)
     for domain, watts in {"package": 18, "core": 7, "dram": 4, "psys": 50}.items():
         _assert_costs(case, case["domains_mj"][domain], watts)
 
 
-def test_counter_wrap_within_the_window_is_corrected(found: dict[str, Any]) -> None:
-    _assert_costs(found["wrap"], found["wrap"]["mj"], 20)
+def test_counter_wrap_within_the_window_is_corrected(cases: dict[str, Any]) -> None:
+    _assert_costs(cases["wrap"], cases["wrap"]["mj"], 20)
 
 
 @pytest.mark.parametrize("name", ["backwards", "early_wrap"])
-def test_counter_that_runs_backwards_or_wraps_early_is_not_measured(found: dict[str, Any], name: str) -> None:
-    case = found[name]
+def test_counter_that_runs_backwards_or_wraps_early_is_not_measured(cases: dict[str, Any], name: str) -> None:
+    case = cases[name]
     assert (case["mj"], case["mj_above_idle"], case["domains_mj"]) == (None, None, {})
     assert case["reason"].startswith("a RAPL counter ran backwards or wrapped around before the end of its range:")
     assert case["idle_w"] == pytest.approx(20, rel=TOLERANCE)
 
 
-def test_window_whose_counter_runs_backwards_is_discarded(found: dict[str, Any]) -> None:
-    case = found["backwards_once"]
+def test_window_whose_counter_runs_backwards_is_discarded(cases: dict[str, Any]) -> None:
+    case = cases["backwards_once"]
     _assert_costs(case, case["mj"], 20)
     (line,) = case["discarded"]
     assert line.startswith("1 of 3 windows discarded: a RAPL counter ran backwards")
 
 
-def test_counter_that_disappears_is_not_measured(found: dict[str, Any]) -> None:
-    case = found["vanishing"]
+def test_counter_that_disappears_is_not_measured(cases: dict[str, Any]) -> None:
+    case = cases["vanishing"]
     assert (case["mj"], case["mj_above_idle"], case["domains_mj"]) == (None, None, {})
     assert case["reason"].startswith(
         "a RAPL counter disappeared: /sys/class/powercap/intel-rapl/intel-rapl:0/energy_uj"
     )
 
 
-def test_permission_error_names_a_command_that_grants_access(found: dict[str, Any]) -> None:
-    case = found["denied"]
+def test_permission_error_names_a_command_that_grants_access(cases: dict[str, Any]) -> None:
+    case = cases["denied"]
     if "skipped" in case:
         pytest.skip(case["skipped"])
     assert (case["meter"], case["mj"]) == ("NullMeter", None)
@@ -94,13 +94,13 @@ def test_permission_error_names_a_command_that_grants_access(found: dict[str, An
     assert case["meter_after"] == "RaplMeter"
 
 
-def test_batteries_are_measured_on_a_machine_without_rapl(found: dict[str, Any]) -> None:
-    case = found["battery"]
+def test_batteries_are_measured_on_a_machine_without_rapl(cases: dict[str, Any]) -> None:
+    case = cases["battery"]
     assert case["source"].startswith("discharge of BAT0 + BAT1")
     _assert_costs(case, case["mj"], 9 + 3)
 
 
-def test_machine_without_meters_has_a_reason(found: dict[str, Any]) -> None:
-    case = found["nothing"]
+def test_machine_without_meters_has_a_reason(cases: dict[str, Any]) -> None:
+    case = cases["nothing"]
     assert (case["meter"], case["source"], case["mj"], case["idle_w"]) == ("NullMeter", None, None, None)
     assert case["reason"].startswith("no RAPL counter on this machine (/sys/class/powercap is absent)")

@@ -192,7 +192,7 @@ def test_energy_per_inference_is_replayed_from_a_recorded_run() -> None:
     assert energy.mj_per_inference.median == pytest.approx((85 + 95) / 2)
     assert energy.mj_above_idle is not None
     assert energy.mj_above_idle.median == pytest.approx(90 - 25)
-    assert energy.source == "Apple silicon CPU + GPU + neural engine + DRAM, by zeus, those that the chip reports"
+    assert energy.source == "Apple silicon CPU + GPU + neural engine + DRAM, by zeus, where the chip reports them"
 
 
 @pytest.mark.usefixtures("zeus", "mac")

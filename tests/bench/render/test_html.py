@@ -6,7 +6,6 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
-from edgeembed_bench.render import html_report
 from edgeembed_bench.render.summary import build_content
 from edgeembed_bench.render.svg import DARK, LIGHT
 from edgeembed_bench.report import BenchmarkReport
@@ -51,18 +50,18 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def source(report: BenchmarkReport) -> str:
-    return html_report(report)
+    return report.to_html()
 
 
 def images(page: Page) -> list[tuple[str, str]]:
     """Return class and decoded SVG of all images of plots."""
-    found = []
+    decoded = []
     for tag, attributes in page.elements:
         kind, _, data = (attributes.get("src") or "").partition(",")
         if tag == "img" and attributes.get("alt"):
             assert kind == "data:image/svg+xml;base64"
-            found.append((attributes["class"] or "", base64.b64decode(data).decode()))
-    return found
+            decoded.append((attributes["class"] or "", base64.b64decode(data).decode()))
+    return decoded
 
 
 def texts(svg: str) -> list[str]:
@@ -71,7 +70,7 @@ def texts(svg: str) -> list[str]:
     return ["".join(element.itertext()) for element in document.iter(f"{SVG}text")]
 
 
-def test_page_loads_nothing(source: str) -> None:
+def test_page_loads_no_other_files(source: str) -> None:
     page = Page(source)
     assert not {"script", "link", "iframe", "object", "embed"} & {tag for tag, _ in page.elements}
     assert not re.findall(r"https?:|//\w|@import|url\(", re.sub(r'src="data:[^"]*"', "", source))
@@ -106,8 +105,8 @@ def test_page_starts_with_the_summary_and_has_all_plots_and_tables(report: Bench
 
 
 def test_plots_come_in_a_light_and_a_dark_style_with_the_same_text(source: str) -> None:
-    found = images(Page(source))
-    for (light, light_svg), (dark, dark_svg) in zip(found[::2], found[1::2], strict=True):
+    pairs = images(Page(source))
+    for (light, light_svg), (dark, dark_svg) in zip(pairs[::2], pairs[1::2], strict=True):
         assert (light, dark) == ("light", "dark")
         assert texts(light_svg) == texts(dark_svg)
         assert LIGHT.muted in light_svg
@@ -128,7 +127,7 @@ def test_logarithmic_axes_and_the_range_of_quality_axes_are_stated(source: str) 
     assert "latency in ms (log scale)" in length
     assert "log" not in energy
     for plot in (size, latency):
-        # Scores of 66.5 and 63.3: on an axis that fits them tightly, three points would look like everything.
+        # Scores of 66.5 and 63.3: on an axis that fits them tightly, three points would fill the whole axis.
         assert "mean quality score (axis from 50 to 70)" in plot
         assert {"50", "60", "70"} <= set(plot.split(" | "))
 
@@ -144,7 +143,7 @@ def test_files_are_listed_with_their_checksums(source: str) -> None:
 
 
 def test_missing_plot_says_how_to_measure_it(bare_report: BenchmarkReport) -> None:
-    page = Page(html_report(bare_report))
+    page = Page(bare_report.to_html())
     assert page.count("figure") == 4
     assert len(images(page)) == 2
     assert "Quality was not measured: pass --sts or --retrieval" in page.text
@@ -153,16 +152,16 @@ def test_missing_plot_says_how_to_measure_it(bare_report: BenchmarkReport) -> No
 
 
 def test_names_are_plain_text_everywhere(make_report: Make) -> None:
-    page = Page(html_report(make_report(3, processes=2, names=NAMES)))
+    page = Page(make_report(3, processes=2, names=NAMES).to_html())
     assert not {"script", "b"} & {tag for tag, _ in page.elements}
     for name in NAMES:
         assert page.text.count(name) > 4  # in the summary and the tables
         assert all(name in texts(svg) for _, svg in images(page))
 
 
-def test_long_name_is_shortened_in_plots_alone(make_report: Make) -> None:
+def test_long_name_is_shortened_only_in_plots(make_report: Make) -> None:
     name = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2, exported"
-    page = Page(html_report(make_report(1, processes=2, names=(name,))))
+    page = Page(make_report(1, processes=2, names=(name,)).to_html())
     assert name in page.text
     assert "…" not in page.text
     for _, svg in images(page):
@@ -170,4 +169,4 @@ def test_long_name_is_shortened_in_plots_alone(make_report: Make) -> None:
 
 
 def test_same_report_renders_to_the_same_page(report: BenchmarkReport, source: str) -> None:
-    assert html_report(report) == source
+    assert report.to_html() == source

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from edgeembed_bench.render import html_report
 from edgeembed_bench.report import BenchmarkReport
 from PIL import Image
 
@@ -157,7 +156,7 @@ def page(request: pytest.FixtureRequest, make_report: Callable[..., BenchmarkRep
         "long names": lambda: make_report(7, processes=2, names=tuple(f"{number}-{'W' * 70}" for number in range(7))),
     }[request.param]()
     file: Path = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(html_report(report), encoding="utf-8")
+    file.write_text(report.to_html(), encoding="utf-8")
     return file
 
 
@@ -166,7 +165,7 @@ def width(request: pytest.FixtureRequest) -> int:
     return WIDTHS[request.param]
 
 
-def test_page_never_scrolls_sideways_and_loads_nothing(browser: Browser, page: Path, width: int) -> None:
+def test_page_never_scrolls_sideways_and_loads_no_other_files(browser: Browser, page: Path, width: int) -> None:
     browser.open(page, width, "light")
     assert browser.value("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert browser.value(OUTSIDE) == []
@@ -198,7 +197,7 @@ def test_page_follows_the_color_scheme_with_contrast(browser: Browser, page: Pat
     assert paper > 240 if scheme == "light" else paper < 40
     strong = np.abs(brightness - paper) > 150
     assert 0.003 < strong.mean() < 0.2
-    # Every screenful says something.
+    # Every screenful has text.
     assert all(strong[top : top + 800].any() for top in range(0, len(strong) - 400, 400))
 
 

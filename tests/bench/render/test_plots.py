@@ -1,6 +1,6 @@
 import pytest
-from edgeembed_bench.render.plots import log_limits, pareto_front, quality_limits
-from edgeembed_bench.render.svg import DARK, LIGHT, ColorScheme, color, marker
+from edgeembed_bench.render.plots import pareto_front, quality_limits
+from edgeembed_bench.render.svg import DARK, LIGHT, ColorScheme, color, log_limits, marker
 
 Points = list[tuple[float, float]]
 
@@ -12,7 +12,7 @@ Points = list[tuple[float, float]]
         ([(2, 60), (1, 50)], [(1, 50), (2, 60)]),
         ([(1, 60), (2, 50)], [(1, 60)]),
         ([(1, 50), (2, 70), (3, 60), (4, 80)], [(1, 50), (2, 70), (4, 80)]),
-        # As good for more, and no better for as much.
+        # Equal quality at a higher cost, and lower quality at the same cost.
         ([(1, 50), (2, 50)], [(1, 50)]),
         ([(1, 50), (1, 60)], [(1, 60)]),
         ([(1, 50), (1, 50)], [(1, 50)]),
@@ -37,7 +37,7 @@ def test_pareto_front_holds_the_points_that_no_other_dominates(points: Points, f
         ([80.0, 79.0], (70, 90)),
     ],
 )
-def test_quality_axis_never_blows_up_small_differences(scores: list[float], limits: tuple[float, float]) -> None:
+def test_quality_axis_never_exaggerates_small_differences(scores: list[float], limits: tuple[float, float]) -> None:
     assert quality_limits(scores) == limits
 
 

@@ -4,20 +4,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from edgeembed_bench import report_json
 from edgeembed_bench.energy import EnergyWindow
-from edgeembed_bench.formats import interval, ratio
 from edgeembed_bench.machine import Load
 from edgeembed_bench.meters import Reading
-from edgeembed_bench.render import markdown_report
 from edgeembed_bench.render.summary import build_content
+from edgeembed_bench.render.tables import interval, ratio
 from edgeembed_bench.report import BenchmarkReport
 
 Make = Callable[..., BenchmarkReport]
 
 
 def with_twin(report: BenchmarkReport) -> BenchmarkReport:
-    """Add a subject with the very samples of the baseline."""
+    """Add a subject with the same samples as the baseline."""
     teacher = report.subjects[0]
     return replace(report, subjects=(*report.subjects, replace(teacher, subject=replace(teacher.subject, name="twin"))))
 
@@ -62,7 +60,7 @@ def test_summary_says_when_significance_was_not_tested(make_report: Make) -> Non
     assert "CI" not in fewer
 
 
-def test_summary_leaves_out_what_was_not_measured(bare_report: BenchmarkReport) -> None:
+def test_summary_leaves_out_missing_measurements(bare_report: BenchmarkReport) -> None:
     assert "score" not in "".join(build_content(bare_report).summary.values())
     teacher, student = bare_report.subjects
     unsized = replace(bare_report, subjects=(teacher, replace(student, size=replace(student.size, files=()))))
@@ -78,7 +76,7 @@ def test_summary_of_one_subject_names_no_baseline(make_report: Make) -> None:
 
 def test_quiet_run_has_no_warnings(report: BenchmarkReport) -> None:
     assert build_content(report).warnings == []
-    assert "Warnings" not in markdown_report(report)
+    assert "Warnings" not in report.to_markdown()
 
 
 def test_disturbance_is_reported_with_a_remedy(report: BenchmarkReport) -> None:
@@ -111,7 +109,7 @@ def test_noise_is_reported_in_one_line_with_its_size(make_report: Make) -> None:
     assert "close other programs, or raise --runs or --processes" in line
 
 
-def test_benchmark_overhead_is_reported_where_it_matters(report: BenchmarkReport) -> None:
+def test_benchmark_overhead_is_reported_if_it_exceeds_two_percent(report: BenchmarkReport) -> None:
     teacher, student = report.subjects
     slow = tuple(replace(run, timer_ms=0.05) for run in student.processes)
     (line,) = build_content(replace(report, subjects=(teacher, replace(student, processes=slow)))).warnings
@@ -122,21 +120,21 @@ def test_missing_measurements_name_the_reason_once_and_the_option(bare_report: B
     lines = build_content(bare_report).notes["Not measured"]
     assert lines[0].startswith("energy: no RAPL counter")
     assert "quality: pass --sts or --retrieval" in lines
-    assert markdown_report(bare_report).count("no RAPL counter") == 1
+    assert bare_report.to_markdown().count("no RAPL counter") == 1
 
 
 def test_discarded_energy_windows_are_stated_with_the_reason(report: BenchmarkReport) -> None:
     teacher, student = report.subjects
     backwards = EnergyWindow(100, Reading(None, 1.0, {}, "a RAPL counter ran backwards"))
     energy = replace(student.energy, windows=(*student.energy.windows, backwards))
-    found = replace(report, subjects=(teacher, replace(student, energy=energy)))
+    changed = replace(report, subjects=(teacher, replace(student, energy=energy)))
     line = "1 of 4 windows discarded: a RAPL counter ran backwards"
-    assert f"energy of student: {line}" in build_content(found).notes["Not measured"]
-    assert json.loads(report_json(found))["derived"]["student"]["energy_discarded"] == [line]
+    assert f"energy of student: {line}" in build_content(changed).notes["Not measured"]
+    assert json.loads(changed.to_json())["derived"]["student"]["energy_discarded"] == [line]
 
 
-def test_notes_hold_what_it_takes_to_repeat_the_run(report: BenchmarkReport) -> None:
-    text = markdown_report(report)
+def test_notes_describe_how_to_repeat_the_run(report: BenchmarkReport) -> None:
+    text = report.to_markdown()
     for fact in (
         *("960 single texts", "8 fresh processes", "one thread", "seed 0", "STS-B test", "5f" * 32),
         *("AMD EPYC 9654", "2 of 8 logical cores", "16 GiB", "avx512_vnni"),

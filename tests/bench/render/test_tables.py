@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from edgeembed_bench.energy import Energy
-from edgeembed_bench.render import Table, markdown_report, terminal_report, terminal_tables
+from edgeembed_bench.render import Table, terminal_report, terminal_tables
 from edgeembed_bench.render.summary import build_content
 from edgeembed_bench.report import BenchmarkReport
 from markdown_it import MarkdownIt
@@ -91,7 +91,7 @@ def test_missing_measurements_have_no_table_and_no_column(bare_report: Benchmark
 def test_missing_energy_of_one_subject_is_never_zero(report: BenchmarkReport) -> None:
     teacher, student = report.subjects
     lacking = replace(student, energy=Energy(None, None, (), "the counter stood still"))
-    markdown = markdown_report(replace(report, subjects=(teacher, lacking)))
+    markdown = replace(report, subjects=(teacher, lacking)).to_markdown()
     (energy,) = (table for table in parsed_tables(markdown) if "mJ" in table[0])
     row = dict(zip(energy[0], energy[2], strict=True))
     assert row["mJ"] == row["above idle mJ"] == "not measured"
@@ -132,7 +132,7 @@ def test_terminal_and_markdown_start_with_the_summary(report: BenchmarkReport) -
     sentences = list(build_content(report).summary.values())
     terminal = " ".join(in_terminal(report, 80).split())
     assert terminal.startswith(f"Summary {' '.join(sentences)} Overview MB ")
-    markdown = markdown_report(report)
+    markdown = report.to_markdown()
     assert markdown.startswith("# Benchmark report\n\n" + "\n".join(f"- {line}" for line in sentences) + "\n\n")
 
 
@@ -161,7 +161,7 @@ def test_names_are_not_parsed_as_rich_markup(make_report: Make) -> None:
 
 def test_markdown_has_the_same_tables(report: BenchmarkReport) -> None:
     shown = build_content(report)
-    markdown = markdown_report(report)
+    markdown = report.to_markdown()
     assert parsed_tables(markdown) == [
         [list(table.columns), *(list(row) for row in table.rows)] for table in shown.tables
     ]
@@ -170,6 +170,6 @@ def test_markdown_has_the_same_tables(report: BenchmarkReport) -> None:
 
 def test_names_are_escaped_in_markdown(make_report: Make) -> None:
     names = ("a|b `c` *d* <e> [f](g) _h_ \\", "two\nlines & co")
-    tables = parsed_tables(markdown_report(make_report(2, processes=2, names=names)))
+    tables = parsed_tables(make_report(2, processes=2, names=names).to_markdown())
     for table in tables:
         assert [row[0] for row in table[1:]] == [names[0], "two lines & co"]

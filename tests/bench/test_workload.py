@@ -1,19 +1,19 @@
 from collections.abc import Sequence
 
-from edgeembed_bench.texts import texts_of_lengths
+from edgeembed_bench.workload import texts_of_lengths
 
 _TEXTS = ["a b c d", "e f ggg h i", "j"]
 
 
 def _count(texts: Sequence[str]) -> list[int]:
-    """A token for each word, or three for a long one, and two around them."""
+    """Count one token per word, three per long word, and two special tokens per text."""
     return [2 + sum(3 if len(word) > 2 else 1 for word in text.split()) for text in texts]
 
 
-def test_texts_have_the_given_number_of_tokens_or_a_few_less() -> None:
-    found = texts_of_lengths(_TEXTS, (4, 8, 32), 3, _count)
-    assert list(found) == [4, 8, 32]
-    for length, texts in found.items():
+def test_texts_have_the_given_number_of_tokens_or_a_few_fewer() -> None:
+    texts_by_length = texts_of_lengths(_TEXTS, (4, 8, 32), 3, _count)
+    assert list(texts_by_length) == [4, 8, 32]
+    for length, texts in texts_by_length.items():
         assert len(texts) == 3
         assert all(length - 2 <= tokens <= length for tokens in _count(texts))
 

@@ -105,7 +105,7 @@ class IVFIndex:
 
 
 def hpd_table(subjects: Sequence[Subject], task: RetrievalTask, *, threads: int = 1, seed: int = 0) -> PaperTable:
-    """Measure table 3.
+    """Measure table 3 of HPD (Zhao et al., 2022): MRR@10, search time and memory of an IVF index per encoder.
 
     Args:
         subjects: The rows.
