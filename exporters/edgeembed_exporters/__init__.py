@@ -1,57 +1,67 @@
-"""Turn a student, or any sentence-transformer, into a bundle.
+"""Export a sentence-transformers model as a bundle for edgeembed_runtime.
 
-Names are loaded on first use: the vocabulary tools in `tailoring` need none of torch, and take none of its seconds.
+Names are imported when they are first used, so that the vocabulary tools in `reduction` work without importing torch.
 """
 
 import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from edgeembed_exporters.bundle.golden import add_golden
+    from edgeembed_exporters.bundle.writers import add_ort
+    from edgeembed_exporters.classification.exporting import ClassifierExportReport, export_classifier
+    from edgeembed_exporters.classification.graph import ClassifierModel
+    from edgeembed_exporters.config import ExportConfig, Precision, Provenance, Role
     from edgeembed_exporters.exporting import ExportReport, export
     from edgeembed_exporters.gate import GateError, OriginalParity
-    from edgeembed_exporters.golden import write_golden
-    from edgeembed_exporters.mobile import write_ort
-    from edgeembed_exporters.options import Precision, Provenance, Role
-    from edgeembed_exporters.source import Source, take_apart
-    from edgeembed_exporters.tailoring.head import HeadReport, add_head
-    from edgeembed_exporters.tailoring.trimming import TrimReport, trim_to, with_vocabulary
+    from edgeembed_exporters.model_spec import ModelSpec, inspect_model
+    from edgeembed_exporters.reduction.pca_head import PcaHeadReport, add_pca_head
+    from edgeembed_exporters.reduction.vocabulary_trimming import TrimReport, trim_vocabulary, with_vocabulary
 
 __all__ = [
+    "ClassifierExportReport",
+    "ClassifierModel",
+    "ExportConfig",
     "ExportReport",
     "GateError",
-    "HeadReport",
+    "ModelSpec",
     "OriginalParity",
+    "PcaHeadReport",
     "Precision",
     "Provenance",
     "Role",
-    "Source",
     "TrimReport",
-    "add_head",
+    "add_golden",
+    "add_ort",
+    "add_pca_head",
     "export",
-    "take_apart",
-    "trim_to",
+    "export_classifier",
+    "inspect_model",
+    "trim_vocabulary",
     "with_vocabulary",
-    "write_golden",
-    "write_ort",
 ]
 
 _MODULES = {
+    "ClassifierExportReport": "classification.exporting",
+    "ClassifierModel": "classification.graph",
+    "ExportConfig": "config",
     "ExportReport": "exporting",
     "GateError": "gate",
-    "HeadReport": "tailoring.head",
+    "ModelSpec": "model_spec",
     "OriginalParity": "gate",
-    "Precision": "options",
-    "Provenance": "options",
-    "Role": "options",
-    "Source": "source",
-    "TrimReport": "tailoring.trimming",
-    "add_head": "tailoring.head",
+    "PcaHeadReport": "reduction.pca_head",
+    "Precision": "config",
+    "Provenance": "config",
+    "Role": "config",
+    "TrimReport": "reduction.vocabulary_trimming",
+    "add_golden": "bundle.golden",
+    "add_ort": "bundle.writers",
+    "add_pca_head": "reduction.pca_head",
     "export": "exporting",
-    "take_apart": "source",
-    "trim_to": "tailoring.trimming",
-    "with_vocabulary": "tailoring.trimming",
-    "write_golden": "golden",
-    "write_ort": "mobile",
+    "export_classifier": "classification.exporting",
+    "inspect_model": "model_spec",
+    "trim_vocabulary": "reduction.vocabulary_trimming",
+    "with_vocabulary": "reduction.vocabulary_trimming",
 }
 
 

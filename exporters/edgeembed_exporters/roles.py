@@ -1,86 +1,86 @@
-"""What a role makes of a model: how much of a text is read, and what is put before it."""
+"""Adapt a model to the role of its bundle: how many tokens are read, and which prompts are used."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from edgeembed_exporters.options import Role
-from edgeembed_exporters.source import take_apart
+from edgeembed_exporters.config import ExportConfig, Role
+from edgeembed_exporters.model_spec import ModelSpec
 
 SEMANTIC_TOKENS = 128
-"""As many as a semantic ranker reads: what texts are about shows early, and short texts are quick."""
+"""The tokens that a semantic ranker reads: the topic of a text shows early, and short inputs are fast."""
 
-# In the order in which sentence-transformers looks for them.
-_DOCUMENT = ("document", "passage", "corpus")
+_MIN_TOKENS = 3
+# In the order in which sentence-transformers looks for the prompt of documents.
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
-@contextmanager
-def in_role(
-    model: SentenceTransformer, role: Role, *, max_seq_length: int | None = None, prompts: Mapping[str, str]
-) -> Iterator[None]:
-    """Let a model read and prompt as its role wants it, for as long as it is exported.
+def in_role(spec: ModelSpec, config: ExportConfig) -> ModelSpec:
+    """Return a model's spec with the maximum length and the prompts of a role.
 
-    For relevance, queries get the model's prompt for queries and passages that for documents, and as much is read as
-    the model can. For semantic ranking all texts get the prompt for documents, since any two may be compared, and
-    128 tokens are read. A bundle for both has the first.
-
-    Args:
-        model: The model; afterwards it is as it was.
-        role: What it is to be used for.
-        max_seq_length: How many tokens to read in place of the role's own; None for those.
-        prompts: Prompts by name, in place of the role's own.
+    For relevance, queries get the model's prompt for queries and documents its prompt for documents, and the model's
+    maximum length is read. For semantic ranking, which may compare any two texts, all texts get the prompt for
+    documents, and 128 tokens are read. A bundle for both roles is as for relevance.
 
     Raises:
-        InputError: If the model cannot read as many tokens.
+        InputError: If the model cannot read `max_seq_length` tokens.
     """
-    before = model.prompts, model.default_prompt_name
-    limit = take_apart(model).max_seq_length
-    tokens = _tokens(role, limit, max_seq_length)
-    model.prompts, model.default_prompt_name = _prompts(model, role, prompts)
-    try:
-        with _reading(model, tokens) if tokens < limit else nullcontext():
-            yield
-    finally:
-        model.prompts, model.default_prompt_name = before
+    prompts, default = _prompts(spec, config.role, config.prompts)
+    length = _max_seq_length(spec.max_seq_length, config.role, config.max_seq_length)
+    return replace(spec, max_seq_length=length, prompts=prompts, default_prompt_name=default)
 
 
-def _tokens(role: Role, limit: int, asked: int | None) -> int:
+def private_copy(model: SentenceTransformer, prompts: Mapping[str, str]) -> SentenceTransformer:
+    """Return a copy of a model that shares its weights, so that the caller's prompts and limits stay as they are.
+
+    Args:
+        model: The caller's model.
+        prompts: Prompts by name; they replace the model's.
+    """
+    weights = [*model.parameters(), *model.buffers()]
+    made: SentenceTransformer = copy.deepcopy(model, {id(weight): weight for weight in weights})
+    made.prompts = {**made.prompts, **prompts}
+    return made
+
+
+def apply_role(model: SentenceTransformer, spec: ModelSpec, model_limit: int) -> None:
+    """Let a model encode, in place, with the maximum length and the prompts of a spec.
+
+    Args:
+        model: A private copy.
+        spec: The spec in its role.
+        model_limit: Maximum number of tokens that the model itself reads.
+    """
+    model.prompts, model.default_prompt_name = spec.prompts, spec.default_prompt_name
+    if spec.max_seq_length >= model_limit:
+        return
+    first: Any = model[0]
+    if isinstance(first, StaticEmbedding):  # its only limit is the tokenizer's
+        first.tokenizer.enable_truncation(spec.max_seq_length)
+    else:
+        first.max_seq_length = spec.max_seq_length
+
+
+def _max_seq_length(limit: int, role: Role, asked: int | None) -> int:
     if asked is None:
         return min(limit, SEMANTIC_TOKENS) if role == "semantic" else limit
-    if not 3 <= asked <= limit:
-        raise InputError(f"max_seq_length is {asked}; expected 3 to {limit} tokens, the most that the model reads")
+    if not _MIN_TOKENS <= asked <= limit:
+        raise InputError(f"max_seq_length is {asked}; expected {_MIN_TOKENS} to {limit} tokens, the model's maximum")
     return asked
 
 
-def _prompts(model: SentenceTransformer, role: Role, asked: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
-    known = {**{name: text for name, text in model.prompts.items() if text is not None}, **asked}
-    default = model.default_prompt_name
-    document = next((known[name] for name in _DOCUMENT if known.get(name)), "")
+def _prompts(spec: ModelSpec, role: Role, asked: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
+    known = {**spec.prompts, **asked}
+    default = spec.default_prompt_name
+    document = next((known[name] for name in _DOCUMENT_PROMPTS if known.get(name)), "")
     if role != "semantic":
         return {"query": "", **known, "document": document}, default
     document = document or known.get(default or "", "")
     return {**known, "query": document, "document": document, **asked}, "document" if document else None
-
-
-@contextmanager
-def _reading(model: SentenceTransformer, tokens: int) -> Iterator[None]:
-    first: Any = model[0]
-    if type(first).__name__ == "StaticEmbedding":  # which has no limit of its own but its tokenizer's
-        truncation = first.tokenizer.truncation
-        first.tokenizer.enable_truncation(tokens)
-        try:
-            yield
-        finally:
-            first.tokenizer.no_truncation()
-            if truncation:
-                first.tokenizer.enable_truncation(**truncation)
-        return
-    before = first.max_seq_length
-    first.max_seq_length = tokens
-    try:
-        yield
-    finally:
-        first.max_seq_length = before

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from conftest import SENTENCES, make_model  # type: ignore[import-not-found]  # beside this file
-from edgeembed_exporters import export, onnx_files, take_apart
-from edgeembed_exporters.graph import build_graph, trace
+from edgeembed_exporters import ExportConfig, export, exporting, inspect_model
+from edgeembed_exporters.onnx.tracing import build_graph, trace
 from edgeembed_runtime import Bundle
 from sentence_transformers import SentenceTransformer
 
@@ -25,8 +25,8 @@ from sentence_transformers import SentenceTransformer
 _FIRST, _BETWEEN, _LAST = 2, 6, 10
 
 
-def write(model: SentenceTransformer, out: Path, **options: Any) -> None:
-    export(model, out, precision="int8", sentences=SENTENCES, min_cosine=0.9, **options)
+def write(model: SentenceTransformer, out: Path, *, name: str | None = None, force: bool = False) -> None:
+    export(model, out, ExportConfig(precision="int8", min_cosine=0.9, name=name), sentences=SENTENCES, force=force)
 
 
 def watch(folder: Path, touched: Callable[[], None]) -> None:
@@ -40,7 +40,7 @@ def watch(folder: Path, touched: Callable[[], None]) -> None:
 
 
 def run(model: SentenceTransformer, folder: Path, kill_at: int | None, **options: Any) -> int:
-    """Export in a child that is killed at a step; give the number of steps it took."""
+    """Export in a child that is killed at a step, and return the number of its steps."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -92,9 +92,9 @@ def main(command: str, folder: Path) -> None:
     if command == "whole":
         write(model, folder)
         return
-    source = take_apart(model)
+    source = inspect_model(model)
     traced = trace(build_graph(source), source.max_seq_length)
-    onnx_files.trace = lambda *_: traced  # type: ignore[attr-defined]  # most of an export's time
+    exporting.TRACERS["torch"] = lambda *_: traced  # most of an export's time
     old = folder / "old"
     if os.fork() == 0:  # so that this process starts no threads that its children would miss
         write(model, old, name="old")

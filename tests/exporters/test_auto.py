@@ -8,12 +8,13 @@ from typing import Any
 
 import onnx
 import pytest
-from edgeembed_exporters import GateError, export, exporting, onnx_files
-from edgeembed_exporters.options import PRECISIONS
-from edgeembed_runtime import InputError
+from edgeembed_exporters import ExportConfig, GateError, export, exporting
+from edgeembed_exporters.bundle import writers
+from edgeembed_exporters.config import PRECISIONS
+from edgeembed_runtime import Bundle, InputError
 from sentence_transformers import SentenceTransformer
 
-from .precision.conftest import static_model, texts, traced_once
+from .quantization.conftest import static_model, texts, traced_once
 
 LATENCIES = {"fp32": 4.0, "fp16": 3.0, "int8": 2.0, "int4": 1.0}
 
@@ -44,9 +45,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Says how long a text takes at each precision; gives the precisions that were timed."""
     timed: list[str] = []
 
-    def measure(folder: Path, sentences: Sequence[str]) -> float:
+    def measure(bundle: Bundle, sentences: Sequence[str]) -> float:
         assert sentences
-        timed.append(json.loads((folder / "edgeembed.json").read_text())["precision"])
+        timed.append(bundle.precision)
         return LATENCIES[timed[-1]]
 
     monkeypatch.setattr(exporting, "measure_latency_ms", measure)
@@ -54,7 +55,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def write(model: SentenceTransformer, out: Path, precision: Any = "auto", **limits: Any) -> Any:
-    return export(model, out, precision=precision, sentences=texts(40), **limits)
+    return export(model, out, ExportConfig(precision=precision, **limits), sentences=texts(40))
 
 
 def test_every_precision_is_smaller_than_the_one_before(sizes: dict[str, float]) -> None:
@@ -62,7 +63,7 @@ def test_every_precision_is_smaller_than_the_one_before(sizes: dict[str, float])
 
 
 @pytest.mark.parametrize("wanted", PRECISIONS)
-def test_the_most_faithful_that_is_small_enough_is_taken(
+def test_auto_chooses_the_most_precise_that_is_small_enough(
     model: SentenceTransformer, sizes: dict[str, float], tmp_path: Path, wanted: str
 ) -> None:
     report = write(model, tmp_path / "b", max_size_mb=sizes[wanted] + 0.005, min_cosine=0.5)
@@ -72,7 +73,7 @@ def test_the_most_faithful_that_is_small_enough_is_taken(
 
 
 @pytest.mark.parametrize(("limit", "wanted"), [(9, "fp32"), (4, "fp32"), (3.5, "fp16"), (2, "int8"), (1.5, "int4")])
-def test_the_most_faithful_that_is_fast_enough_is_taken(
+def test_auto_chooses_the_most_precise_that_is_fast_enough(
     model: SentenceTransformer, clock: list[str], tmp_path: Path, limit: float, wanted: str
 ) -> None:
     report = write(model, tmp_path / "b", max_latency_ms=limit, min_cosine=0.5)
@@ -80,7 +81,7 @@ def test_the_most_faithful_that_is_fast_enough_is_taken(
     assert clock == list(PRECISIONS[: PRECISIONS.index(report.precision) + 1])
 
 
-def test_what_is_too_large_is_not_timed(
+def test_a_bundle_that_is_too_large_is_not_timed(
     model: SentenceTransformer, sizes: dict[str, float], clock: list[str], tmp_path: Path
 ) -> None:
     report = write(model, tmp_path / "b", max_size_mb=sizes["int8"] + 0.005, max_latency_ms=1.5, min_cosine=0.5)
@@ -88,14 +89,12 @@ def test_what_is_too_large_is_not_timed(
     assert clock == ["int8", "int4"]
 
 
-def test_nothing_is_timed_where_no_limit_asks_for_it(
-    model: SentenceTransformer, clock: list[str], tmp_path: Path
-) -> None:
+def test_nothing_is_timed_without_a_latency_limit(model: SentenceTransformer, clock: list[str], tmp_path: Path) -> None:
     assert write(model, tmp_path / "b", max_size_mb=100).latency_ms is None
     assert clock == []
 
 
-def test_which_limit_each_precision_misses_is_said_in_one_line(
+def test_one_line_states_the_limit_that_each_precision_misses(
     model: SentenceTransformer, sizes: dict[str, float], tmp_path: Path
 ) -> None:
     limits = {"max_size_mb": sizes["fp16"] + 0.005, "max_latency_ms": 2.5, "min_cosine": 0.9999}
@@ -113,13 +112,13 @@ def test_which_limit_each_precision_misses_is_said_in_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_fit_is_refused_before_anything_is_quantized(
+def test_a_precision_that_cannot_fit_fails_before_quantization(
     model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def quantize(*_: Any) -> None:
         raise AssertionError("a precision that cannot fit was quantized")
 
-    monkeypatch.setattr(onnx_files, "at_precision", quantize)
+    monkeypatch.setattr(writers, "quantize", quantize)
     with pytest.raises(GateError, match="no precision keeps all limits") as refused:
         write(model, tmp_path / "b", max_size_mb=0.001)
     assert [f"at {each} the bundle has at least " in str(refused.value) for each in PRECISIONS] == [True] * 4
@@ -137,8 +136,8 @@ def test_the_estimated_size_is_a_close_lower_bound(
     assert float(found[1]) <= sizes[precision]
 
 
-def test_one_precision_that_is_too_slow_is_refused(model: SentenceTransformer, tmp_path: Path) -> None:
-    with pytest.raises(GateError, match=r"one text takes 2\.000 ms, demanded are at most 1\.5; nothing was written"):
+def test_a_bundle_that_is_too_slow_fails(model: SentenceTransformer, tmp_path: Path) -> None:
+    with pytest.raises(GateError, match=r"one text takes 2\.000 ms, allowed are 1\.5; nothing was written"):
         write(model, tmp_path / "b", "int8", max_latency_ms=1.5)
     assert list(tmp_path.iterdir()) == []
 
@@ -149,7 +148,7 @@ def test_auto_needs_a_limit(model: SentenceTransformer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf")])
-def test_an_impossible_latency_is_refused(model: SentenceTransformer, tmp_path: Path, limit: float) -> None:
+def test_an_impossible_latency_limit_raises_an_error(model: SentenceTransformer, tmp_path: Path, limit: float) -> None:
     with pytest.raises(InputError, match=r"max_latency_ms is .*; expected a positive number of milliseconds"):
         write(model, tmp_path / "b", max_latency_ms=limit)
 

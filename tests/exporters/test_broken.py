@@ -1,4 +1,4 @@
-"""Quantization that goes wrong in silence: a graph that is valid, runs, and gives other vectors."""
+"""The gate detects faulty quantization: a graph that is valid and runs, but computes other embeddings."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from edgeembed_exporters import GateError, Source, export, onnx_files, take_apart
-from edgeembed_exporters.graph import SentenceGraph, build_graph, trace
+from edgeembed_exporters import ExportConfig, GateError, ModelSpec, export, exporting, inspect_model, quantization
+from edgeembed_exporters.bundle import writers
+from edgeembed_exporters.onnx.tracing import SentenceGraph, build_graph, trace
 from onnx import numpy_helper
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense
@@ -35,7 +36,7 @@ def one_scale_is_eight_times_too_large(graph: onnx.GraphProto) -> None:
         scales[0] *= 8
         return scales
 
-    change(graph, lambda tensor: tensor.name.endswith(".scales"), grow)
+    change(graph, lambda tensor: tensor.name.endswith(".weight_scales"), grow)
 
 
 def the_zero_point_is_another_than_that_of_the_levels(graph: onnx.GraphProto) -> None:
@@ -79,7 +80,7 @@ DAMAGES: list[Damage] = [
 @pytest.fixture(scope="module")
 def traced(model: SentenceTransformer) -> onnx.ModelProto:
     """The tiny model's graph: most of an export's time, and not what goes wrong here."""
-    source = take_apart(model)
+    source = inspect_model(model)
     return trace(build_graph(source), source.max_seq_length)
 
 
@@ -91,17 +92,18 @@ def test_a_broken_quantization_is_caught_and_not_written(
     monkeypatch: pytest.MonkeyPatch,
     damage: Damage,
 ) -> None:
-    write = onnx.save
-    monkeypatch.setattr(onnx_files, "trace", lambda *_: traced)
+    quantize = quantization.quantize
+    monkeypatch.setitem(exporting.TRACERS, "torch", lambda *_: traced)
 
-    def write_broken(made: onnx.ModelProto, *arguments: Any, **options: Any) -> None:
+    def quantize_badly(*arguments: Any) -> onnx.ModelProto:
+        made = quantize(*arguments)
         damage(made.graph)
         onnx.checker.check_model(made)
-        write(made, *arguments, **options)
+        return made
 
-    monkeypatch.setattr(onnx, "save", write_broken)
-    with pytest.raises(GateError, match=r"demanded is 0\.99; nothing was written") as caught:
-        export(model, tmp_path / "b", precision="int8", sentences=SENTENCES)
+    monkeypatch.setattr(writers, "quantize", quantize_badly)
+    with pytest.raises(GateError, match=r"required is 0\.99; nothing was written") as caught:
+        export(model, tmp_path / "b", ExportConfig(precision="int8"), sentences=SENTENCES)
     assert list(tmp_path.iterdir()) == []
     assert caught.value.parity is not None
     assert len(caught.value.parity.worst_sentences) == 10
@@ -111,12 +113,12 @@ def test_a_dropped_head_is_caught_and_not_written(tmp_path: Path, monkeypatch: p
     model = make_model(dense=False)
     model.insert(2, Dense(HIDDEN, HIDDEN))
 
-    def build_without_head(source: Source) -> SentenceGraph:
+    def build_without_head(source: ModelSpec) -> SentenceGraph:
         graph = build_graph(source)
         graph.head = graph.head[:1]  # as an exporter does that writes token vectors and leaves the rest to others
         return graph
 
-    monkeypatch.setattr(onnx_files, "build_graph", build_without_head)
+    monkeypatch.setattr(exporting, "build_graph", build_without_head)
     with pytest.raises(GateError, match="nothing was written"):
         export(model, tmp_path / "b", sentences=SENTENCES)
     assert list(tmp_path.iterdir()) == []

@@ -15,7 +15,7 @@ def test_every_public_name_loads_and_no_other() -> None:
 
 def test_vocabulary_tools_load_no_torch() -> None:
     code = (
-        "import sys, edgeembed_exporters.tailoring.vocabulary, edgeembed_exporters.tailoring.coverage\n"
+        "import sys, edgeembed_exporters.reduction.tokenizer_trimming, edgeembed_exporters.reduction.coverage\n"
         "print([name for name in ('torch', 'transformers', 'onnx') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from edgeembed_exporters import write_golden
-from edgeembed_exporters.golden import golden_texts
+from edgeembed_exporters import add_golden
+from edgeembed_exporters.bundle.golden import golden_texts
 from edgeembed_runtime import Bundle, Encoder, InputError, VerificationError
 from edgeembed_runtime.manifest import CHECKSUM
 from edgeembed_runtime.verification import GOLDEN, compare_golden_vectors
@@ -26,7 +26,7 @@ def content(file: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_the_machine_that_exported_gives_the_golden_vectors(exported: Exported, precision: str) -> None:
+def test_the_exporting_machine_reproduces_the_golden_vectors(exported: Exported, precision: str) -> None:
     report = compare_golden_vectors(Encoder.load(exported(precision), verify=True))
     assert report is not None
     assert report.texts == 12
@@ -36,21 +36,21 @@ def test_the_machine_that_exported_gives_the_golden_vectors(exported: Exported, 
     assert report.machine.architecture
 
 
-def test_the_vectors_are_written_as_exactly_as_they_were_computed(exported: Exported) -> None:
+def test_golden_vectors_are_stored_exactly(exported: Exported) -> None:
     golden = content(exported("int8") / GOLDEN)
-    given = Encoder.load(exported("int8")).encode(golden["texts"], on_truncate="ignore")
+    given = Encoder.load(exported("int8")).encode(golden["texts"], on_truncate="ignore", on_unknown="ignore")
     assert np.array_equal(np.array(golden["vectors"], dtype=np.float32), given)
 
 
-def test_the_texts_reach_from_none_to_more_than_an_encoder_reads(exported: Exported) -> None:
+def test_golden_texts_range_from_empty_to_too_long(exported: Exported) -> None:
     texts = golden_texts(MAX_SEQ_LENGTH)
-    infos = Encoder.load(exported("fp32")).encode(texts, on_truncate="ignore", return_info=True)[1]
+    infos = Encoder.load(exported("fp32")).encode(texts, on_truncate="ignore", on_unknown="ignore", return_info=True)[1]
     assert texts[0] == ""
     assert infos[-1].truncated
     assert all(len(golden_texts(limit)[-1].split()) > limit for limit in (1, 8, 256, 512))
 
 
-def test_an_older_bundle_gets_golden_vectors_and_keeps_everything_else(exported: Exported, tmp_path: Path) -> None:
+def test_adding_golden_vectors_changes_nothing_else(exported: Exported, tmp_path: Path) -> None:
     bundle = shutil.copytree(exported("fp32"), tmp_path / "older")
     now = content(bundle / "edgeembed.json")
     older = {**now, "files": [file for file in now["files"] if file["name"] != GOLDEN]}
@@ -58,24 +58,24 @@ def test_an_older_bundle_gets_golden_vectors_and_keeps_everything_else(exported:
     for file in (GOLDEN, CHECKSUM):
         (bundle / file).unlink()
     fingerprint = Bundle.open(bundle).fingerprint
-    write_golden(bundle)
+    add_golden(bundle)
     assert content(bundle / "edgeembed.json") == now
     assert Bundle.open(bundle, verify=True).fingerprint == fingerprint
-    write_golden(str(bundle))  # once more
+    add_golden(str(bundle))  # once more
     assert content(bundle / "edgeembed.json") == now
     assert sorted(path.name for path in bundle.iterdir()) == sorted(path.name for path in exported("fp32").iterdir())
 
 
-def test_a_damaged_bundle_gets_none(exported: Exported, tmp_path: Path) -> None:
+def test_no_golden_vectors_are_added_to_a_damaged_bundle(exported: Exported, tmp_path: Path) -> None:
     bundle = shutil.copytree(exported("fp32"), tmp_path / "damaged")
     (bundle / "README.md").write_text("changed by hand", encoding="utf-8")
     before = (bundle / "edgeembed.json").read_bytes()
     with pytest.raises(VerificationError, match=r"README\.md"):
-        write_golden(bundle)
+        add_golden(bundle)
     assert (bundle / "edgeembed.json").read_bytes() == before
 
 
-def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_bundle_raises_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no edgeembed\.json"):
-        write_golden(tmp_path)
+        add_golden(tmp_path)
     assert list(tmp_path.iterdir()) == []

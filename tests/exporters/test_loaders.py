@@ -10,9 +10,9 @@ from typing import Any, get_args
 import numpy as np
 import onnx
 import pytest
-from edgeembed_exporters import export
-from edgeembed_exporters.graph import OPSET
-from edgeembed_exporters.options import Precision
+from edgeembed_exporters import ExportConfig, export
+from edgeembed_exporters.config import Precision
+from edgeembed_exporters.onnx.tracing import OPSET
 from edgeembed_runtime import Bundle, Encoder
 from sentence_transformers import SentenceTransformer
 
@@ -32,7 +32,7 @@ def model_file(bundle: Path) -> Path:
 
 
 def ours(bundle: Path) -> np.ndarray[Any, Any]:
-    return Encoder.load(bundle).encode(SENTENCES, on_truncate="ignore")
+    return Encoder.load(bundle).encode(SENTENCES, on_truncate="ignore", on_unknown="ignore")
 
 
 def theirs(bundle: Path, choices: dict[str, str] | None = None) -> np.ndarray[Any, Any]:
@@ -43,8 +43,10 @@ def theirs(bundle: Path, choices: dict[str, str] | None = None) -> np.ndarray[An
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_sentence_transformers_gives_the_same_vectors_with_its_onnx_backend(precision: Any, tmp_path: Path) -> None:
-    export(make_model(dense=False), tmp_path / "b", precision=precision, sentences=SENTENCES, min_cosine=0.9)
+def test_the_onnx_backend_of_sentence_transformers_returns_the_same_embeddings(precision: Any, tmp_path: Path) -> None:
+    export(
+        make_model(dense=False), tmp_path / "b", ExportConfig(precision=precision, min_cosine=0.9), sentences=SENTENCES
+    )
     np.testing.assert_allclose(theirs(tmp_path / "b"), ours(tmp_path / "b"), atol=CLOSE.get(precision, 1e-3))
 
 
@@ -56,14 +58,14 @@ def test_the_onnx_backend_runs_the_head_in_float32(exported: Exported, precision
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_the_onnx_backend_takes_the_file_of_the_precision_unasked(exported: Exported, precision: str) -> None:
+def test_the_onnx_backend_loads_the_file_of_the_precision_by_default(exported: Exported, precision: str) -> None:
     bundle = exported(precision)
     settings = json.loads((bundle / "sentence_bert_config.json").read_text(encoding="utf-8"))
     assert bundle / settings["model_args"]["file_name"] == model_file(bundle)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_without_the_onnx_backend_sentence_transformers_names_the_weights_that_it_misses(
+def test_without_the_onnx_backend_sentence_transformers_names_the_missing_weights(
     exported: Exported, precision: str
 ) -> None:
     with pytest.raises(OSError, match=r"no file named .*model\.safetensors"):
@@ -71,11 +73,11 @@ def test_without_the_onnx_backend_sentence_transformers_names_the_weights_that_i
 
 
 @pytest.mark.parametrize(("precision", "close"), [("fp32", 1e-5), ("int8", 0.1)])
-def test_with_torch_weights_sentence_transformers_loads_a_bundle_plainly_and_by_its_onnx_file(
+def test_with_torch_weights_sentence_transformers_loads_a_bundle_with_both_backends(
     precision: Any, close: float, tmp_path: Path
 ) -> None:
     model, bundle = make_model(dense=False), tmp_path / "b"
-    export(model, bundle, precision=precision, sentences=SENTENCES, min_cosine=0.9, torch_weights=True)
+    export(model, bundle, ExportConfig(precision=precision, min_cosine=0.9, torch_weights=True), sentences=SENTENCES)
     plain: SentenceTransformer = SentenceTransformer(str(bundle), device="cpu")
     np.testing.assert_allclose(plain.encode(SENTENCES), model.encode(SENTENCES), atol=1e-6)
     np.testing.assert_allclose(plain.encode(SENTENCES), ours(bundle), atol=close)
@@ -84,13 +86,13 @@ def test_with_torch_weights_sentence_transformers_loads_a_bundle_plainly_and_by_
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_the_limit_of_a_text_is_the_only_one_that_the_tokenizer_states(exported: Exported, precision: str) -> None:
+def test_the_tokenizer_states_one_length_limit(exported: Exported, precision: str) -> None:
     settings = json.loads((exported(precision) / "tokenizer_config.json").read_text(encoding="utf-8"))
     assert settings["model_max_length"] == MAX_SEQ_LENGTH
     assert "max_length" not in settings
 
 
-def test_a_limit_of_one_call_is_not_taken_over(tmp_path: Path) -> None:
+def test_the_length_limit_of_one_call_is_not_stored(tmp_path: Path) -> None:
     model = make_model()
     first: Any = model[0]
     first.tokenizer.init_kwargs["max_length"] = 3

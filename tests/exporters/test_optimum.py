@@ -9,9 +9,9 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from edgeembed_exporters import take_apart
-from edgeembed_exporters.graph import build_graph, trace
-from edgeembed_exporters.optimum import trace_with_optimum
+from edgeembed_exporters import inspect_model
+from edgeembed_exporters.onnx.optimum import trace_with_optimum
+from edgeembed_exporters.onnx.tracing import build_graph, trace
 from edgeembed_runtime.errors import InputError, MissingExtraError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -27,7 +27,7 @@ SHAPES = [(1, 1), (1, 9), (3, 2), (5, MAX_SEQ_LENGTH)]
 
 
 def traced_by_both(model: SentenceTransformer) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    source = take_apart(model)
+    source = inspect_model(model)
     limit = source.max_seq_length
     return trace(build_graph(source), limit), trace_with_optimum(build_graph(source), limit)
 
@@ -60,7 +60,7 @@ def signature(model: onnx.ModelProto) -> list[tuple[str, int, list[Any]]]:
         *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("bert", "mpnet", "distilbert", "roberta")),
     ],
 )
-def test_both_ways_agree_at_all_sizes(kind: str) -> None:
+def test_both_tracers_agree_at_all_sizes(kind: str) -> None:
     torch_only, with_both = traced_by_both(make_model(kind, dense=kind != "mpnet"))
     onnx.checker.check_model(with_both, full_check=True)
     assert signature(with_both) == signature(torch_only)
@@ -70,31 +70,33 @@ def test_both_ways_agree_at_all_sizes(kind: str) -> None:
 
 
 @with_optimum
-def test_an_architecture_without_a_configuration_is_refused_by_name() -> None:
+def test_the_error_names_an_architecture_without_a_configuration() -> None:
     class Unheard(HF.BertConfig):  # type: ignore[misc]
         model_type = "unheard"
 
     encoder = HF.BertModel(Unheard(**SMALL, hidden_size=HIDDEN, num_hidden_layers=1, intermediate_size=64)).eval()
     model = make_model()
     model[0] = Word(encoder, make_tokenizer())
-    graph = build_graph(take_apart(model))
-    with pytest.raises(InputError, match=r"no export configuration for BertModel \(unheard\).*--exporter torch"):
+    graph = build_graph(inspect_model(model))
+    with pytest.raises(
+        InputError, match=r"no export configuration for BertModel \(unheard\).*choose the tracer 'torch'"
+    ):
         trace_with_optimum(graph, MAX_SEQ_LENGTH)
 
 
 @with_optimum
-def test_a_static_model_is_refused_by_name() -> None:
+def test_optimum_does_not_trace_a_static_model() -> None:
     static = StaticEmbedding(make_tokenizer().backend_tokenizer, embedding_weights=torch.ones(85, 8).numpy())
-    graph = build_graph(take_apart(SentenceTransformer(modules=[static], device="cpu")))
-    with pytest.raises(InputError, match=r"is a StaticEmbedding.*--exporter torch"):
+    graph = build_graph(inspect_model(SentenceTransformer(modules=[static], device="cpu")))
+    with pytest.raises(InputError, match=r"is a StaticEmbedding.*choose the tracer 'torch'"):
         trace_with_optimum(graph, MAX_SEQ_LENGTH)
 
 
-def test_without_optimum_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_error_without_optimum_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def is_missing(name: str) -> Any:
         raise ImportError(name)
 
-    graph = build_graph(take_apart(make_model()))
+    graph = build_graph(inspect_model(make_model()))
     monkeypatch.setattr("importlib.import_module", is_missing)
     with pytest.raises(MissingExtraError, match=r"pip install 'edgeembed\[optimum\]'"):
         trace_with_optimum(graph, MAX_SEQ_LENGTH)

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from edgeembed_exporters.pooling import POOLING_MODES, MaskedPooling, modes_for_direction
+from edgeembed_exporters.modules import POOLING_MODES, MaskedPooling, modes_for_direction
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch.nn import functional
 
@@ -36,30 +36,30 @@ def test_the_modes_are_those_of_sentence_transformers() -> None:
 
 @pytest.mark.parametrize("side", ["right", "left"])
 @pytest.mark.parametrize("mode", POOLING_MODES)
-def test_a_text_is_pooled_as_alone_whatever_side_is_padded(mode: str, side: str) -> None:
+def test_padding_on_either_side_does_not_change_the_pooling(mode: str, side: str) -> None:
     pooled = MaskedPooling([mode])(padded(side))["sentence_embedding"]
     torch.testing.assert_close(pooled, alone(mode), atol=1e-5, rtol=0)
 
 
-def test_several_modes_are_put_one_after_the_other_in_their_order() -> None:
+def test_several_modes_are_concatenated_in_order() -> None:
     modes = ("mean", "cls", "max")
     pooled = MaskedPooling(modes)(padded("right"))["sentence_embedding"]
     torch.testing.assert_close(pooled, torch.cat([alone(mode) for mode in modes], dim=1), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("modes", [*([mode] for mode in POOLING_MODES), ["mean", "cls"]])
-def test_modes_for_a_direction_point_where_the_modes_do(modes: list[str]) -> None:
+def test_modes_for_direction_keep_the_direction(modes: list[str]) -> None:
     pooled, simpler = (
         MaskedPooling(each)(padded("right"))["sentence_embedding"] for each in (modes, modes_for_direction(modes))
     )
     torch.testing.assert_close(functional.normalize(simpler), functional.normalize(pooled), atol=1e-5, rtol=0)
 
 
-def test_a_mean_is_summed_where_its_length_is_taken_away() -> None:
+def test_a_mean_becomes_a_sum_before_normalization() -> None:
     assert modes_for_direction(["mean"]) == ("sum",)
 
 
 @pytest.mark.parametrize("mode", [mode for mode in POOLING_MODES if mode != "max"])
-def test_no_tokens_give_zeros(mode: str) -> None:
+def test_no_tokens_result_in_zeros(mode: str) -> None:
     nothing = {"token_embeddings": torch.zeros(1, 0, WIDTH), "attention_mask": torch.zeros(1, 0).long()}
     assert torch.equal(MaskedPooling([mode])(nothing)["sentence_embedding"], torch.zeros(1, WIDTH))

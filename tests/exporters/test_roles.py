@@ -1,4 +1,4 @@
-"""What a role makes of a bundle: how much is read, what is put before a text, which ranker it says it is for."""
+"""The role of a bundle decides its maximum length, prompts and rankers."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edgeembed_exporters import export
+from edgeembed_exporters import ExportConfig, export
 from edgeembed_runtime import Encoder, InputError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
@@ -40,13 +40,11 @@ def model() -> Iterator[SentenceTransformer]:
 
 
 def exported(model: SentenceTransformer, out: Path, **options: Any) -> Encoder:
-    export(model, out, sentences=SENTENCES, **{"backend": "numpy", **options})
+    export(model, out, ExportConfig(**{"backend": "numpy", **options}), sentences=SENTENCES)
     return Encoder.load(out)
 
 
-def test_a_bundle_for_relevance_reads_all_that_the_model_does_and_has_its_prompts(
-    model: SentenceTransformer, tmp_path: Path
-) -> None:
+def test_the_relevance_role_has_the_length_and_prompts_of_the_model(model: SentenceTransformer, tmp_path: Path) -> None:
     encoder = exported(model, tmp_path / "b", role="relevance")
     assert (encoder.bundle.role, encoder.bundle.roles, encoder.max_seq_length) == ("relevance", ("relevance",), 200)
     np.testing.assert_allclose(encoder.encode_query("cat"), model.encode("ask: cat"), atol=1e-5)
@@ -54,9 +52,7 @@ def test_a_bundle_for_relevance_reads_all_that_the_model_does_and_has_its_prompt
     np.testing.assert_allclose(encoder.encode("cat"), model.encode("cat"), atol=1e-5)
 
 
-def test_a_bundle_for_semantic_ranking_reads_less_and_treats_all_texts_alike(
-    model: SentenceTransformer, tmp_path: Path
-) -> None:
+def test_the_semantic_role_reads_less_and_has_one_prompt(model: SentenceTransformer, tmp_path: Path) -> None:
     encoder = exported(model, tmp_path / "b", role="semantic")
     assert (encoder.bundle.role, encoder.bundle.roles, encoder.max_seq_length) == ("semantic", ("semantic",), 128)
     told = model.encode("tell: cat")
@@ -80,29 +76,31 @@ def test_length_and_prompts_can_be_chosen(model: SentenceTransformer, tmp_path: 
 
 
 @pytest.mark.parametrize("tokens", [2, 201])
-def test_a_length_that_the_model_does_not_have_is_refused(
-    model: SentenceTransformer, tmp_path: Path, tokens: int
-) -> None:
+def test_a_length_beyond_the_model_raises_an_error(model: SentenceTransformer, tmp_path: Path, tokens: int) -> None:
     with pytest.raises(InputError, match=f"max_seq_length is {tokens}; expected 3 to 200 tokens"):
         exported(model, tmp_path / "b", max_seq_length=tokens)
     assert not (tmp_path / "b").exists()
 
 
 @pytest.mark.parametrize("backend", ["onnx", "numpy"])
-def test_a_bundle_gives_the_vectors_of_a_model_that_reads_no_more(tmp_path: Path, backend: Any) -> None:
+def test_a_bundle_equals_a_model_with_the_same_length_limit(tmp_path: Path, backend: Any) -> None:
     model = static_model()
     encoder = exported(model, tmp_path / "b", role="semantic", backend=backend)
     assert encoder.max_seq_length == 128
     assert model[0].tokenizer.truncation is None
     model[0].tokenizer.enable_truncation(128)
-    np.testing.assert_allclose(encoder.encode(LONG, on_truncate="ignore"), model.encode(LONG), atol=1e-5)
+    np.testing.assert_allclose(
+        encoder.encode(LONG, on_truncate="ignore", on_unknown="ignore"), model.encode(LONG), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(("reads", "expected"), [(200, 128), pytest.param(40, 40, marks=pytest.mark.slow)])
-def test_a_transformer_reads_as_much_as_its_role_where_it_can(tmp_path: Path, reads: int, expected: int) -> None:
+def test_a_transformer_reads_the_length_of_the_role_if_it_can(tmp_path: Path, reads: int, expected: int) -> None:
     model = make_model()
     model.max_seq_length = reads
     encoder = exported(model, tmp_path / "b", role="semantic", backend="onnx")
     assert (encoder.max_seq_length, model.max_seq_length) == (expected, reads)
     model.max_seq_length = expected
-    np.testing.assert_allclose(encoder.encode(LONG, on_truncate="ignore"), model.encode(LONG), atol=1e-5)
+    np.testing.assert_allclose(
+        encoder.encode(LONG, on_truncate="ignore", on_unknown="ignore"), model.encode(LONG), atol=1e-5
+    )

@@ -1,4 +1,4 @@
-"""What a bundle's reader can rely on: no byte changes unnoticed, the same input gives the same, nothing is half."""
+"""Changed bytes are detected, exports are reproducible, and a killed export leaves nothing half-written."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def damaged(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return shutil.copytree(exported("int8"), tmp_path_factory.mktemp("damaged") / "bundle")
 
 
-def test_a_sound_bundle_has_no_differences(damaged: Path) -> None:
+def test_an_intact_bundle_has_no_differences(damaged: Path) -> None:
     assert not is_found(damaged)
 
 
@@ -66,7 +66,7 @@ def test_the_manifest_can_be_checked_without_us(damaged: Path) -> None:
     subprocess.run(["sha256sum", "--check", "--strict", CHECKSUM], cwd=damaged, check=True, capture_output=True)
 
 
-def test_an_older_bundle_without_that_checksum_is_verified_as_before(exported: Exported, tmp_path: Path) -> None:
+def test_a_bundle_without_the_manifest_checksum_can_be_verified(exported: Exported, tmp_path: Path) -> None:
     bundle = shutil.copytree(exported("int8"), tmp_path / "older")
     (bundle / CHECKSUM).unlink()
     assert not is_found(bundle)
@@ -75,7 +75,7 @@ def test_an_older_bundle_without_that_checksum_is_verified_as_before(exported: E
 
 
 @pytest.mark.slow
-def test_another_process_gives_the_same_bytes(exported: Exported, tmp_path: Path) -> None:
+def test_another_process_writes_the_same_bytes(exported: Exported, tmp_path: Path) -> None:
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"  # by which sets and hashes come in another order
     start("whole", tmp_path / "int8", PYTHONHASHSEED=seed)
     assert files_of(tmp_path / "int8") == files_of(exported("int8"))
@@ -83,7 +83,7 @@ def test_another_process_gives_the_same_bytes(exported: Exported, tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the children are forked")
-def test_an_export_that_is_killed_leaves_a_whole_bundle_or_none(tmp_path: Path) -> None:
+def test_a_killed_export_leaves_a_whole_bundle_or_none(tmp_path: Path) -> None:
     found = start("killed", tmp_path)
     assert set(found["new"]) == {"none", "new"}
     assert set(found["replacing"]) == {"old", "new"}
@@ -91,7 +91,7 @@ def test_an_export_that_is_killed_leaves_a_whole_bundle_or_none(tmp_path: Path) 
 
 
 def start(command: str, folder: Path, **environment: str) -> dict[str, list[str]]:
-    """Run the driver and give what it prints."""
+    """Run the driver and return its output."""
     done = subprocess.run(
         [sys.executable, Path(__file__).with_name("export_tiny.py"), command, folder],
         env={**os.environ, **environment},
@@ -102,7 +102,7 @@ def start(command: str, folder: Path, **environment: str) -> dict[str, list[str]
     return said
 
 
-def test_no_file_tells_of_the_folders_of_this_machine(exported: Exported) -> None:
+def test_no_file_contains_folders_of_this_machine(exported: Exported) -> None:
     for name, content in files_of(exported("int8")).items():
         for path in (exported("int8").parent, _ROOT, Path(sys.prefix)):
             assert str(path).encode() not in content, name

@@ -1,59 +1,58 @@
-"""x * (1 + erf(x / sqrt 2)) / 2 as one node."""
+"""Fuse the exact GELU, x * (1 + erf(x / sqrt 2)) / 2, into one Gelu node."""
 
 import math
-from collections.abc import Iterator
 
 import onnx
 
-from edgeembed_exporters.editing import Editor, contrib_node, other_input
+from edgeembed_exporters.onnx.graph import Graph, contrib_node, other_input
 
-_HALF, _ROOT = 0.5, math.sqrt(2)
+_HALF, _SQRT_2 = 0.5, math.sqrt(2)
 
 
 def fuse_gelu(model: onnx.ModelProto) -> None:
-    """Fuse, in place, every exact GELU, however its factors are ordered.
+    """Fuse, in place, every exact GELU, in whichever order its factors are multiplied.
 
     Args:
-        model: The graph.
+        model: The model.
     """
-    editor = Editor(model)
-    found = (found for node in editor.graph.node if node.op_type == "Erf" for found in _gelus(editor, node))
-    editor.replace({output: [contrib_node("Gelu", [activation], output)] for output, activation in found})
+    graph = Graph(model)
+    matches = [_match_gelu(graph, node) for node in graph.nodes if node.op_type == "Erf"]
+    graph.replace_nodes({match[1]: [contrib_node("Gelu", [match[0]], match[1])] for match in matches if match})
 
 
-def _gelus(editor: Editor, erf: onnx.NodeProto) -> Iterator[tuple[str, str]]:
-    """Give the output and the input of the GELU that an error function is part of."""
-    activation = _unscaled(editor, erf.input[0])
-    plus_one = editor.only_reader(erf.output[0], "Add")
-    if activation is None or plus_one is None or editor.scalar(other_input(plus_one, erf.output[0])) != 1:
-        return
-    first = editor.only_reader(plus_one.output[0], "Mul")
+def _match_gelu(graph: Graph, erf: onnx.NodeProto) -> tuple[str, str] | None:
+    """Return the input and the output of the GELU around an Erf node."""
+    x = _match_scaled_input(graph, erf.input[0])
+    one_plus_erf = graph.only_consumer(erf.output[0], "Add")
+    if x is None or one_plus_erf is None or graph.scalar(other_input(one_plus_erf, erf.output[0])) != 1:
+        return None
+    first = graph.only_consumer(one_plus_erf.output[0], "Mul")
     if first is None:
-        return
-    factor = other_input(first, plus_one.output[0])
-    if _is_half_of(editor, factor, activation):
-        yield first.output[0], activation
-        return
-    second = editor.only_reader(first.output[0], "Mul")
+        return None
+    factor = other_input(first, one_plus_erf.output[0])
+    if _is_half_of(graph, factor, x):
+        return x, first.output[0]
+    second = graph.only_consumer(first.output[0], "Mul")
     if second is None:
-        return
+        return None
     factors = factor, other_input(second, first.output[0])
-    if any(name == activation and editor.scalar(half) == _HALF for name, half in (factors, factors[::-1])):
-        yield second.output[0], activation
+    if any(name == x and graph.scalar(half) == _HALF for name, half in (factors, factors[::-1])):
+        return x, second.output[0]
+    return None
 
 
-def _unscaled(editor: Editor, tensor: str) -> str | None:
-    """Give x of x / sqrt 2."""
-    node = editor.maker(tensor)
+def _match_scaled_input(graph: Graph, tensor: str) -> str | None:
+    """Return x of `x / sqrt 2`."""
+    node = graph.producer(tensor)
     if node is None or node.op_type not in {"Div", "Mul"}:
         return None
-    value = editor.scalar(node.input[1])
-    wanted = _ROOT if node.op_type == "Div" else 1 / _ROOT
-    return str(node.input[0]) if value is not None and math.isclose(value, wanted, rel_tol=1e-5) else None
+    value = graph.scalar(node.input[1])
+    expected = _SQRT_2 if node.op_type == "Div" else 1 / _SQRT_2
+    return str(node.input[0]) if value is not None and math.isclose(value, expected, rel_tol=1e-5) else None
 
 
-def _is_half_of(editor: Editor, tensor: str, activation: str) -> bool:
-    node = editor.maker(tensor)
-    if node is None or node.op_type != "Mul" or activation not in node.input:
+def _is_half_of(graph: Graph, tensor: str, x: str) -> bool:
+    node = graph.producer(tensor)
+    if node is None or node.op_type != "Mul" or x not in node.input:
         return False
-    return editor.scalar(other_input(node, activation)) == _HALF
+    return graph.scalar(other_input(node, x)) == _HALF

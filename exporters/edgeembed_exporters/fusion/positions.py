@@ -1,4 +1,8 @@
-"""Positions counted from 0 as the beginning of their table, which holds too what is added to every token."""
+"""Replace the Gather of position embeddings by a Slice, and add constant rows to the table beforehand.
+
+Positions count from 0, so their embeddings are the first rows of the table. Rows that are added to every token, as
+the embedding of the only token type is, become part of the table.
+"""
 
 from dataclasses import dataclass
 
@@ -7,85 +11,87 @@ import numpy.typing as npt
 import onnx
 from onnx import helper
 
-from edgeembed_exporters.editing import Editor, attributes, looks_up_rows, other_input
+from edgeembed_exporters.onnx.graph import Graph, attributes, is_row_gather, other_input
 
 
 @dataclass(frozen=True)
-class _Lookup:
-    """A table of positions, the node that looks them up, and the sum that it becomes part of.
+class _PositionLookup:
+    """The lookup of position embeddings, and the node that adds them to the token embeddings.
 
     Attributes:
-        node: Looks up positions 0 to the text's length.
+        gather: Looks up positions 0 to the number of tokens.
         table: float32 (positions, width).
-        length: The name of the text's length, int64 (1,).
-        sum: Adds the positions to something.
+        length: Name of the number of tokens, int64 (1,).
+        add: Adds the position embeddings.
     """
 
-    node: onnx.NodeProto
+    gather: onnx.NodeProto
     table: npt.NDArray[np.float32]
     length: str
-    sum: onnx.NodeProto
+    add: onnx.NodeProto
 
 
 def fuse_positions(model: onnx.ModelProto) -> None:
-    """Read, in place, positions as one piece of their table, and add to that what is added beside it to all tokens.
+    """Slice, in place, position embeddings from a table that includes the constant rows added beside them.
 
-    Positions that depend on the text's ids, as RoBERTa's do, stay as they are.
+    Positions that depend on the token ids, as RoBERTa's do, are kept.
 
     Args:
-        model: The graph, in float32.
+        model: A float32 model.
     """
-    editor = Editor(model)
-    found = [lookup for node in editor.graph.node if (lookup := _lookup(editor, node)) is not None]
+    graph = Graph(model)
+    matches = [match for node in graph.nodes if (match := _match_lookup(graph, node)) is not None]
     replacements: dict[str, list[onnx.NodeProto]] = {}
-    for lookup in found:
-        replacements |= _replacements(editor, lookup)
-    editor.replace(replacements)
+    for match in matches:
+        replacements |= _replacements(graph, match)
+    graph.replace_nodes(replacements)
 
 
-def _replacements(editor: Editor, lookup: _Lookup) -> dict[str, list[onnx.NodeProto]]:
-    name, added = lookup.node.output[0], lookup.sum
-    other = other_input(added, name)
-    table, rest = _with_constants(editor, lookup.table, other)
-    first, along = (editor.add_constant(f"fused.{word}", np.array([0], dtype=np.int64)) for word in ("first", "along"))
-    stored = editor.add_constant(f"{lookup.node.input[0]}.positions", table)
+def _replacements(graph: Graph, lookup: _PositionLookup) -> dict[str, list[onnx.NodeProto]]:
+    name, add = lookup.gather.output[0], lookup.add
+    table, tokens = _absorb_constant_rows(graph, lookup.table, other_input(add, name))
+    zero = np.array([0], dtype=np.int64)
+    start, axis = (graph.add_initializer(f"fused.slice_{word}", zero) for word in ("start", "axis"))
+    stored = graph.add_initializer(f"{lookup.gather.input[0]}.positions", table)
     return {
-        name: [helper.make_node("Slice", [stored, first, lookup.length, along], [name])],
-        added.output[0]: [helper.make_node("Add", [rest, name], added.output)],
+        name: [helper.make_node("Slice", [stored, start, lookup.length, axis], [name])],
+        add.output[0]: [helper.make_node("Add", [tokens, name], add.output)],
     }
 
 
-def _with_constants(editor: Editor, table: npt.NDArray[np.float32], tensor: str) -> tuple[npt.NDArray[np.float32], str]:
-    """Give a table with the rows that are added to a tensor, and the tensor without them."""
-    node = editor.maker(tensor)
-    if node is None or node.op_type != "Add" or len(editor.readers(tensor)) != 1:
+def _absorb_constant_rows(
+    graph: Graph, table: npt.NDArray[np.float32], tensor: str
+) -> tuple[npt.NDArray[np.float32], str]:
+    """Add the constant rows that are part of a sum to a table; return the table and the rest of the sum."""
+    node = graph.producer(tensor)
+    if node is None or node.op_type != "Add" or len(graph.consumers(tensor)) != 1:
         return table, tensor
-    for given, other in (node.input, node.input[::-1]):
-        row = editor.constant(given)
+    for constant, rest in (node.input, node.input[::-1]):
+        row = graph.initializer(constant)
         if row is not None and row.shape[-1:] == table.shape[1:] and row.size == table.shape[1]:
-            return _with_constants(editor, table + row.reshape(-1), other)
+            return _absorb_constant_rows(graph, table + row.reshape(-1), rest)
     return table, tensor
 
 
-def _lookup(editor: Editor, node: onnx.NodeProto) -> _Lookup | None:
-    table = editor.constant(node.input[0]) if looks_up_rows(node) else None
-    length = None if table is None else _counted(editor, node.input[1], len(table))
-    readers = editor.readers(node.output[0])
-    if table is None or length is None or len(readers) != 1 or readers[0].op_type != "Add":
+def _match_lookup(graph: Graph, node: onnx.NodeProto) -> _PositionLookup | None:
+    table = graph.initializer(node.input[0]) if is_row_gather(node) else None
+    length = None if table is None else _match_arange(graph, node.input[1], len(table))
+    consumers = graph.consumers(node.output[0])
+    if table is None or length is None or len(consumers) != 1 or consumers[0].op_type != "Add":
         return None
-    return _Lookup(node, table, length, readers[0])
+    return _PositionLookup(node, table, length, consumers[0])
 
 
-def _counted(editor: Editor, tensor: str, most: int) -> str | None:
-    """Give the length of rows (1, length) that count from 0; None of any other."""
-    node = editor.maker(tensor)
+def _match_arange(graph: Graph, tensor: str, max_length: int) -> str | None:
+    """Return the name of the length of position ids (1, length) that count from 0, None for other ids."""
+    node = graph.producer(tensor)
     if node is None or node.op_type != "Slice" or len(node.input) < 4:
         return None
-    numbers, steps = editor.constant(node.input[0]), editor.scalar(node.input[4]) if len(node.input) > 4 else 1
-    start, axis, length = editor.scalar(node.input[1]), editor.scalar(node.input[3]), editor.maker(node.input[2])
-    if numbers is None or numbers.ndim != 2 or (start, axis, steps) != (0, 1, 1):
+    ids, step = graph.initializer(node.input[0]), graph.scalar(node.input[4]) if len(node.input) > 4 else 1
+    start, axis, length = graph.scalar(node.input[1]), graph.scalar(node.input[3]), graph.producer(node.input[2])
+    if ids is None or ids.ndim != 2 or (start, axis, step) != (0, 1, 1):
         return None
-    if numbers.shape[0] != 1 or not np.array_equal(numbers[0, :most], np.arange(min(most, numbers.shape[1]))):
+    if ids.shape[0] != 1 or not np.array_equal(ids[0, :max_length], np.arange(min(max_length, ids.shape[1]))):
         return None
     if length is None or length.op_type != "Shape" or attributes(length).get("start") != 1:
         return None

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from ..graphs import Array, evaluate  # noqa: TID252  # the tests are no package
+from ..graphs import Array, evaluate  # noqa: TID252  # tests are not a package
 
 LIMIT = 24
 ROWS = 60
@@ -11,7 +11,7 @@ SIZES = [(1, 1), (1, 9), (4, 7), (3, LIMIT)]
 
 
 def padded(batch: int, tokens: int) -> tuple[Array, Array]:
-    """Ids and a mask: the first row is whole, others are padded on the right and on the left in turn."""
+    """Return random ids and a mask: the first row has no padding, the others have it right and left in turn."""
     mask = np.ones((batch, tokens), dtype=np.int64)
     for row in range(1, batch):
         length = max(1, tokens * row // batch)
@@ -20,9 +20,9 @@ def padded(batch: int, tokens: int) -> tuple[Array, Array]:
 
 
 def run(model: onnx.ModelProto, ids: Array, mask: Array) -> Array:
-    """What the first output says of the tokens that are not padding."""
-    seen: Array = evaluate(model, ids, model.graph.output[0].name, mask=mask)[mask.astype(bool)]
-    return seen
+    """Run a model and return its first output at the tokens that are not padding."""
+    values: Array = evaluate(model, ids, model.graph.output[0].name, mask=mask)[mask.astype(bool)]
+    return values
 
 
 def assert_same_values(model: onnx.ModelProto, fused: onnx.ModelProto) -> None:

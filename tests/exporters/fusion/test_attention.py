@@ -8,26 +8,26 @@ import onnx
 import pytest
 from edgeembed_exporters.fusion.attention import fuse_attention
 
-from ..graphs import kinds, parse  # noqa: TID252  # the tests are no package
+from ..graphs import op_counts, parse  # noqa: TID252  # tests are not a package
 from .conftest import LIMIT, ROWS, assert_same_values, padded, run
 
 WIDTH, HEADS, HEAD_WIDTH = 16, 2, 8
 OUT = f"float[batch, tokens, {WIDTH}] out"
 PADDING = """
-    seen = Cast<to = 1>(attention_mask)
-    hidden = Sub(one, seen)
-    far = Mul(hidden, lowest)
-    mask = Unsqueeze(far, middle)
+    keep = Cast<to = 1>(attention_mask)
+    padding = Sub(one, keep)
+    penalty = Mul(padding, lowest)
+    mask = Unsqueeze(penalty, axes_1_2)
 """
 DISTANCES = """
     sizes = Shape(input_ids)
-    length = Gather(sizes, last)
-    places = Range(first, length, step)
-    across = Unsqueeze(places, front)
-    down = Unsqueeze(places, back)
-    apart = Sub(across, down)
-    away = Abs(apart)
-    near = Cast<to = 1>(away)
+    length = Gather(sizes, length_index)
+    positions = Range(zero, length, stride)
+    columns = Unsqueeze(positions, axis_0)
+    rows = Unsqueeze(positions, axis_1)
+    offsets = Sub(columns, rows)
+    distances = Abs(offsets)
+    float_distances = Cast<to = 1>(distances)
 """
 Q = "split_q = Reshape(queries, split) heads_q = Transpose<perm = [0, 2, 1, 3]>(split_q)"
 K = "split_k = Reshape(keys, split) heads_k = Transpose<perm = [0, 2, 3, 1]>(split_k)"
@@ -40,94 +40,103 @@ LINES = {
     "k": "split_k = Reshape(keys, split) k = Transpose<perm = [0, 2, 3, 1]>(split_k)",
     "v": "split_v = Reshape(values, split) v = Transpose<perm = [0, 2, 1, 3]>(split_v)",
     "mask": PADDING,
-    "products": "products = MatMul(q, k)",
-    "scores": "scores = Mul(products, scale)",
+    "qk": "qk = MatMul(q, k)",
+    "scores": "scores = Mul(qk, scale)",
     "masked": "masked = Add(scores, mask)",
-    "shares": "shares = Softmax<axis = -1>(masked)",
-    "mixed": "mixed = MatMul(shares, v)",
-    "out": "joined = Transpose<perm = [0, 2, 1, 3]>(mixed) out = Reshape(joined, join)",
+    "weights": "weights = Softmax<axis = -1>(masked)",
+    "context": "context = MatMul(weights, v)",
+    "out": "joined = Transpose<perm = [0, 2, 1, 3]>(context) out = Reshape(joined, join)",
 }
 FUSED = {
-    "as BERT has it": {},
-    "without a mask": {"mask": "", "masked": "", "shares": "shares = Softmax<axis = -1>(scores)"},
-    "a quotient": {"scores": "scores = Div(products, root)"},
-    "queries and keys scaled, as by sdpa": {
-        "q": f"{Q} q = Mul(heads_q, some)",
-        "k": f"{K} k = Mul(heads_k, some)",
+    "as in BERT": {},
+    "without a mask": {"mask": "", "masked": "", "weights": "weights = Softmax<axis = -1>(scores)"},
+    "scores divided": {"scores": "scores = Div(qk, divisor)"},
+    "queries and keys scaled, as in SDPA": {
+        "q": f"{Q} q = Mul(heads_q, root_scale)",
+        "k": f"{K} k = Mul(heads_k, root_scale)",
         "scores": "",
-        "masked": "masked = Add(products, mask)",
+        "masked": "masked = Add(qk, mask)",
     },
-    "queries scaled before they are split": {
-        "q": "small = Div(queries, root) split_q = Reshape(small, split) q = Transpose<perm = [0, 2, 1, 3]>(split_q)",
+    "queries scaled before they are split into heads": {
+        "q": "scaled_queries = Div(queries, divisor) split_q = Reshape(scaled_queries, split)"
+        " q = Transpose<perm = [0, 2, 1, 3]>(split_q)",
         "scores": "",
-        "masked": "masked = Add(products, mask)",
+        "masked": "masked = Add(qk, mask)",
     },
-    "layers with a bias": {
-        "queries": "plain_q = MatMul(x, to_queries) queries = Add(plain_q, bias)",
-        "keys": "plain_k = MatMul(x, to_keys) keys = Add(bias, plain_k)",
+    "linear layers with a bias": {
+        "queries": "unbiased_q = MatMul(x, to_queries) queries = Add(unbiased_q, bias)",
+        "keys": "unbiased_k = MatMul(x, to_keys) keys = Add(bias, unbiased_k)",
     },
-    "the mask first": {"masked": "masked = Add(mask, scores)"},
-    "a bias of positions": {
-        "mask": PADDING + DISTANCES + "slope = Mul(near, less) bend = Unsqueeze(slope, ends)",
-        "masked": "bent = Add(scores, bend) masked = Add(bent, mask)",
+    "mask plus scores": {"masked": "masked = Add(mask, scores)"},
+    "a position bias": {
+        "mask": PADDING + DISTANCES + "slope = Mul(float_distances, factor) position_bias = Unsqueeze(slope, axes_0_1)",
+        "masked": "biased = Add(scores, position_bias) masked = Add(biased, mask)",
     },
-    "a bias of positions for each head": {
-        "mask": PADDING + DISTANCES + "square = Unsqueeze(near, ends) bend = Mul(square, slopes)",
-        "masked": "bent = Add(scores, bend) masked = Add(bent, mask)",
+    "a position bias for each head": {
+        "mask": PADDING
+        + DISTANCES
+        + "four_dimensions = Unsqueeze(float_distances, axes_0_1) position_bias = Mul(four_dimensions, slopes)",
+        "masked": "biased = Add(scores, position_bias) masked = Add(biased, mask)",
     },
     "two biases and a mask": {
-        "mask": PADDING + DISTANCES + "square = Unsqueeze(near, ends) bend = Mul(square, slopes) more = Sin(bend)",
-        "masked": "bent = Add(scores, bend) twice = Add(more, bent) masked = Add(twice, mask)",
+        "mask": PADDING
+        + DISTANCES
+        + "four_dimensions = Unsqueeze(float_distances, axes_0_1) position_bias = Mul(four_dimensions, slopes)"
+        " second_bias = Sin(position_bias)",
+        "masked": "biased = Add(scores, position_bias) again = Add(second_bias, biased) masked = Add(again, mask)",
     },
-    "hidden scores overwritten, as by DistilBERT": {
-        "mask": "none = Equal(attention_mask, first) hidden = Unsqueeze(none, middle)",
-        "masked": "masked = Where(hidden, lowest, scores)",
+    "masked scores overwritten, as in DistilBERT": {
+        "mask": "is_equal = Equal(attention_mask, zero) padding = Unsqueeze(is_equal, axes_1_2)",
+        "masked": "masked = Where(padding, lowest, scores)",
     },
 }
-STAYS = {
-    "a softmax over queries": {"shares": "shares = Softmax<axis = 2>(masked)"},
-    "a softmax whose shares are read by others": {
-        "out": "joined = Transpose<perm = [0, 2, 1, 3]>(mixed) doubled = Add(shares, shares)"
-        " own = MatMul(doubled, v) both = Transpose<perm = [0, 2, 1, 3]>(own) sum = Add(joined, both)"
-        " out = Reshape(sum, join)"
+NOT_FUSED = {
+    "a softmax over queries": {"weights": "weights = Softmax<axis = 2>(masked)"},
+    "attention weights with a second consumer": {
+        "out": "joined = Transpose<perm = [0, 2, 1, 3]>(context) doubled = Add(weights, weights)"
+        " other_context = MatMul(doubled, v) other_joined = Transpose<perm = [0, 2, 1, 3]>(other_context)"
+        " sum = Add(joined, other_joined) out = Reshape(sum, join)"
     },
-    "scaled values": {"mixed": "scaled = Mul(v, scale) mixed = MatMul(shares, scaled)"},
-    "a negative scale": {"scores": "scores = Mul(products, minus)"},
-    "a scale for each head": {"scores": "scores = Mul(products, slopes)"},
-    "rotated queries": {"q": f"{Q} turned = Sin(heads_q) q = Add(heads_q, turned)"},
-    "queries that are no layer's": {"queries": "queries = Tanh(x)"},
-    "heads that are joined in another order": {
-        "out": "joined = Transpose<perm = [0, 2, 3, 1]>(mixed) out = Reshape(joined, join)"
+    "scaled values": {"context": "scaled = Mul(v, scale) context = MatMul(weights, scaled)"},
+    "a negative scale": {"scores": "scores = Mul(qk, negative)"},
+    "a scale for each head": {"scores": "scores = Mul(qk, slopes)"},
+    "rotary queries": {"q": f"{Q} rotated = Sin(heads_q) q = Add(heads_q, rotated)"},
+    "queries without a linear layer": {"queries": "queries = Tanh(x)"},
+    "heads joined in another order": {
+        "out": "joined = Transpose<perm = [0, 2, 3, 1]>(context) out = Reshape(joined, join)"
     },
     "queries split in another order": {
         "q": "split_q = Reshape(queries, other_split) q = Transpose<perm = [0, 3, 1, 2]>(split_q)"
     },
-    "keys of one head for all": {
+    "one key head for all query heads": {
         "keys": "keys = MatMul(x, to_few)",
         "k": "split_k = Reshape(keys, one_head) k = Transpose<perm = [0, 2, 3, 1]>(split_k)",
     },
-    "a bias of three dimensions": {
-        "mask": PADDING + DISTANCES + "plane = Unsqueeze(near, front) bend = Mul(plane, less)",
-        "masked": "bent = Add(scores, bend) masked = Add(bent, mask)",
+    "a bias with three dimensions": {
+        "mask": PADDING
+        + DISTANCES
+        + "three_dimensions = Unsqueeze(float_distances, axis_0) position_bias = Mul(three_dimensions, factor)",
+        "masked": "biased = Add(scores, position_bias) masked = Add(biased, mask)",
     },
-    "a soft mask": {"mask": PADDING.replace("lowest", "less")},
-    "a mask of queries": {"mask": PADDING.replace("middle", "one_and_last")},
+    "a mask that is not low enough": {"mask": PADDING.replace("lowest", "factor")},
+    "a mask of queries instead of keys": {"mask": PADDING.replace("axes_1_2", "axes_1_3")},
 }
-NOT_PLAIN = {
-    "a window": {
+OTHER_MASKS = {
+    "a sliding window": {
         "mask": PADDING.replace("mask =", "all =")
         + DISTANCES
-        + "beyond = Greater(away, window) out_of = Cast<to = 1>(beyond) far_off = Mul(out_of, lowest)"
-        " square = Unsqueeze(far_off, ends) mask = Add(all, square)"
+        + "is_beyond = Greater(distances, window) is_hidden = Cast<to = 1>(is_beyond)"
+        " window_bias = Mul(is_hidden, lowest) four_dimensions = Unsqueeze(window_bias, axes_0_1)"
+        " mask = Add(all, four_dimensions)"
     },
-    "only what comes before": {
+    "a causal mask": {
         "mask": PADDING.replace("mask =", "all =")
         + DISTANCES
-        + "later = Greater(apart, first) out_of = Cast<to = 1>(later) far_off = Mul(out_of, lowest)"
-        " square = Unsqueeze(far_off, ends) mask = Add(all, square)"
+        + "is_later = Greater(offsets, zero) is_hidden = Cast<to = 1>(is_later) window_bias = Mul(is_hidden, lowest)"
+        " four_dimensions = Unsqueeze(window_bias, axes_0_1) mask = Add(all, four_dimensions)"
     },
-    "tokens of all texts in one row": {
-        "x": "found = Gather(table, input_ids) x = Reshape(found, flat)"
+    "all tokens of a batch in one row": {
+        "x": "embedded = Gather(table, input_ids) x = Reshape(embedded, flat)"
         " shape = Shape(input_ids) unflat = Concat<axis = 0>(shape, width)",
         "q": "rows_q = Reshape(queries, unflat) split_q = Reshape(rows_q, split)"
         " q = Transpose<perm = [0, 2, 1, 3]>(split_q)",
@@ -139,25 +148,26 @@ NOT_PLAIN = {
 }
 
 
-def attention(changes: dict[str, str]) -> onnx.ModelProto:
-    draw = np.random.default_rng(3)
+def attention_model(changes: dict[str, str]) -> onnx.ModelProto:
+    rng = np.random.default_rng(3)
 
-    def some(*shape: int) -> Any:
-        return draw.normal(size=shape, scale=shape[0] ** -0.5).astype(np.float32)
+    def normal(*shape: int) -> Any:
+        return rng.normal(size=shape, scale=shape[0] ** -0.5).astype(np.float32)
 
-    floats = {"one": 1.0, "lowest": np.finfo(np.float32).min, "scale": 0.4, "root": 2.8, "some": 0.6, "minus": -0.4}
-    integers = {"first": 0, "step": 1, "window": 3}
+    floats = {"one": 1.0, "scale": 0.4, "divisor": 2.8, "root_scale": 0.6, "negative": -0.4}
+    floats["lowest"] = float(np.finfo(np.float32).min)
+    integers = {"zero": 0, "stride": 1, "window": 3}
     shapes = {"split": [0, 0, HEADS, HEAD_WIDTH], "other_split": [0, 0, HEAD_WIDTH, HEADS], "join": [0, 0, WIDTH]}
     shapes |= {"one_head": [0, 0, 1, HEAD_WIDTH], "flat": [-1, WIDTH], "width": [WIDTH]}
-    axes = {"middle": [1, 2], "one_and_last": [1, 3], "front": [0], "back": [1], "ends": [0, 1]}
+    axes = {"axes_1_2": [1, 2], "axes_1_3": [1, 3], "axis_0": [0], "axis_1": [1], "axes_0_1": [0, 1]}
     constants = {
-        "table": some(ROWS, WIDTH) * 5,
-        **{name: some(WIDTH, WIDTH) * 2 for name in ("to_queries", "to_keys", "to_values")},
-        "to_few": some(WIDTH, HEAD_WIDTH),
-        "bias": some(WIDTH),
-        "less": np.float32(-0.3),
+        "table": normal(ROWS, WIDTH) * 5,
+        **{name: normal(WIDTH, WIDTH) * 2 for name in ("to_queries", "to_keys", "to_values")},
+        "to_few": normal(WIDTH, HEAD_WIDTH),
+        "bias": normal(WIDTH),
+        "factor": np.float32(-0.3),
         "slopes": np.array([[[-0.3]], [[0.2]]], dtype=np.float32),
-        "last": np.array(1, dtype=np.int64),
+        "length_index": np.array(1, dtype=np.int64),
         **{name: np.array(value, dtype=np.float32) for name, value in floats.items()},
         **{name: np.array(value, dtype=np.int64) for name, value in {**integers, **shapes, **axes}.items()},
     }
@@ -174,30 +184,30 @@ def fuse(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("changes", FUSED.values(), ids=FUSED)
-def test_an_attention_becomes_one_node_of_the_same_values(changes: dict[str, str]) -> None:
-    model = attention(changes)
+def test_attention_is_fused_into_one_node_with_the_same_values(changes: dict[str, str]) -> None:
+    model = attention_model(changes)
     fused = fuse(model)
-    assert (kinds(fused)["MultiHeadAttention"], kinds(fused)["Softmax"]) == (1, 0)
+    assert (op_counts(fused)["MultiHeadAttention"], op_counts(fused)["Softmax"]) == (1, 0)
     assert_same_values(model, fused)
 
 
-@pytest.mark.parametrize("changes", STAYS.values(), ids=STAYS)
-def test_what_is_no_such_attention_stays(changes: dict[str, str]) -> None:
-    model = attention(changes)
+@pytest.mark.parametrize("changes", NOT_FUSED.values(), ids=NOT_FUSED)
+def test_unsupported_attention_is_not_changed(changes: dict[str, str]) -> None:
+    model = attention_model(changes)
     fused = fuse(model)
     assert list(fused.graph.node) == list(model.graph.node)
     assert_same_values(model, fused)
 
 
-@pytest.mark.parametrize("changes", NOT_PLAIN.values(), ids=NOT_PLAIN)
-def test_an_attention_that_is_not_plain_keeps_its_values(changes: dict[str, str]) -> None:
-    model = attention(changes)
+@pytest.mark.parametrize("changes", OTHER_MASKS.values(), ids=OTHER_MASKS)
+def test_attention_with_other_masks_keeps_its_values(changes: dict[str, str]) -> None:
+    model = attention_model(changes)
     assert_same_values(model, fuse(model))
 
 
-def test_ids_that_are_hidden_are_not_taken_for_the_padding() -> None:
-    by_ids = "none = Equal(input_ids, first) gone = Cast<to = 1>(none) far = Mul(gone, lowest)"
-    model = attention({"mask": f"{by_ids} mask = Unsqueeze(far, middle)"})
+def test_a_mask_that_depends_on_ids_is_not_taken_for_a_padding_mask() -> None:
+    by_ids = "is_equal = Equal(input_ids, zero) is_zero = Cast<to = 1>(is_equal) penalty = Mul(is_zero, lowest)"
+    model = attention_model({"mask": f"{by_ids} mask = Unsqueeze(penalty, axes_1_2)"})
     ids, mask = padded(3, 9)
     ids[0, 4] = 0
     np.testing.assert_allclose(run(fuse(model), ids, mask), run(model, ids, mask), atol=1e-5)

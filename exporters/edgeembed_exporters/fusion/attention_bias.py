@@ -1,0 +1,66 @@
+"""Classify the tensors that are added to attention scores, by running the graph: padding masks and other biases.
+
+Every architecture computes its mask by nodes of its own, so the values are a more reliable sign than the nodes.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, helper
+
+from edgeembed_exporters.onnx.graph import copy_model
+
+_BATCH = 2
+_MASKED = -1e4
+"""Scores of padding tokens are at or below this, as in all encoders of transformers."""
+
+
+class AttentionBiases:
+    """Values of all attention biases of a graph for a batch with padding.
+
+    Args:
+        model: A model with the inputs input_ids and attention_mask.
+        biases: Names of the tensors that are added to attention scores.
+        tokens: Maximum number of tokens. The graph is run at this length, since a sliding window hides tokens only in
+            texts that are longer than the window.
+    """
+
+    def __init__(self, model: onnx.ModelProto, biases: Sequence[str], tokens: int) -> None:
+        self._mask = np.ones((_BATCH, tokens), dtype=np.bool_)
+        self._mask[1, (tokens + 1) // 2 :] = False
+        self._values = _run(model, biases, self._mask) if biases else {}
+
+    def are_supported(self, biases: Iterable[str]) -> bool:
+        """Return whether MultiHeadAttention accepts each of the biases, as a padding mask or as an attention bias."""
+        return all(self.is_padding_mask(name) or self._covers_all_pairs(name) for name in biases)
+
+    def is_padding_mask(self, name: str) -> bool:
+        """Return whether a bias hides all padding tokens and changes no other score."""
+        values = self._values[name]
+        if values.ndim != 4 or (values.shape[0], values.shape[3]) != self._mask.shape:
+            return False
+        padding = np.broadcast_to(~self._mask[:, None, None, :], (_BATCH, *values.shape[1:]))
+        return bool((values[padding] <= _MASKED).all() and (values[~padding] == 0).all())
+
+    def _covers_all_pairs(self, name: str) -> bool:
+        """Return whether a bias has the shape (..., ..., tokens, tokens)."""
+        values = self._values[name]
+        return values.ndim == 4 and values.shape[2:] == (self._mask.shape[1],) * 2
+
+
+def _run(model: onnx.ModelProto, names: Sequence[str], mask: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[Any]]:
+    # Imported late: edgeembed_runtime turns ONNX Runtime's telemetry off and must be imported before it.
+    import onnxruntime
+
+    probe = copy_model(model)
+    del probe.graph.output[:]
+    probe.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    # All ids are equal, so that a bias that depends on ids does not look like a padding mask.
+    feeds = {"input_ids": np.ones(mask.shape, dtype=np.int64), "attention_mask": mask.astype(np.int64)}
+    return dict(zip(names, session.run(list(names), feeds), strict=True))

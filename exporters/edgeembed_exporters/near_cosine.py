@@ -1,0 +1,39 @@
+"""The threshold from which the runtime's interests take two texts for one topic, measured for an encoder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from edgeembed_runtime import Bundle, Encoder
+
+from edgeembed_exporters.rank_agreement import normalize_rows
+
+_UNRELATED_SHARE = 0.02
+_MIN_TEXTS, _MAX_TEXTS = 100, 1_000
+_MIN_COSINE = 0.05  # the manifest needs more than 0
+
+
+def measure_near_cosine(bundle: Bundle | Path, texts: Sequence[str]) -> float | None:
+    """Return the cosine that 2 % of random pairs of texts reach: the 98th percentile over all pairs.
+
+    Nearly all pairs in a sample of texts are of different topics, so the value is specific to how an encoder spreads
+    unrelated texts, and to the range of the sample. With the two encoders in the wheel, it is the value that was
+    chosen with simulated users (`experiments/interests.py`).
+
+    Args:
+        bundle: The bundle of an encoder.
+        texts: Real texts; 1,000 are used.
+
+    Returns:
+        The cosine, rounded to two decimals; None if there are fewer than 100 different texts with a known word.
+    """
+    sample = [text for text in dict.fromkeys(texts) if text.strip()][:_MAX_TEXTS]
+    encoder = Encoder(bundle, threads=None)
+    embeddings = normalize_rows(
+        encoder.encode_document(sample, on_truncate="ignore", on_unknown="ignore", show_progress_bar=False)
+    )
+    embeddings = embeddings[embeddings.any(axis=1)]
+    if len(embeddings) < _MIN_TEXTS:
+        return None
+    cosines = (embeddings @ embeddings.T)[np.triu_indices(len(embeddings), 1)]
+    return round(float(np.clip(np.quantile(cosines, 1 - _UNRELATED_SHARE), _MIN_COSINE, 1)), 2)

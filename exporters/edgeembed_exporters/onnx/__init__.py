@@ -1,0 +1,1 @@
+"""Trace torch modules to ONNX, and convert ONNX files."""

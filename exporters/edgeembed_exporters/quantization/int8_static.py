@@ -1,0 +1,253 @@
+"""Int8 linear layers whose activations have a scale that calibration fixes (static quantization).
+
+Static scales need fewer nodes than per-token scales, but the range of the activation must be known. It is for three
+kinds of activations:
+
+- Layer norm outputs. A normalized token has a known length, so each channel has a range: the one seen on calibration
+  text, and at least three standard deviations, as given by the layer norm's weight and bias. Each channel is centered
+  and scaled by a second layer norm with changed weight and bias, which costs no more than SmoothQuant's scaling. The
+  shift is undone by the bias of the linear layer (Outlier Suppression+, Wei et al. 2023).
+- Attention outputs. They are weighted means of the values, so they stay within the range of the values. Centering and
+  scaling the output is the same as centering and scaling the values, which the linear layer of the values does at no
+  cost.
+- Embedding rows. An int8 embedding table is the activation already quantized, so no rounding is added.
+
+Activations take all values of uint8, hence weights have a magnitude of at most 64, about 7 bits:
+2 * 255 * 64 = 32,640 < 2**15 (see `int8_matmul` on saturation). Activations beyond the range are clipped.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import helper
+
+from edgeembed_exporters.onnx.graph import Graph
+from edgeembed_exporters.quantization.int8_matmul import QuantizedActivation, int8_matmul, smoothing_factors
+from edgeembed_exporters.quantization.linear import Linear, LinearGroup
+
+Array = npt.NDArray[np.float32]
+
+_ZERO_POINT = 128
+_ACTIVATION_MAX = 127  # above the zero point
+_WEIGHT_MAX = 64
+_STANDARD_DEVIATIONS = 3
+# The range of attention outputs, relative to calibration text: text in other languages exceeded a factor of 1.
+_ATTENTION_MARGIN = 2.0
+# SmoothQuant's alpha: on a six-layer teacher better than 0.5, the paper's default, and as good as 0.7.
+_ALPHA = 0.6
+_MIN_SCALE = 1e-12
+
+
+class LayerNorm(NamedTuple):
+    """A LayerNormalization with constant parameters.
+
+    Attributes:
+        node: The node.
+        weight: float32 (channels,).
+        bias: float32 (channels,).
+    """
+
+    node: onnx.NodeProto
+    weight: Array
+    bias: Array
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """The names of weight and bias, which layers may share."""
+        return tuple(self.node.input[1:])
+
+
+@dataclass(frozen=True)
+class CenteredAttentions:
+    """Linear layers after the values of attentions have been centered.
+
+    Attributes:
+        groups: All linear layers; those that compute values or read attention outputs have new weights and biases.
+        scales: The scale of each attention output, by its name.
+    """
+
+    groups: tuple[LinearGroup, ...]
+    scales: dict[str, float]
+
+
+class EmbeddingRows(NamedTuple):
+    """Names of the parts of an embedding lookup in an int8 table (`embeddings.quantize_embeddings_int8`).
+
+    Attributes:
+        table: int8 (rows, width).
+        ids: The row numbers.
+        scales: The scale of each looked-up row, float32 (..., 1).
+    """
+
+    table: str
+    ids: str
+    scales: str
+
+
+def find_layer_norm(graph: Graph, group: LinearGroup) -> LayerNorm | None:
+    """Return the layer norm that computes the activation of some linear layers, None if another node does."""
+    node = graph.producer(group.activation)
+    if node is None or node.op_type != "LayerNormalization" or node.output[0] != group.activation:
+        return None
+    weight = graph.initializer(node.input[1])
+    bias = graph.initializer(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros_like(weight)
+    if weight is None or bias is None or weight.shape != (len(group.weight),) or bias.shape != weight.shape:
+        return None
+    return LayerNorm(node, weight, bias)
+
+
+def layer_norm_matmul(graph: Graph, group: LinearGroup, norm: LayerNorm, ranges: Array) -> list[onnx.NodeProto]:
+    """Return the nodes of linear layers whose activation is a layer norm output.
+
+    Args:
+        graph: The graph of the layers.
+        group: The layers.
+        norm: The layer norm before them.
+        ranges: Negated minimum and maximum of each channel, float32 (2, channels).
+    """
+    spread = _STANDARD_DEVIATIONS * np.abs(norm.weight)
+    ranges = np.maximum(ranges, [spread - norm.bias, spread + norm.bias])
+    center, half_width = _center_and_half_width(ranges)
+    factors = smoothing_factors(group.weight, half_width, _ALPHA)
+    output, centered = group.output, f"{group.output}.centered"
+    parameters = {
+        "weight": (norm.weight / factors).astype(np.float32),
+        "bias": ((norm.bias - center) / factors).astype(np.float32),
+    }
+    names = [graph.add_initializer(f"{centered}_{name}", values) for name, values in parameters.items()]
+    center_norm = helper.make_node(norm.node.op_type, [norm.node.input[0], *names], [centered])
+    center_norm.attribute.extend(norm.node.attribute)
+    scale = (half_width / factors).max() / _ACTIVATION_MAX
+    weight, bias = group.weight * factors[:, None], group.bias + center @ group.weight
+    return [center_norm, *_quantize_and_multiply(graph, output, centered, scale, weight, bias)]
+
+
+def center_attention_values(
+    graph: Graph, groups: Sequence[LinearGroup], ranges: dict[str, Array]
+) -> CenteredAttentions:
+    """Center and scale the values of every attention whose output is read by linear layers alone.
+
+    Args:
+        graph: The graph.
+        groups: All linear layers.
+        ranges: Negated minimum and maximum of each channel by activation, float32 (2, channels).
+    """
+    centered, scales = list(groups), {}
+    for index, group in enumerate(groups):
+        found = _find_value_layer(graph, group, centered)
+        if found is None:
+            continue
+        center, half_width = _center_and_half_width(ranges[group.activation])
+        half_width = np.maximum(half_width, _MIN_SCALE)
+        factors = smoothing_factors(group.weight, half_width, _ALPHA)
+        value_index, values = found
+        weight, bias = values.weight / factors, (values.bias - center) / factors
+        centered[value_index] = _with_parameters(centered[value_index], values, weight, bias)
+        for layer in group.layers:
+            weight, bias = layer.weight * factors[:, None], layer.bias + center @ layer.weight
+            centered[index] = _with_parameters(centered[index], layer, weight, bias)
+        scales[group.activation] = float((half_width / factors).max() * _ATTENTION_MARGIN / _ACTIVATION_MAX)
+    return CenteredAttentions(tuple(centered), scales)
+
+
+def attention_matmul(graph: Graph, group: LinearGroup, scale: float) -> list[onnx.NodeProto]:
+    """Return the nodes of linear layers whose activation is an attention output with centered values.
+
+    Args:
+        graph: The graph of the layers.
+        group: The layers.
+        scale: The scale of their activation.
+    """
+    return _quantize_and_multiply(graph, group.output, group.activation, scale, group.weight, group.bias)
+
+
+def find_embedding_rows(graph: Graph, group: LinearGroup) -> EmbeddingRows | None:
+    """Return the embedding lookup that computes the activation of some linear layers and of nothing else."""
+    scaled = graph.producer(group.activation)
+    if scaled is None or scaled.op_type != "Mul" or len(graph.consumers(group.activation)) > len(group.layers):
+        return None
+    cast = graph.producer(scaled.input[0])
+    gather = graph.producer(cast.input[0]) if cast is not None and cast.op_type == "Cast" else None
+    if gather is None or gather.op_type != "Gather" or graph.producer(scaled.input[1]) is None:
+        return None
+    table = graph.initializer(gather.input[0])
+    is_private = table is not None and table.dtype == np.int8 and len(graph.consumers(gather.input[0])) == 1
+    return EmbeddingRows(gather.input[0], gather.input[1], scaled.input[1]) if is_private else None
+
+
+def embedding_matmul(graph: Graph, group: LinearGroup, rows: EmbeddingRows) -> list[onnx.NodeProto]:
+    """Return the nodes of linear layers whose activation is rows of an int8 embedding table.
+
+    Args:
+        graph: The graph of the layers.
+        group: The layers.
+        rows: The embedding lookup.
+    """
+    output, quantized = group.output, f"{group.activation}.quantized"
+    table = np.asarray(graph.initializer(rows.table), dtype=np.int16) + _ZERO_POINT
+    stored = graph.add_initializer(f"{rows.table}.uint8", table.astype(np.uint8))
+    one = graph.add_initializer("int8.one", np.array(1, dtype=np.float32))  # the scales are per row, and applied below
+    activation = QuantizedActivation(quantized, one, _zero_point(graph))
+    nodes = [
+        helper.make_node("Gather", [stored, rows.ids], [quantized]),
+        int8_matmul(graph, activation, group.weight, _WEIGHT_MAX, name=output, output=f"{output}.unscaled"),
+    ]
+    if not group.bias.any():
+        return [*nodes, helper.make_node("Mul", [f"{output}.unscaled", rows.scales], [output])]
+    bias = graph.add_initializer(f"{output}.bias", group.bias)
+    return [
+        *nodes,
+        helper.make_node("Mul", [f"{output}.unscaled", rows.scales], [f"{output}.scaled"]),
+        helper.make_node("Add", [f"{output}.scaled", bias], [output]),
+    ]
+
+
+def _quantize_and_multiply(
+    graph: Graph, output: str, activation: str, scale: float, weight: Array, bias: Array
+) -> list[onnx.NodeProto]:
+    """Return a QuantizeLinear and a MatMulIntegerToFloat node."""
+    scale_name = graph.add_initializer(f"{output}.scale", np.array(max(scale, _MIN_SCALE), dtype=np.float32))
+    quantized = QuantizedActivation(f"{activation}.quantized", scale_name, _zero_point(graph))
+    return [
+        helper.make_node("QuantizeLinear", [activation, scale_name, quantized.zero_point], [quantized.name]),
+        int8_matmul(graph, quantized, weight, _WEIGHT_MAX, name=output, output=output, bias=bias),
+    ]
+
+
+def _zero_point(graph: Graph) -> str:
+    return graph.add_initializer(f"int8.zero_point_{_ZERO_POINT}", np.array(_ZERO_POINT, dtype=np.uint8))
+
+
+def _center_and_half_width(ranges: Array) -> tuple[Array, Array]:
+    negated_minimum, maximum = ranges
+    return (maximum - negated_minimum) / 2, (maximum + negated_minimum) / 2
+
+
+def _find_value_layer(graph: Graph, group: LinearGroup, groups: Sequence[LinearGroup]) -> tuple[int, Linear] | None:
+    """Return the linear layer of the values of the attention before a group, and the index of that layer's group."""
+    attention = graph.producer(group.activation)
+    if attention is None or attention.op_type != "MultiHeadAttention":
+        return None
+    values = attention.input[2]
+    if len(graph.consumers(group.activation)) != len(group.layers) or len(graph.consumers(values)) != 1:
+        return None
+    for index, other in enumerate(groups):
+        for layer in other.layers:
+            if layer.output == values and not _share_weights(graph, [layer, *group.layers]):
+                return index, layer
+    return None
+
+
+def _share_weights(graph: Graph, layers: Sequence[Linear]) -> bool:
+    """Return whether any of the layers shares its weight with another layer."""
+    return any(len(graph.consumers(layer.node.input[1])) > 1 for layer in layers)
+
+
+def _with_parameters(group: LinearGroup, layer: Linear, weight: Array, bias: Array) -> LinearGroup:
+    """Return a group in which one layer has other parameters."""
+    changed = replace(layer, weight=weight.astype(np.float32), bias=bias.astype(np.float32))
+    return LinearGroup(tuple(changed if each.output == layer.output else each for each in group.layers))

@@ -1,0 +1,164 @@
+"""Trim a model's vocabulary, and its embedding table with it, to the tokens that a corpus needs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.manifest import Parity
+from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer
+
+from edgeembed_exporters.gate import measure_parity
+from edgeembed_exporters.reduction.coverage import Coverage, encode_all, measure_coverage
+from edgeembed_exporters.reduction.token_table import (
+    configured_ids,
+    pinned_ids,
+    renumber_config,
+    replace_tokenizer,
+    select_rows,
+    token_table,
+    tokenizer_of,
+)
+from edgeembed_exporters.reduction.tokenizer_trimming import trim_tokenizer
+
+_HELD_OUT_EVERY = 8
+# Enough sentences to find bad ones, and both models encode them in well under a minute.
+_MAX_HELD_OUT_TEXTS = 400
+
+
+@dataclass(frozen=True)
+class TrimReport:
+    """What trimming saved and what it cost, measured on held-out text.
+
+    Attributes:
+        before: How the model's tokenizer segments the text.
+        after: How the trimmed tokenizer segments it.
+        saved_bytes: Bytes saved in the float32 embedding table.
+        drift: The agreement between the trimmed model's embeddings and the model's.
+    """
+
+    before: Coverage
+    after: Coverage
+    saved_bytes: int
+    drift: Parity
+
+    def __str__(self) -> str:
+        """Return what was saved and lost in one line."""
+        before, after = self.before, self.after
+        return (
+            f"vocabulary: {after.size:,} of {before.size:,} tokens kept, {self.saved_bytes / 1e6:.2f} MB of float32 "
+            f"saved; unknown tokens {_percent(before.unknown_rate)} -> {_percent(after.unknown_rate)}, tokens per word "
+            f"{before.tokens_per_word:.3f} -> {after.tokens_per_word:.3f}, cosine to the whole model worst "
+            f"{self.drift.min_cosine:.4f}, mean {self.drift.mean_cosine:.4f}"
+        )
+
+
+def trim_vocabulary(
+    model: SentenceTransformer, sentences: Iterable[str], *, size: int | None = None, held_out: Sequence[str] = ()
+) -> tuple[SentenceTransformer, TrimReport]:
+    """Return a copy of a model whose tokenizer and embedding table have only the tokens that a corpus needs.
+
+    A text whose tokens are all kept has the same embedding as before. In other texts, words whose token was removed are
+    split into smaller pieces. `trim_tokenizer` describes which tokens are kept.
+
+    Args:
+        model: A transformers encoder or a StaticEmbedding, with a WordPiece, BPE or Unigram tokenizer; it is not
+            changed. Tokens of its prompts are kept.
+        sentences: The corpus; it is read once and may be larger than memory.
+        size: Maximum vocabulary size, including special tokens. None keeps all tokens that the corpus uses.
+        held_out: Text to measure on. If empty, one sentence in eight is held out of the corpus, at most 400.
+
+    Returns:
+        The trimmed model, and what trimming saved and cost.
+
+    Raises:
+        InputError: If the model's tokenizer or table cannot be trimmed, `size` is too small for special tokens and
+            characters, or there is too little text.
+    """
+    if isinstance(sentences, str) or isinstance(held_out, str):
+        raise InputError("the text is a single string; expected several sentences: put it into a list")
+    first: Any = model[0]
+    tokenizer, table = tokenizer_of(first), token_table(first)
+    held_out_texts = [text for text in held_out if text.strip()]
+    trimmed = trim_tokenizer(
+        tokenizer,
+        sentences if held_out_texts else _hold_out(sentences, held_out_texts),
+        size=size,
+        keep=configured_ids(first, table) | _prompt_ids(model, tokenizer),
+        pinned=pinned_ids(first),
+    )
+    if not held_out_texts:
+        raise InputError(
+            f"there are no sentences to measure on; expected at least {_HELD_OUT_EVERY} sentences, or some in held_out"
+        )
+    made = _with_tokenizer(model, trimmed)
+    saved_bytes = 4 * (table.weight.numel() - token_table(made[0]).weight.numel())
+    before, after = measure_coverage(tokenizer, held_out_texts), measure_coverage(trimmed, held_out_texts)
+    return made, TrimReport(before, after, saved_bytes, _measure_drift(model, made, held_out_texts))
+
+
+def with_vocabulary(model: SentenceTransformer, tokenizer: Tokenizer) -> SentenceTransformer:
+    """Return a copy of a model with a tokenizer that was trimmed from its own.
+
+    Args:
+        model: As for `trim_vocabulary`.
+        tokenizer: The trimmed tokenizer.
+
+    Raises:
+        InputError: If the tokenizer has tokens that the model's tokenizer does not have.
+    """
+    known = tokenizer_of(model[0]).get_vocab()
+    foreign = sorted(token for token in tokenizer.get_vocab() if token not in known)
+    if foreign:
+        raise InputError(
+            f"the vocabulary has {len(foreign):,} tokens that the model has no vectors for, such as {foreign[0]!r}; "
+            "expected one trimmed from the model's: make it with `edgeembed vocab --trim MODEL`"
+        )
+    return _with_tokenizer(model, tokenizer)
+
+
+def _hold_out(sentences: Iterable[str], held_out: list[str]) -> Iterator[str]:
+    """Yield most sentences, and hold out the others, evenly spaced and never more than the maximum."""
+    every = _HELD_OUT_EVERY
+    texts = (text for text in sentences if text.strip())
+    for number, text in enumerate(texts, start=1):
+        if number % every:
+            yield text
+            continue
+        held_out.append(text)
+        if len(held_out) > _MAX_HELD_OUT_TEXTS:
+            yield from held_out[::2]
+            del held_out[::2]
+            every *= 2
+
+
+def _prompt_ids(model: SentenceTransformer, tokenizer: Tokenizer) -> set[int]:
+    prompts = [text for text in model.prompts.values() if text]
+    return {index for encoding in encode_all(tokenizer, prompts) for index in encoding.ids}
+
+
+def _with_tokenizer(model: SentenceTransformer, tokenizer: Tokenizer) -> SentenceTransformer:
+    """Return a copy of a model with another tokenizer, and the rows of its tokens in the embedding table."""
+    table = token_table(model[0])
+    made = copy.deepcopy(model, {id(table.weight): table.weight})  # do not copy the table, most of whose rows are lost
+    ids = tokenizer_of(model[0]).get_vocab()
+    rows = [ids[token] for token, _ in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])]
+    select_rows(made[0], token_table(made[0]), rows)
+    renumber_config(made[0], {row: index for index, row in enumerate(rows)})
+    replace_tokenizer(made[0], tokenizer)
+    return made
+
+
+def _measure_drift(model: SentenceTransformer, made: SentenceTransformer, texts: Sequence[str]) -> Parity:
+    expected, given = (
+        each.encode(list(texts), convert_to_numpy=True, show_progress_bar=False) for each in (model, made)
+    )
+    return measure_parity(texts, expected, given)
+
+
+def _percent(rate: float | None) -> str:
+    return "none" if rate is None else f"{rate:.2%}"
