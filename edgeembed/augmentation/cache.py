@@ -1,4 +1,4 @@
-"""Variants of sentences, made once and kept on disk."""
+"""On-disk cache of the variants of sentences."""
 
 import hashlib
 import json
@@ -10,44 +10,44 @@ from edgeembed_runtime.storage.atomic import atomic_file
 
 from edgeembed.augmentation.synonyms import Variant
 
-_CHUNK = 512
+_CHUNK_SIZE = 512
 
 
 class Method(Protocol):
-    """A way to make variants.
+    """A method of augmentation.
 
     Attributes:
-        name: What reports call it.
+        name: The method's name in reports.
     """
 
     name: str
 
     @property
     def key(self) -> str:
-        """What decides the variants, apart from the sentences."""
+        """The settings that determine the variants of a sentence, as text."""
         ...
 
     def vary(self, sentences: Sequence[str]) -> list[list[Variant]]:
-        """Give the variants of each sentence."""
+        """Return the variants of each sentence."""
         ...
 
 
 def cached_variants(
     method: Method, sentences: Sequence[str], cache: Path, progress: Callable[[int], None] = lambda _done: None
 ) -> tuple[dict[str, list[Variant]], int]:
-    """Make the variants of sentences, or find them made.
+    """Return the variants of sentences, from the cache where possible.
 
-    A chunk of sentences of like length is one file, which appears whole or not at all: a run that was killed goes on
-    where it stopped, and a file that is not whole is made again.
+    Each file of the cache holds the variants of a chunk of sentences of similar length and is written atomically: an
+    interrupted run continues where it stopped, and an invalid file is replaced.
 
     Args:
-        method: What makes them.
-        sentences: Distinct sentences, in any order: the files are the same.
-        cache: Folder that holds every cache; this one gets a folder of its own, keyed by method and text.
+        method: The method that generates variants.
+        sentences: Distinct sentences; their order does not matter.
+        cache: The folder of all caches. Each method and text has a folder of its own in it.
         progress: Called with the number of sentences done so far.
 
     Returns:
-        The variants by sentence, and how many of the sentences were found on disk.
+        The variants of each sentence, and the number of sentences whose variants were in the cache.
 
     Raises:
         InputError: If the cache cannot be written.
@@ -56,17 +56,17 @@ def cached_variants(
     folder = cache / f"{method.name}-{_digest([method.key, *ordered])}"
     variants: dict[str, list[Variant]] = {}
     reused = 0
-    for first in range(0, len(ordered), _CHUNK):
-        chunk = ordered[first : first + _CHUNK]
+    for first in range(0, len(ordered), _CHUNK_SIZE):
+        chunk = ordered[first : first + _CHUNK_SIZE]
         file = folder / f"{first:09}.json"
-        made = _read(file, len(chunk))
-        if made is None:
-            made = method.vary(chunk)
-            with atomic_file(file, force=True) as beside:
-                beside.write_text(json.dumps(made, ensure_ascii=False), encoding="utf-8")
+        chunk_variants = _read(file, len(chunk))
+        if chunk_variants is None:
+            chunk_variants = method.vary(chunk)
+            with atomic_file(file, force=True) as temporary:
+                temporary.write_text(json.dumps(chunk_variants, ensure_ascii=False), encoding="utf-8")
         else:
             reused += len(chunk)
-        variants.update(zip(chunk, made, strict=True))
+        variants.update(zip(chunk, chunk_variants, strict=True))
         progress(len(variants))
     return variants, reused
 
@@ -74,10 +74,10 @@ def cached_variants(
 def _read(file: Path, count: int) -> list[list[Variant]] | None:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        made = [[Variant(*each) for each in variants] for variants in content]
-    except (OSError, ValueError, TypeError):  # absent, cut short, or something else
+        chunk_variants = [[Variant(*each) for each in variants] for variants in content]
+    except (OSError, ValueError, TypeError):  # missing, truncated, or of another format
         return None
-    return made if len(made) == count else None
+    return chunk_variants if len(chunk_variants) == count else None
 
 
 def _digest(parts: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Forms of English words: the regular ones by rule, the irregular verbs and nouns by list, none where it is unsure."""
+"""Inflection of English words: regular forms by rule, irregular verbs and nouns by list, no form if it is uncertain."""
 
 import functools
 import re
@@ -8,7 +8,7 @@ from edgeembed.augmentation.wordnet import PartOfSpeech
 
 _VOWELS = "aeiou"
 
-# Base, past, participle; one form where the past is the participle too.
+# Base, past, participle; a single form is both past and participle.
 _IRREGULAR_VERBS = """
 arise arose arisen, awake awoke awoken, be was been, bear bore borne, beat beat beaten, become became become,
 begin began begun, bend bent, bet bet, bind bound, bite bit bitten, bleed bled, blow blew blown, break broke broken,
@@ -32,8 +32,8 @@ wear wore worn, weave wove woven, weep wept, win won, wind wound, withdraw withd
 """
 _PASTS = {base: (rest[0], rest[-1]) for base, *rest in (entry.split() for entry in _IRREGULAR_VERBS.split(","))}
 
-# Verbs that have a regular and an irregular past, so that one form says too little.
-_UNSURE_VERBS = frozenset(
+# Verbs with both a regular and an irregular past.
+_UNCERTAIN_VERBS = frozenset(
     """
     abide bid bust burn dream dwell fit forecast hew kneel knit lean leap learn light mow plead prove saw sew shave
     shear slay slit smell sow spell spill spit spoil stride thrive tread wed wet
@@ -60,77 +60,81 @@ _IRREGULAR_NOUNS = {
     "wolf": "wolves",
     "woman": "women",
 }
-# Their plurals are Latin, Greek, unchanged, or all there is.
-_UNSURE_NOUN = re.compile(
+# Nouns whose plural may be Latin, Greek, unchanged, or the only form.
+_UNCERTAIN_NOUN = re.compile(
     r"(?:man|[^s]s|[^aeiou]on(?<!tion)(?<!sion)|um|f|fe|a|[^aeiou]o|eau|ix|ex|fish|sheep|deer|craft)$"
 )
-_LEAST_LETTERS = 2
+_MIN_LETTERS = 2
 
 SUFFIXES = {"s": "plural", "ed": "past", "ing": "ing", "er": "comparative", "est": "superlative"}
-"""Endings, and the form that a word with one is likely to be."""
+"""Suffixes, and the form that a word with the suffix probably is."""
 
 
 @functools.lru_cache(maxsize=1 << 17)
 def forms(lemma: str, part: PartOfSpeech) -> dict[str, str]:
-    """Give the forms of a lemma that are sure.
+    """Return the inflected forms of a lemma by name.
 
     Args:
-        lemma: One word, lower case.
-        part: Its part of speech.
+        lemma: One word in lower case.
+        part: The part of speech.
 
     Returns:
-        Of a noun `singular` and `plural`; of a verb `base`, `third`, `ing`, `past` and `participle`; of an adjective
-        or adverb `base`. A form that no rule gives for sure is absent.
+        For a noun `singular` and `plural`; for a verb `base`, `third`, `ing`, `past` and `participle`; for an
+        adjective or adverb `base`. Uncertain forms are missing.
     """
     if part == "n":
-        return {"singular": lemma} | _named("plural", _plural(lemma))
+        return {"singular": lemma} | _optional("plural", _plural(lemma))
     if part == "v":
         past, participle = _past(lemma)
         return (
             {"base": lemma}
-            | _named("third", {"be": "is", "have": "has"}.get(lemma, _with_s(lemma)))
-            | _named("ing", _with_suffix(lemma, "ing"))
-            | _named("past", past)
-            | _named("participle", participle)
+            | _optional("third", {"be": "is", "have": "has"}.get(lemma, _with_s(lemma)))
+            | _optional("ing", _with_suffix(lemma, "ing"))
+            | _optional("past", past)
+            | _optional("participle", participle)
         )
     return {"base": lemma}
 
 
 def possible_lemmas(word: str) -> Iterator[str]:
-    """Give what a word may be a form of, itself first; some are no words, and none is left out that `forms` gives."""
+    """Yield the candidate lemmas of a word, the word itself first.
+
+    Some candidates may not be words, but no lemma is missing that has the word among its `forms`.
+    """
     candidates = [word, *_IRREGULAR_LEMMAS.get(word, ())]
     for suffix in SUFFIXES:
         if word.endswith(suffix):
             stem = word.removesuffix(suffix)
             candidates += [stem, f"{stem}e", stem[:-1], f"{stem[:-1]}y", f"{stem[:-1]}ie", f"{stem[:-2]}y"]
-    yield from dict.fromkeys(each for each in candidates if len(each) >= _LEAST_LETTERS)
+    yield from dict.fromkeys(each for each in candidates if len(each) >= _MIN_LETTERS)
 
 
 def form_names(word: str, lemma: str, part: PartOfSpeech) -> tuple[str, ...]:
-    """Give the names of the forms of a lemma that a word is for sure."""
+    """Return the names of the `forms` of a lemma that equal a word."""
     return tuple(name for name, form in forms(lemma, part).items() if form == word)
 
 
 def may_be_form(word: str, lemma: str, part: PartOfSpeech) -> bool:
-    """Tell whether a word may be a form of a lemma that no rule gives: "happening" of "happen", "older" of "old"."""
-    unsure = {"n": {"plural"}, "v": {"past", "ing"}, "a": {"comparative", "superlative"}, "r": set()}[part]
+    """Return whether a word may be an uncertain form of a lemma: "happening" of "happen", "older" of "old"."""
+    uncertain = {"n": {"plural"}, "v": {"past", "ing"}, "a": {"comparative", "superlative"}, "r": set()}[part]
     return word != lemma and any(
-        word.endswith(suffix) and name in unsure and name not in forms(lemma, part) for suffix, name in SUFFIXES.items()
+        word.endswith(suffix) and name in uncertain and name not in forms(lemma, part)
+        for suffix, name in SUFFIXES.items()
     )
 
 
-def _named(name: str, form: str | None) -> dict[str, str]:
+def _optional(name: str, form: str | None) -> dict[str, str]:
     return {name: form} if form else {}
 
 
 def _plural(lemma: str) -> str | None:
     if lemma in _IRREGULAR_NOUNS:
         return _IRREGULAR_NOUNS[lemma]
-    return None if _UNSURE_NOUN.search(lemma) else _with_s(lemma)
+    return None if _UNCERTAIN_NOUN.search(lemma) else _with_s(lemma)
 
 
 def _past(lemma: str) -> tuple[str | None, str | None]:
-    if lemma in _UNSURE_VERBS:
+    if lemma in _UNCERTAIN_VERBS:
         return None, None
     regular = _with_suffix(lemma, "ed")
     return _PASTS.get(lemma, (regular, regular))
@@ -151,7 +155,7 @@ def _with_suffix(lemma: str, suffix: str) -> str | None:
         return lemma + suffix if suffix == "ing" and re.search(r"(?:ee|oe|ye)$", lemma) else lemma[:-1] + suffix
     if re.search(rf"[^{_VOWELS}][{_VOWELS}][^{_VOWELS}wxy]$", f"-{lemma}"):
         is_short = len(re.findall(rf"[{_VOWELS}y]+", lemma)) == 1
-        # Whether a longer word doubles its last letter depends on its stress: "admitted", but "visited".
+        # Whether a longer word doubles its last letter depends on its stress: "admitted" but "visited".
         return lemma + lemma[-1] + suffix if is_short else None
     return lemma + suffix
 

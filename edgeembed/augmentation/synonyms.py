@@ -1,4 +1,4 @@
-"""Words replaced by WordNet synonyms, where that is likely to read as English."""
+"""Substitution of words by WordNet synonyms where the result is likely to be correct English."""
 
 import itertools
 import random
@@ -7,37 +7,83 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from edgeembed.augmentation.english import (
-    DETERMINERS,
-    FORMS_OF_BE,
-    FUNCTION_WORDS,
-    PREPOSITIONS,
-    SINGULAR_DETERMINERS,
-    SUBJECTS_AND_MODALS,
-)
 from edgeembed.augmentation.inflection import form_names, forms, may_be_form, possible_lemmas
 from edgeembed.augmentation.wordnet import PARTS_OF_SPEECH, PartOfSpeech, WordNet
 
-RULES = 1
-"""Raised whenever the rules give other variants of the same sentence, so that no cache keeps the old ones."""
+RULES_VERSION = 1
+"""Increased whenever the rules change the variants of a sentence, so that cached variants are not reused."""
 
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _PLAIN_WORD = re.compile(r"[a-z]{3,}")
 _JOINED = re.compile(r"[\w@/\\#$%&=+~^|<>{}'\u2019-]|\.\w")
 _SOUNDS_LIKE_VOWEL = re.compile(r"[aeiou]|hour|honou?r|honest|heir")
 _SOUNDS_LIKE_CONSONANT = re.compile(r"eu|one|once|uni(?!n|m)|us[aeu]|ut[ei]|ub|ur[aei]")
-# No paper gives these three numbers; they are our choices. In Open English WordNet:
-_MOST_SENSES = 14  # 103 lemmas have more, such as "break" (59) and "make" (49), too many to trust the first one
-_LEAST_USES = 5  # of a synonym in definitions and examples: keeps out "motorcar" (1) and "commence" (3)
-_LEAST_SHARE_OF_USES = 0.02  # of the uses of the word replaced: "car" (450) gives "automobile" (64), not "auto" (5)
+# No paper specifies these three thresholds; they are our choice. The examples count in Open English WordNet.
+_MAX_SENSES = 14
+"""103 lemmas have more senses, such as "break" (59) and "make" (49): too many to assume the first one."""
+_MIN_USES = 5
+"""Minimum frequency of a synonym in definitions and examples. It excludes "motorcar" (1) and "commence" (3)."""
+_MIN_SHARE_OF_USES = 0.02
+"""Minimum frequency relative to the replaced word: "car" (450) becomes "automobile" (64) but not "auto" (5)."""
+
+DETERMINERS = frozenset(
+    "a an the this these those my your his its our their whose some any no every each another several".split()  # noqa: SIM905
+)
+"""Words followed by a noun or an adjective, not by a verb or an adverb."""
+
+FORMS_OF_BE = frozenset(
+    "am is are was were be been i'm you're he's she's it's we're they're that's who's".split()  # noqa: SIM905
+)
+"""Words after which an -ing form is a verb: "is building"."""
+
+SINGULAR_DETERMINERS = frozenset({"a", "an", "this", "every", "each", "another"})
+"""Words that are not followed, one word later, by the base form of a verb: in "a nice present" the last is a noun."""
+
+PREPOSITIONS = frozenset("of in on at with for from by into during without between about against through".split())  # noqa: SIM905
+"""Words followed by a noun, an adjective or an -ing form, not by another form of a verb."""
+
+SUBJECTS_AND_MODALS = frozenset(
+    """
+    i you he she we they who will would can could may might must shall should do does did don't doesn't didn't can't
+    cannot couldn't won't wouldn't shouldn't mustn't i'll you'll he'll she'll we'll they'll i'd you'd he'd she'd we'd
+    they'd let's please
+    """.split()  # noqa: SIM905
+)
+"""Words followed by a verb, an adverb or (in a question) an adjective, not by a noun."""
+
+FUNCTION_WORDS = (
+    DETERMINERS
+    | PREPOSITIONS
+    | SUBJECTS_AND_MODALS
+    | frozenset(
+        """
+        that her either neither many few both all such
+        am is are was were be been being have has had having doing done it me him us them mine yours hers ours theirs
+        myself yourself himself herself itself ourselves yourselves themselves what which whom when where why how
+        and or but nor so yet if then else than as because since until while although though unless whether lest
+        above across after along amid among around before behind below beneath beside besides beyond despite down except
+        inside like near off onto opposite out outside over past per round throughout till to toward towards under
+        underneath unlike up upon via within
+        not never ever also too very quite rather just only even still already again almost enough else much more most
+        less least little lot lots often always sometimes here there now today tomorrow yesterday once twice
+        one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+        eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion
+        first second third last next other others own same well yes ok okay oh hey hello hi
+        say tell ask show let way away soon hard instead due according ought need dare used mr mrs ms dr
+        someone somebody something anyone anybody anything everyone everybody everything nobody nothing none
+        somewhere anywhere everywhere nowhere
+        """.split()  # noqa: SIM905
+    )
+)
+"""Words that are never substituted: function words, and words whose most common use is not in WordNet."""
 
 
 class Variant(NamedTuple):
-    """A sentence made of another.
+    """A variant of a sentence.
 
     Attributes:
-        text: The sentence.
-        substituted: How many words differ; None where it was made anew as a whole.
+        text: The variant.
+        substituted: The number of substituted words; None for a translation.
     """
 
     text: str
@@ -45,7 +91,7 @@ class Variant(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """What a word can be: a lemma, its part of speech, and the forms of it that the word is."""
+    """A possible analysis of a word: a lemma, its part of speech, and the names of the forms that equal the word."""
 
     lemma: str
     part: PartOfSpeech
@@ -54,7 +100,7 @@ class _Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class _Token:
-    """A word where it stands, with its neighbours in lower case: two before it, one after it, none across a comma."""
+    """A word at a position, with its neighbors in lower case: two before, one after, none across punctuation."""
 
     text: str
     start: int
@@ -66,19 +112,19 @@ class _Token:
 
 
 class SynonymSubstitution:
-    """Substitutes a share of the words of English sentences.
+    """Substitute a share of the words of English sentences by synonyms.
 
-    Nobody has said which part of speech or sense a word has. So a word is replaced only where one part of speech
-    remains after looking at its form and the word before it, and only by a lemma with the same foremost sense. The
-    synonym takes the form of the word (`cars` gives `automobiles`). Function words, numbers, names, and words that are
-    part of a longer lemma (`ice cream`, `give up`) stay.
+    The part of speech and sense of a word are unknown. So a word is substituted only if its form and the words before
+    it leave one part of speech, and only by a lemma with the same most frequent sense. The synonym is inflected like
+    the word (`cars` becomes `automobiles`). Function words, numbers, names, and words that are part of a longer lemma
+    (`ice cream`, `give up`) are kept.
 
     Args:
-        wordnet: Where synonyms come from.
-        share: Share of a sentence's words to substitute, above 0 and at most 1; one word at least, and no more than
-            can be. HPD (section 4.3) uses nlpaug, whose share is 0.3.
-        variants: Variants to draw for each sentence; equal ones are possible.
-        seed: Decides the draws, together with the sentence: neither its place nor its neighbours do.
+        wordnet: The source of synonyms.
+        share: Share of a sentence's words to substitute, more than 0 and at most 1. At least one word is substituted
+            if any can be. HPD (section 4.3) uses nlpaug, whose share is 0.3.
+        variants: Variants of each sentence; they may be equal.
+        seed: The seed. Together with the sentence it determines the variants, whatever the other sentences are.
     """
 
     name = "synonyms"
@@ -92,51 +138,52 @@ class SynonymSubstitution:
 
     @property
     def key(self) -> str:
-        """What decides the variants, apart from the sentences."""
-        return f"{RULES} {self.wordnet.fingerprint} {self.share} {self.variants} {self.seed}"
+        """The settings that determine the variants of a sentence, as text."""
+        return f"{RULES_VERSION} {self.wordnet.fingerprint} {self.share} {self.variants} {self.seed}"
 
     def vary(self, sentences: Sequence[str]) -> list[list[Variant]]:
-        """Give the variants of each sentence; one in which nothing could be substituted equals it."""
+        """Return the variants of each sentence. A variant equals its sentence if no word can be substituted."""
         return [self._vary(sentence) for sentence in sentences]
 
     def _vary(self, sentence: str) -> list[Variant]:
         tokens = _tokens(sentence)
         choices = [(token, synonyms) for token in tokens if (synonyms := self._synonyms(token, sentence))]
         count = min(len(choices), max(1, round(self.share * len(tokens))))
-        made = []
+        variants = []
         for number in range(self.variants):
-            draw = random.Random(f"{self.seed} {number} {sentence}")  # noqa: S311  # no secret
-            chosen = draw.sample(choices, count)
-            made.append(Variant(_replace(sentence, [(token, draw.choice(each)) for token, each in chosen]), count))
-        return made
+            rng = random.Random(f"{self.seed} {number} {sentence}")  # noqa: S311  # not used for secrets
+            chosen = rng.sample(choices, count)
+            text = _replace(sentence, [(token, rng.choice(synonyms)) for token, synonyms in chosen])
+            variants.append(Variant(text, count))
+        return variants
 
     def _synonyms(self, token: _Token, sentence: str) -> tuple[str, ...]:
-        """Give what may stand in a word's place, in its form and case."""
+        """Return the synonyms of a word, in its form and case."""
         word = _lower_first(token)
         if not _PLAIN_WORD.fullmatch(word) or word in FUNCTION_WORDS or _is_joined(token, sentence):
             return ()
         reading = self._reading(word, token)
         if reading is None or self._is_part_of_a_longer_lemma(reading.lemma, word, token):
             return ()
-        if token.text != word and not _is_no_name(reading):
+        if token.text != word and _may_be_name(reading):
             return ()
-        fitting = self._inflected(reading)
+        synonyms = self._inflected(reading)
         if token.previous in {"a", "an"}:
-            fitting = tuple(each for each in fitting if _article(each) == token.previous)
-        return tuple(each.capitalize() for each in fitting) if token.text != word else fitting
+            synonyms = tuple(each for each in synonyms if _article(each) == token.previous)
+        return tuple(each.capitalize() for each in synonyms) if token.text != word else synonyms
 
     def _reading(self, word: str, token: _Token) -> _Reading | None:
-        """Give the one reading that form and context leave, if its senses are few enough to trust the first."""
+        """Return the only reading that form and context leave; None if it is ambiguous or has too many senses."""
         readings = [reading for reading in self._all_readings(word) if _is_possible(reading, token)]
         parts = {reading.part for reading in readings}
-        is_undecided = token.previous == "to" or (word.endswith("ing") and token.previous not in FORMS_OF_BE)
-        # "To use" or "to school", "start building" or "ugly building": nothing near tells the verb from the noun.
-        if not readings or (parts >= {"n", "v"} and is_undecided):
+        is_ambiguous = token.previous == "to" or (word.endswith("ing") and token.previous not in FORMS_OF_BE)
+        # "To use" or "to school", "start building" or "ugly building" may be verbs or nouns.
+        if not readings or (parts >= {"n", "v"} and is_ambiguous):
             return None
-        counts = [self.wordnet.count(reading.lemma, reading.part) for reading in readings]
-        most = max(counts)
-        chosen = readings[counts.index(most)]
-        is_clear = chosen.lemma not in FUNCTION_WORDS and most <= _MOST_SENSES and 2 * most > sum(counts)
+        senses = [self.wordnet.count(reading.lemma, reading.part) for reading in readings]
+        highest = max(senses)
+        chosen = readings[senses.index(highest)]
+        is_clear = chosen.lemma not in FUNCTION_WORDS and highest <= _MAX_SENSES and 2 * highest > sum(senses)
         return chosen if is_clear else None
 
     def _all_readings(self, word: str) -> tuple[_Reading, ...]:
@@ -153,22 +200,22 @@ class SynonymSubstitution:
     def _inflected(self, reading: _Reading) -> tuple[str, ...]:
         inflected = []
         for synonym in self.wordnet.synonyms(reading.lemma, reading.part):
-            if self._is_plain(synonym, reading):
+            if self._is_suitable(synonym, reading):
                 fitting = {forms(synonym, reading.part).get(name) for name in reading.names}
                 inflected += [form for form in fitting if form and len(fitting) == 1]
         return tuple(inflected)
 
-    def _is_plain(self, synonym: str, reading: _Reading) -> bool:
-        """Tell whether a synonym is one word, common enough, and mostly of the part of speech that is asked for."""
+    def _is_suitable(self, synonym: str, reading: _Reading) -> bool:
+        """Return whether a synonym is one common word that is mostly used as the part of speech of the reading."""
         uses = self.wordnet.uses.get
         senses = self.wordnet.count(synonym, reading.part)
         others = sum(self.wordnet.count(each.lemma, each.part) for each in self._all_readings(synonym)) - senses
         return (
             bool(_PLAIN_WORD.fullmatch(synonym))
             and synonym not in FUNCTION_WORDS
-            and uses(synonym, 0) >= max(_LEAST_USES, _LEAST_SHARE_OF_USES * uses(reading.lemma, 0))
-            and senses <= _MOST_SENSES
-            # What is as much a noun reads as one: "essay" is no good verb, but "automobile" is a good noun.
+            and uses(synonym, 0) >= max(_MIN_USES, _MIN_SHARE_OF_USES * uses(reading.lemma, 0))
+            and senses <= _MAX_SENSES
+            # A word with as many noun senses reads as a noun: "essay" is a poor verb, but "automobile" is a good noun.
             and (senses > others or (senses == others and reading.part == "n"))
         )
 
@@ -180,7 +227,7 @@ class SynonymSubstitution:
 
 
 def _is_possible(reading: _Reading, token: _Token) -> bool:
-    """Tell whether a word can be read so after the words before it."""
+    """Return whether the words before a word allow a reading."""
     if token.previous in DETERMINERS:
         return reading.part in {"n", "a"}
     if token.previous in PREPOSITIONS:
@@ -215,14 +262,14 @@ def _lower_first(token: _Token) -> str:
 
 
 def _is_joined(token: _Token, sentence: str) -> bool:
-    """Tell whether a word is part of an address, a formula or the like."""
+    """Return whether a word is part of an address, a formula or the like."""
     before = sentence[token.start - 1 : token.start]
     return bool(_JOINED.match(before) or before == "." or _JOINED.match(sentence, token.end))
 
 
-def _is_no_name(reading: _Reading) -> bool:
-    """Tell whether a capitalised word can only be an ordinary one: "Tom" and "Mark" are base forms."""
-    return reading.part == "r" or reading.names not in {("base",), ("singular",)}
+def _may_be_name(reading: _Reading) -> bool:
+    """Return whether a capitalized word may be a name: names such as "Tom" and "Mark" are base forms."""
+    return reading.part != "r" and reading.names in {("base",), ("singular",)}
 
 
 def _article(word: str) -> str:

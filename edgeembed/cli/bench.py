@@ -1,23 +1,17 @@
 """`edgeembed bench`: measure the cost of models side by side."""
 
-from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from edgeembed.cli.options import retrieval_option, sts_option
-
-if TYPE_CHECKING:
-    from edgeembed_bench import BenchmarkReport, BenchmarkSettings, Budget, Preset
-    from edgeembed_bench.paper_tables import PaperTable
-
-    from edgeembed.cli.outputs import Outputs
+from edgeembed.cli.options import documents_by_option, retrieval_option, sts_option
 
 _LIMIT = click.FloatRange(min=0)
-# Equal to edgeembed.costs.PAPER_TABLES and edgeembed_bench.presets.PRESETS, which --help does not import.
+# Equal to edgeembed.benchmarking.PAPER_TABLES and edgeembed_bench.presets.PRESETS, which --help does not import.
 _PAPER_TABLES = ("simtde", "hpd", "xayn", "cmow")
 _PRESETS = ("runtime",)
+_NOT_IN_TABLES = ("preset", "peers", "documents_by", "max_latency_ratio", "max_size_mb", "min_quality")
 
 
 @click.command()
@@ -65,6 +59,7 @@ _PRESETS = ("runtime",)
 )
 @sts_option
 @retrieval_option
+@documents_by_option
 @click.option(
     "--unscored", metavar="NAME", multiple=True, help="Do not score this subject on --sts and --retrieval. Repeatable."
 )
@@ -73,7 +68,7 @@ _PRESETS = ("runtime",)
     type=_LIMIT,
     help="Exit with 1 if the latency ratio of a SUBJECT to the baseline is higher, with its whole 95 % interval.",
 )
-@click.option("--max-mb", type=_LIMIT, help="Exit with 1 if a SUBJECT is larger, in 10^6 bytes.")
+@click.option("--max-mb", "max_size_mb", type=_LIMIT, help="Exit with 1 if a SUBJECT is larger, in 10^6 bytes.")
 @click.option(
     "--min-quality",
     type=_LIMIT,
@@ -86,23 +81,8 @@ _PRESETS = ("runtime",)
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables as Markdown.")
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def command(  # noqa: PLR0913  # one parameter per option
+def command(
     models: tuple[str, ...],
-    against: tuple[str, ...],
-    preset: str | None,
-    peers: Path | None,
-    texts: str | None,
-    runs: int,
-    processes: int,
-    threads: int,
-    sweep: bool | None,
-    seed: int,
-    sts: tuple[Path, ...],
-    retrieval: tuple[Path, ...],
-    unscored: tuple[str, ...],
-    max_latency_ratio: float | None,
-    max_mb: float | None,
-    min_quality: float | None,
     paper_table: str | None,
     table_batches: int | None,
     out: Path | None,
@@ -110,6 +90,7 @@ def command(  # noqa: PLR0913  # one parameter per option
     markdown: Path | None,
     force: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Measure the cost of models side by side.
 
@@ -123,130 +104,47 @@ def command(  # noqa: PLR0913  # one parameter per option
     """
     from edgeembed_runtime.errors import CheckError, InputError
 
-    from edgeembed.cli.outputs import Outputs
+    from edgeembed.cli.options import Outputs
 
-    if not models and preset is None:
+    if not models and options["preset"] is None:
         raise click.UsageError("Missing argument 'SUBJECT...': give one or more subjects, or --preset.")
-    read = [file for file in (texts, *sts, *retrieval) if file is not None]
-    written = Outputs({"json": out, "html": html, "markdown": markdown}, force=force, inputs=read)
-    limits = (max_latency_ratio, max_mb, min_quality)
-    if paper_table is not None and (html or markdown or preset or any(limit is not None for limit in limits)):
+    if paper_table is not None and (html or markdown or any(options[name] is not None for name in _NOT_IN_TABLES)):
         raise InputError(
-            "--paper-table measures the table of a paper; expected no --html, --markdown, --preset or limits with it"
+            "--paper-table measures the table of a paper; expected no --html, --markdown, --preset or limits with it, "
+            "and no --documents-by"
         )
-    if peers is not None and preset is None:
-        raise InputError("--peers is the folder of a preset's peers; expected --preset with it")
-    if min_quality is not None and not (sts or retrieval):
-        raise InputError("--min-quality needs scores; expected --sts FILE or --retrieval DIR")
-    if (max_latency_ratio is not None or min_quality is not None) and not against:
-        raise InputError("the limit is relative to a baseline; expected --against SUBJECT")
+    inputs = [*filter(None, [options["texts"]]), *options["sts"], *options["retrieval"]]
+    written = Outputs({"json": out, "html": html, "markdown": markdown}, force=force, inputs=inputs)
 
-    from edgeembed_bench import BenchmarkSettings, Budget, find_preset
-    from edgeembed_bench.presets import PEERS_FOLDER
+    from edgeembed.benchmarking import benchmark, measure_paper_table
+    from edgeembed.cli.progress import TerminalReporter
 
-    from edgeembed import costs
-    from edgeembed.cli.progress import TerminalReporter, note
-
-    budget = Budget(*limits)
-    given = costs.find_subjects([*models, *against])
-    own, others = given[: len(models)], given[len(models) :]
-    chosen: Preset | None = None
-    settings = BenchmarkSettings(runs=runs)
-    if preset is not None:
-        chosen = find_preset(preset, runs=runs, peers=peers or PEERS_FOLDER)
-        settings, budget = chosen.settings, _merge(chosen.budget, budget)
-        own, others = [*chosen.subjects, *own], [*others, *chosen.peers]
-    budget.check_sizes(own)
-    costs.check_paper_table(paper_table, sts, retrieval)
-    sentences = _sentences(texts)
-    settings = _settings(settings, sweep, processes=processes, threads=threads, seed=seed)
-    texts_from = {None: "Python's docstrings", "-": "stdin"}.get(texts, texts or "")
-    subjects = [*own, *others]
     if paper_table is not None:
-        table = costs.measure_paper_table(
-            paper_table,
-            subjects,
-            sentences,
-            settings,
-            texts_from=texts_from,
-            sts=sts,
-            retrieval=retrieval,
-            batches=table_batches,
-        )
+        from edgeembed_bench.paper_tables import terminal_paper_table
+
+        options = {name: value for name, value in options.items() if name not in (*_NOT_IN_TABLES, "unscored")}
+        table = measure_paper_table(paper_table, models, batches=table_batches, **options)
         written.write("json", table.to_json)
-        _show_paper_table(table, as_json=as_json)
+        _print(table.to_json() if as_json else terminal_paper_table(table))
         return
-    note(f"measuring {', '.join(subject.name for subject in subjects)}: {processes} processes each")
-    report = costs.measure_costs(
-        subjects,
-        sentences,
-        settings,
-        texts_from=texts_from,
-        baseline=others[0].name if against else None,
-        floor=chosen.floor if chosen else None,
-        left_out=chosen.left_out if chosen else None,
-        sts=sts,
-        retrieval=retrieval,
-        unscored=unscored,
-        reporter=TerminalReporter(),
-    ).with_budget(budget, [subject.name for subject in own])
-    _write(report, written)
-    _show(report, as_json=as_json)
+
+    from edgeembed_bench.render import terminal_report
+
+    report = benchmark(models, reporter=TerminalReporter(), **options)
+    written.write("json", report.to_json)
+    written.write("html", report.to_html)
+    written.write("markdown", report.to_markdown)
+    _print(report.to_json() if as_json else terminal_report(report))
     failures = [failure for check in report.limit_checks() if (failure := check.failure) is not None]
     if failures:
         raise CheckError("over budget: " + "; ".join(failures))
 
 
-def _settings(
-    settings: "BenchmarkSettings", sweep: bool | None, *, processes: int, threads: int, seed: int
-) -> "BenchmarkSettings":
-    from edgeembed_bench import BenchmarkSettings
-
-    if sweep is not None:
-        settings = replace(settings, sweep_runs=BenchmarkSettings().sweep_runs if sweep else 0)
-    return replace(settings, processes=processes, threads=threads, seed=seed)
-
-
-def _merge(preset: "Budget", given: "Budget") -> "Budget":
-    """Return the limits of a preset, replaced where the command line sets a limit."""
-    return replace(preset, **{name: limit for name, limit in asdict(given).items() if limit is not None})
-
-
-def _sentences(texts: str | None) -> list[str]:
-    if texts is None:
-        from edgeembed_bench.texts import docstring_sentences
-
-        return docstring_sentences()
-    from edgeembed.corpus import read_corpus
-
-    return read_corpus([texts])
-
-
-def _write(report: "BenchmarkReport", written: "Outputs") -> None:
-    from edgeembed_bench import report_json
-    from edgeembed_bench.render import html_report, markdown_report
-
-    written.write("json", lambda: report_json(report))
-    written.write("html", lambda: html_report(report))
-    written.write("markdown", lambda: markdown_report(report))
-
-
-def _show(report: "BenchmarkReport", *, as_json: bool) -> None:
-    from edgeembed_bench import report_json
-    from edgeembed_bench.render import terminal_report
+def _print(result: Any) -> None:
+    """Print JSON as it is, or tables as wide as the terminal."""
+    if isinstance(result, str):
+        click.echo(result)
+        return
     from rich.console import Console
 
-    if as_json:
-        click.echo(report_json(report))
-    else:
-        Console().print(terminal_report(report))
-
-
-def _show_paper_table(table: "PaperTable", *, as_json: bool) -> None:
-    from edgeembed_bench.render import terminal_paper_table
-    from rich.console import Console
-
-    if as_json:
-        click.echo(table.to_json())
-    else:
-        Console().print(terminal_paper_table(table))
+    Console().print(result)

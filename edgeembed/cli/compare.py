@@ -1,6 +1,5 @@
 """`edgeembed compare`: compare two reports of the benchmark."""
 
-import json
 from pathlib import Path
 
 import click
@@ -18,17 +17,18 @@ def command(before: Path, after: Path, unlike: bool, markdown: Path | None, forc
 
     Reports of different machines, settings or texts are not compared, unless --unlike is given.
     """
-    from edgeembed.cli.outputs import Outputs
+    from edgeembed.cli.options import Outputs
 
     written = Outputs({"markdown": markdown}, force=force)
 
-    from edgeembed_bench import compare_reports, comparison_dict, read_report
-    from edgeembed_bench.render import markdown_comparison, terminal_comparison
+    from edgeembed_bench.render import terminal_comparison
     from rich.console import Console
 
-    comparison = compare_reports(read_report(before), read_report(after), allow_unlike=unlike)
-    written.write("markdown", lambda: markdown_comparison(comparison))
+    from edgeembed.benchmarking import compare
+
+    comparison = compare(before, after, allow_unlike=unlike)
+    written.write("markdown", comparison.to_markdown)
     if as_json:
-        click.echo(json.dumps(comparison_dict(comparison), ensure_ascii=False, allow_nan=False))
+        click.echo(comparison.to_json())
     else:
         Console().print(terminal_comparison(comparison))

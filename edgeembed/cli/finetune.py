@@ -1,7 +1,5 @@
-"""`edgeembed finetune`: an encoder and a task in, a classifier out."""
+"""`edgeembed finetune`: train a text classifier."""
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,97 +9,62 @@ import click
 @click.command()
 @click.argument("encoder")
 @click.option(
-    "--train", required=True, type=click.Path(path_type=Path), help="TSV: label or score; text, or two texts."
+    "--train",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Training split, TSV: a column label or score; a column text, or two columns of texts.",
 )
-@click.option("--dev", required=True, type=click.Path(path_type=Path), help="The same, to choose weights and measure.")
+@click.option(
+    "--dev", required=True, type=click.Path(path_type=Path), help="Development split, to select the best epoch."
+)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the classifier.")
-@click.option("--teacher", metavar="FOLDER", help="A classifier of this task to learn from, ours or transformers'.")
+@click.option(
+    "--teacher", metavar="MODEL", help="A classifier of this task to distill from: a folder of ours, or transformers'."
+)
 @click.option(
     "--classifier",
     default="mlp",
     show_default=True,
     type=click.Choice(["linear", "mlp", "cnn", "bilstm"]),
-    help="cnn and bilstm read matrix students.",
+    help="Classification head; cnn and bilstm are for CMOW students.",
 )
 @click.option(
     "--encoding",
     default="diffcat",
     show_default=True,
     type=click.Choice(["diffcat", "joint"]),
-    help="Two texts each by itself, or as one.",
+    help="Encode the two texts of a pair separately, or as one sequence.",
 )
 @click.option(
-    "--measure",
+    "--metric",
     type=click.Choice(["accuracy", "f1", "matthews", "accuracy-f1", "pearson-spearman"]),
-    help="What weights are chosen by.  [default: accuracy, or pearson-spearman for scores]",
+    help="Metric that selects the best epoch.  [default: accuracy, or pearson-spearman for scores]",
 )
-@click.option("--from-scratch", is_flag=True, help="Begin with random tables of ENCODER's shape, a matrix student's.")
+@click.option("--from-scratch", is_flag=True, help="Start from random weights; ENCODER is a CMOW student.")
 @click.option(
-    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change how it learns, as epochs=5. Repeatable."
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a training setting, such as epochs=5. Repeatable.",
 )
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Decides every draw.")
+@click.option(
+    "--report-to",
+    multiple=True,
+    metavar="NAME",
+    help="Log to tensorboard (into OUT.logs), wandb or another integration. Repeatable.",
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Random seed.")
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def command(  # noqa: PLR0913  # one parameter an option
-    encoder: str,
-    train: Path,
-    dev: Path,
-    out: Path,
-    teacher: str | None,
-    classifier: str,
-    encoding: str,
-    measure: str | None,
-    from_scratch: bool,
-    overrides: tuple[str, ...],
-    seed: int,
-    force: bool,
-    as_json: bool,
-) -> None:
+def command(encoder: str, train: Path, dev: Path, out: Path, as_json: bool, **options: Any) -> None:
     """Train a classifier of texts, or of pairs of texts, and the encoder below it.
 
     ENCODER is a student's folder, or any other model with torch weights: a folder, an installed package that carries
-    a model, or a hub id. With --teacher, half the loss is the teacher's.
+    a model, or a hub id. With --teacher, half the loss is the cross-entropy with the teacher's predictions.
     """
-    from edgeembed_runtime.storage.atomic import check_output_path
+    from edgeembed.classification.finetuning import finetune
+    from edgeembed.cli.progress import TerminalReporter
 
-    from edgeembed.launching import refuse_several_processes
-    from edgeembed.recipe import setting
-    from edgeembed.settings import build
-    from edgeembed.tasks.examples import read_task
-    from edgeembed.tasks.settings import TASK_FOLDER, TaskSettings
-
-    refuse_several_processes()
-    check_output_path(out, force=force, kind=TASK_FOLDER)
-    chosen: dict[str, Any] = dict(map(setting, overrides))
-    settings = build(TaskSettings, {"classifier": classifier, "encoding": encoding, "seed": seed, **chosen})
-    task = read_task(train, dev)
-
-    from edgeembed.cli.progress import TerminalReporter, note
-    from edgeembed.hardware import default_device
-    from edgeembed.models import load_model
-    from edgeembed.students.cmow import afresh
-    from edgeembed.tasks.teachers import teacher_logits
-    from edgeembed.tasks.training import finetune
-    from edgeembed.training import StepCallback
-
-    device, reporter = default_device(), TerminalReporter()
-    loaded = load_model(encoder, device=device)
-    loaded = afresh(loaded, seed) if from_scratch else loaded
-    logits = None
-    if teacher is not None:
-        with reporter.step("teacher", len(task.train.first)):
-            logits = teacher_logits(teacher, task, device)
-    by: Any = measure or ("pearson-spearman" if task.is_scored else "accuracy")
-    with reporter.step("train", settings.epochs * -(-len(task.train.first) // settings.batch_size)) as advance:
-        model, report = finetune(
-            loaded, task, settings, measure=by, teacher=logits, device=device, callbacks=[StepCallback(advance)]
-        )
-    if report.warning:
-        note(f"warning: {report.warning}")
-    model.save(out, force=force)
-    found = ", ".join(f"{name} {value:.1f}" for name, value in report.measures.items())
-    click.echo(
-        json.dumps({"out": str(out), **asdict(report)}, indent=2)
-        if as_json
-        else f"{out}: {found} (x100, on {len(task.dev.first):,} examples); {report.parameters:,} parameters"
-    )
+    report = finetune(encoder, train, dev, out, reporter=TerminalReporter(), **options)
+    click.echo(report.to_json() if as_json else report)

@@ -1,4 +1,4 @@
-"""The `edgeembed` command: loads a command when it is asked for, turns errors into one line."""
+"""The `edgeembed` command line: import each command on first use, and report errors in one line."""
 
 import difflib
 import importlib
@@ -12,18 +12,19 @@ from edgeembed_runtime.errors import CheckError, EdgeEmbedError
 from edgeembed_runtime.termination import Terminated, raised_terminations
 
 _COMMANDS = {
-    "demo": "Do the whole job on text that every machine has.",
-    "augment": "Make more sentences of those that there are.",
-    "mine": "Find hard negatives for labelled pairs.",
-    "distill": "Distil a compact student from a teacher.",
+    "demo": "Distill, export, search and benchmark on text that comes with Python.",
+    "augment": "Augment a corpus with synonyms or back-translation.",
+    "mine": "Find hard negatives for labeled pairs.",
+    "encode": "Encode a corpus of any size, on this machine or on a Ray cluster.",
+    "distill": "Distill a compact student from a teacher.",
     "recipes": "List the recipes, or print one as TOML.",
-    "vocab": "Train or trim a vocabulary and tell what it covers.",
-    "export": "Turn a model into a quantized ONNX bundle, behind a quality gate.",
-    "verify": "Check that a bundle is the one that was exported, and gives the same here.",
-    "finetune": "Teach a classifier, and the encoder below it.",
-    "evaluate": "Score models or bundles on similarity, retrieval and entity files.",
-    "bench": "Measure what models cost, side by side.",
-    "compare": "Tell what changed between two reports of the bench.",
+    "vocab": "Train or trim a vocabulary and report its coverage.",
+    "export": "Export a model to a quantized ONNX bundle, behind a quality gate.",
+    "verify": "Check a bundle's files, and its embeddings on this machine.",
+    "finetune": "Train a text classifier on top of an encoder.",
+    "evaluate": "Score models or bundles on similarity, retrieval and other tasks.",
+    "bench": "Benchmark latency, energy, size and memory of models, side by side.",
+    "compare": "Compare two benchmark reports.",
 }
 
 
@@ -54,20 +55,20 @@ class _LazyGroup(click.Group):
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="edgeembed")
 def group() -> None:
-    """Make sentence encoders small enough for a phone, prove what they cost, and run them.
+    """Make sentence encoders small enough for a phone, measure what they cost, and run them.
 
     Results go to stdout, progress to stderr. Exit codes: 0 done, 1 a check or gate failed, 2 bad input,
-    129 SIGHUP, 130 Ctrl-C, 141 the reader of stdout went away, 143 SIGTERM.
+    129 SIGHUP, 130 Ctrl-C, 141 broken pipe, 143 SIGTERM.
     """
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave with its exit code.
+    """Run the command line and exit with its exit code.
 
     Args:
-        arguments: What follows `edgeembed`; the process's own where not given.
+        arguments: The arguments after `edgeembed`; None uses those of the process.
     """
-    # The hub is asked only where a model is named by its hub id; its progress bars are not ours.
+    # Progress is reported by our own reporter, on stderr.
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")

@@ -1,11 +1,13 @@
-"""Options that several commands share."""
+"""Options and output files that several commands share."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.storage.atomic import atomic_file, check_output_file, check_output_path
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -14,35 +16,29 @@ _TEXT = "Text: a file, a folder, - for stdin, or pydoc: for Python's documentati
 
 def _corpus_option(metavar: str, text: str, *, required: bool = True) -> Callable[[Command], Command]:
     return click.option(
-        "--corpus", "sources", multiple=True, required=required, metavar=metavar, help=f"{text} Repeatable."
+        "--corpus",
+        "sources",
+        multiple=True,
+        required=required,
+        type=click.Path(path_type=Path),  # a path is always a source, never the text itself
+        metavar=metavar,
+        help=f"{text} Repeatable.",
     )
 
 
 corpus_option = _corpus_option("TEXT", _TEXT)
 optional_corpus_option = _corpus_option("TEXT", _TEXT, required=False)
-labelled_corpus_option = _corpus_option("[LANGUAGE=]TEXT", f"{_TEXT} With its language before it: de=news.txt.")
-
-
-def _existing(_context: click.Context, _option: click.Parameter, sources: tuple[str, ...]) -> tuple[str, ...]:
-    from edgeembed_runtime.errors import InputError
-
-    from edgeembed.corpus.sources import split_columns
-
-    for path, _ in map(split_columns, sources):
-        if not path.is_file():
-            raise InputError(f"{path} is no file; expected a TSV of labelled pairs")
-    return sources
+labeled_corpus_option = _corpus_option("[LANGUAGE=]TEXT", f"{_TEXT} With its language before it: de=news.txt.")
 
 
 def pairs_option(*, required: bool = False) -> Callable[[Command], Command]:
-    """Give `--pairs`, for a command that can do without or cannot."""
+    """Return the option `--pairs`."""
     return click.option(
         "--pairs",
         multiple=True,
         required=required,
-        callback=_existing,
         metavar="FILE[#COLUMNS]",
-        help="TSV of labelled pairs: anchor, positive, perhaps hard_negative; or FILE#column1,column2 of another. "
+        help="TSV of labeled pairs: anchor, positive, optionally hard_negative; or FILE#column1,column2 of another. "
         "Repeatable.",
     )
 
@@ -53,7 +49,7 @@ sts_option = click.option(
     type=click.Path(path_type=Path),
     metavar="FILE|DIR",
     help="TSV of scored sentence pairs: sentence1, sentence2, score. Or a folder of the papers' seven sets: "
-    "sts12/test.tsv to sts16/test.tsv, stsb/test.tsv, sickr/test.tsv, those that it has. Repeatable.",
+    "sts12/test.tsv to sts16/test.tsv, stsb/test.tsv, sickr/test.tsv, as far as it has them. Repeatable.",
 )
 retrieval_option = click.option(
     "--retrieval",
@@ -63,19 +59,62 @@ retrieval_option = click.option(
     help="BEIR folder: corpus.jsonl, queries.jsonl, qrels/test.tsv. Or a TSV of duplicate questions: question1, "
     "question2, is_duplicate. Repeatable.",
 )
+documents_by_option = click.option(
+    "--documents-by",
+    metavar="MODEL|BUNDLE",
+    help="Also score --retrieval with the documents by this model, usually the teacher, and the queries by each model.",
+)
 wordnet_option = click.option(
-    "--wordnet", metavar="FOLDER", help="Add sentences in which words are synonyms, from this WordNet."
+    "--wordnet", metavar="FOLDER", help="Add sentences in which words are replaced by synonyms from this WordNet."
 )
 back_translation_option = click.option(
     "--back-translation",
     nargs=2,
     metavar="THERE BACK",
-    help="Add sentences that one model translated into another language, and the other back.",
+    help="Add sentences translated into another language by one model, and back by another.",
 )
 
 
 def augmentation_overrides(wordnet: str | None, back_translation: tuple[str, str] | None) -> list[str]:
-    """Give what the two options set in a recipe."""
+    """Return the settings of a recipe that the two options change."""
     there, back = back_translation or (None, None)
-    values = {"wordnet": wordnet, "there": there, "back": back}
+    values = {"wordnet": wordnet, "forward_model": there, "backward_model": back}
     return [f"augmentation.{name}={json.dumps(value)}" for name, value in values.items() if value is not None]
+
+
+class Outputs:
+    """The optional output files of a command.
+
+    Args:
+        files: The path of each output by name; None for an output that was not requested.
+        force: Whether existing files are replaced.
+        inputs: The files that the command reads; they are never replaced.
+
+    Raises:
+        InputError: If a file exists and `force` is not set, is also an input, or is given twice.
+    """
+
+    def __init__(self, files: Mapping[str, Path | None], *, force: bool, inputs: Sequence[str | Path] = ()) -> None:
+        self._files = {name: file for name, file in files.items() if file is not None}
+        self._force = force
+        taken = {Path(each).resolve() for each in inputs}
+        for file in self._files.values():
+            check_output_path(file, force=force)
+            check_output_file(file)
+            if file.resolve() in taken:
+                raise InputError(f"{file} is already an input or output of this command; choose another path")
+            taken.add(file.resolve())
+
+    def write(self, name: str, content: Callable[[], str]) -> None:
+        """Write an output if it was requested.
+
+        Args:
+            name: Name of the output.
+            content: Returns the text; called only if the output was requested.
+
+        Raises:
+            InputError: If the file cannot be written.
+        """
+        if name in self._files:
+            with atomic_file(self._files[name], force=self._force) as file:
+                file.write_text(content().rstrip("\n") + "\n", encoding="utf-8")

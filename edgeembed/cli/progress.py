@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal where a step takes long; elsewhere a line a minute and one at the end."""
+"""Progress on stderr: a bar for long steps on a terminal; elsewhere one line per minute and one at the end."""
 
 import threading
 import time
@@ -16,11 +16,11 @@ _INTERVAL_S = 60.0
 
 
 class TerminalReporter:
-    """Shows steps to a person.
+    """Reports the progress of steps on stderr.
 
     Args:
-        quiet: Whether to say nothing.
-        interval_s: Seconds between two lines about a step that is still running, where stderr is not a terminal.
+        quiet: Whether to print nothing.
+        interval_s: Seconds between two lines about a running step, if stderr is not a terminal.
     """
 
     def __init__(self, *, quiet: bool = False, interval_s: float = _INTERVAL_S) -> None:
@@ -29,7 +29,7 @@ class TerminalReporter:
 
     @contextmanager
     def step(self, name: str, total: int | None = None) -> Iterator[Advance]:
-        """Enter a step; a bar appears once it has taken two seconds."""
+        """Report a step while the block runs; a bar appears after two seconds."""
         start = time.perf_counter()
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
@@ -43,16 +43,16 @@ class TerminalReporter:
                 bar.start()
 
         ended = threading.Event()
-        # A thread, because a step need not advance within a minute, or at all.
-        speaker = threading.Thread(target=self._speak, args=(pace, ended), daemon=True)
+        # A thread, because a step may not advance within a minute, or at all.
+        printer = threading.Thread(target=self._print_lines, args=(pace, ended), daemon=True)
         if not self.console.is_terminal:
-            speaker.start()
+            printer.start()
         try:
             yield advance
         finally:
             ended.set()
-            if speaker.is_alive():
-                speaker.join()
+            if printer.is_alive():
+                printer.join()
             bar.stop()
         count = ""
         if total:  # training may stop early
@@ -63,48 +63,48 @@ class TerminalReporter:
         """Print one line on stderr."""
         self.console.print(message, highlight=False, markup=False, soft_wrap=True)
 
-    def _speak(self, pace: "Pace", ended: threading.Event) -> None:
+    def _print_lines(self, pace: "Pace", ended: threading.Event) -> None:
         start = time.perf_counter()
         while not ended.wait(self.interval_s):
             self.console.print(pace.line(time.perf_counter(), start), highlight=False, markup=False, soft_wrap=True)
 
 
 class Pace:
-    """How far a step is, and how fast it goes.
+    """The progress of a step, and its rate.
 
     Args:
-        name: What the step is called.
-        total: How much there is to do; None where that is unknown.
+        name: The step's name.
+        total: Number of units to do; None if unknown.
     """
 
     def __init__(self, name: str, total: int | None) -> None:
         self.name, self.total = name, total
-        # The first advance tells what was done before this run, which says nothing about its speed.
+        # The first advance may count work of an earlier run, which does not count in the rate.
         self._first: tuple[int, float] | None = None
         self._last = (0, 0.0)
 
     @property
     def done(self) -> int:
-        """How much was done when the step last advanced."""
+        """Number of units done at the last advance."""
         return self._last[0]
 
     def advance(self, done: int, now_s: float) -> None:
-        """Note how much is done at a time in seconds."""
+        """Record the number of units done at a time in seconds."""
         self._last = (done, now_s)
         self._first = self._first or self._last
 
     def line(self, now_s: float, start_s: float) -> str:
-        """Return the step's progress in one line: done and total, percent, rate and remaining time, as far as known.
+        """Return the progress in one line: units done and total, percent, rate and remaining time, as far as known.
 
         Args:
-            now_s: The present time in seconds.
-            start_s: When the step began.
+            now_s: The current time in seconds.
+            start_s: The time at which the step started.
         """
         if self._first is None or not self.total:
             return f"{self.name}: running for {_duration(now_s - start_s)}"
-        (before, begun_s), (done, _) = self._first, self._last
+        (before, first_s), (done, _) = self._first, self._last
         shown = f"{self.name}: {done:,} of {self.total:,} ({100 * done / self.total:.0f} %)"
-        rate = (done - before) / max(now_s - begun_s, 1e-9)
+        rate = (done - before) / max(now_s - first_s, 1e-9)
         if rate <= 0:
             return shown
         return f"{shown}, {rate:.3g}/s, {_duration(max(self.total - done, 0) / rate)} left"
@@ -118,5 +118,5 @@ def _duration(seconds: float) -> str:
 
 
 def note(message: str) -> None:
-    """Print one line on stderr, so that stdout holds results alone."""
+    """Print one line on stderr; stdout is for results only."""
     click.echo(message, err=True)

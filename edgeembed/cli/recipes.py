@@ -3,14 +3,16 @@
 import itertools
 import json
 import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from edgeembed.recipe import Recipe
+    from edgeembed.recipe.loading import RecipeSummary
 
-_OURS = "edgeembed"
+_OWN_SYSTEM = "edgeembed"
 
 
 @click.command()
@@ -21,24 +23,21 @@ def command(name: str | None, as_json: bool) -> None:
 
     The TOML of one recipe can be saved, changed, and used: edgeembed distill --recipe FILE.toml
     """
-    from edgeembed.recipe import load_recipe, recipe_names
+    from edgeembed.recipe.loading import load_recipe, recipes
 
     if name is not None:
         recipe = load_recipe(name)
         click.echo(json.dumps(recipe.to_dict(), indent=2) if as_json else recipe.to_toml(), nl=as_json)
-        return
-    recipes = [load_recipe(each) for each in recipe_names()]
-    if as_json:
-        keys = ("name", "system", "description", "teacher")
-        click.echo(json.dumps([{key: getattr(each, key) for key in keys} for each in recipes], indent=2))
+    elif as_json:
+        click.echo(json.dumps([asdict(each) for each in recipes()], indent=2))
     else:
-        click.echo(_listing(recipes), nl=False)
+        click.echo(_listing(recipes()), nl=False)
 
 
-def _listing(recipes: "list[Recipe]") -> str:
-    """Return the recipes grouped by system, ours first; names are never cut, however narrow the terminal."""
+def _listing(summaries: "Sequence[RecipeSummary]") -> str:
+    """Return the recipes grouped by system, edgeembed's own first. Names are not cut, however narrow the terminal."""
     formatter = click.HelpFormatter(width=max(shutil.get_terminal_size().columns, 40))
-    ordered = sorted(recipes, key=lambda each: (each.system != _OURS, each.system.lower(), each.name))
+    ordered = sorted(summaries, key=lambda each: (each.system != _OWN_SYSTEM, each.system.lower(), each.name))
     for system, group in itertools.groupby(ordered, key=lambda each: each.system):
         with formatter.section(system):
             formatter.write_dl([(each.name, each.description) for each in group])

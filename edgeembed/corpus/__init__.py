@@ -1,21 +1,27 @@
-"""Text to distil from: clean, distinct sentences out of files, folders, pipes and Python's documentation."""
+"""Corpora: clean, distinct sentences of files, folders, standard input, datasets and Python's documentation."""
 
 from edgeembed.corpus.docstrings import Docstring, docstrings
+from edgeembed.corpus.filtering import CorpusCounts
+from edgeembed.corpus.inputs import CorpusLike, corpus_paths, iter_texts, open_corpus
 from edgeembed.corpus.languages import LanguageCorpus, LanguageSample, label_languages, sample_languages
-from edgeembed.corpus.reading import Corpus, gather_corpus, held_out_count, read_corpus, split_holdout
+from edgeembed.corpus.reading import Corpus, gather_corpus, read_corpus
+from edgeembed.corpus.sampling import held_out_count, split_holdout
 from edgeembed.corpus.sentences import split_sentences
-from edgeembed.corpus.sieve import CorpusCounts
 
 __all__ = [
     "Corpus",
     "CorpusCounts",
+    "CorpusLike",
     "Docstring",
     "LanguageCorpus",
     "LanguageSample",
+    "corpus_paths",
     "docstrings",
     "gather_corpus",
     "held_out_count",
+    "iter_texts",
     "label_languages",
+    "open_corpus",
     "read_corpus",
     "sample_languages",
     "split_holdout",

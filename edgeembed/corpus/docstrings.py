@@ -1,7 +1,7 @@
-"""The documentation that every Python carries: docstrings with their names, found without running any code.
+"""Docstrings of the standard library and of installed packages, found without running any code.
 
-Modules are parsed, not imported. The exception is a short list of modules of the standard library that are
-written in C: they have no source to parse, and importing them does nothing else.
+Modules are parsed, not imported. The exception is a short list of C modules of the standard library: they have no
+source to parse, and importing them has no side effects.
 """
 
 import ast
@@ -25,8 +25,8 @@ _COMPILED_MODULES = (
     *("select", "signal", "socket", "sqlite3", "ssl", "struct", "sys", "threading", "time", "unicodedata"),
     *("weakref", "zlib"),
 )
-_OTHER_HOMES = {"builtins": ("io", "_io"), "os": ("posix", "nt")}
-"""Where C modules get public members from besides themselves and their underscored twins."""
+_OTHER_ORIGINS = {"builtins": ("io", "_io"), "os": ("posix", "nt")}
+"""Other modules that the public members of a C module are defined in, besides itself and its underscored name."""
 
 _SKIPPED_FOLDERS = {"dist-packages", "idlelib", "site-packages", "test", "tests", "vendor", "vendored"}
 
@@ -35,12 +35,11 @@ _Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Docstring:
-    """What a public module, class or function says about itself.
+    """The docstring of a public module, class or function.
 
     Attributes:
-        name: The dotted path, such as `json.decoder.JSONDecoder.decode`; built-ins go without a module:
-            `str.split`.
-        text: The docstring, its indentation cleaned.
+        name: The dotted path, such as `json.decoder.JSONDecoder.decode`. Built-ins have no module: `str.split`.
+        text: The docstring without its indentation.
     """
 
     name: str
@@ -48,30 +47,30 @@ class Docstring:
 
     @property
     def summary(self) -> str:
-        """The first sentence that looks like language; empty where there is none."""
+        """The first sentence of natural language; empty if there is none."""
         return next(split_sentences(self.text), "")
 
 
 def docstrings(modules: Sequence[str] | None = None, *, standard_library_only: bool = False) -> Iterator[Docstring]:
-    """Give the docstrings of the standard library and of the packages that this interpreter can import.
+    """Yield the docstrings of the standard library and of the packages that this interpreter can import.
 
-    Public names only (no part starts with an underscore), tests and vendored packages left out, each name
-    once, always in the same order: the standard library, its C modules, then the packages.
+    Only public names are read (no part starts with an underscore), each once; tests and vendored packages are skipped.
+    The order is fixed: the standard library, its C modules, then the packages.
 
     Args:
-        modules: The modules to read, with their submodules, such as `["json", "numpy.linalg"]`; none: all.
-        standard_library_only: Whether to leave installed packages out.
+        modules: The modules to read, with their submodules, such as `["json", "numpy.linalg"]`. None reads all.
+        standard_library_only: Whether to skip installed packages.
 
     Raises:
-        InputError: If one of `modules` has no docstring here.
+        InputError: If one of `modules` has no docstring.
     """
-    wanted = tuple(modules or ())
-    missing, seen = set(wanted), set()
-    for module, found in _all_docstrings(wanted, standard_library_only=standard_library_only):
+    requested = tuple(modules or ())
+    missing, seen = set(requested), set()
+    for module, docstring in _all_docstrings(requested, standard_library_only=standard_library_only):
         missing -= {name for name in missing if _is_within(module, name)}
-        if found.name not in seen:
-            seen.add(found.name)
-            yield found
+        if docstring.name not in seen:
+            seen.add(docstring.name)
+            yield docstring
     if missing:
         raise InputError(
             f"no docstrings of {', '.join(sorted(missing))} in this Python; "
@@ -79,19 +78,19 @@ def docstrings(modules: Sequence[str] | None = None, *, standard_library_only: b
         )
 
 
-def _all_docstrings(wanted: Sequence[str], *, standard_library_only: bool) -> Iterator[tuple[str, Docstring]]:
-    yield from _parsed_docstrings(Path(sysconfig.get_path("stdlib")), wanted)
+def _all_docstrings(requested: Sequence[str], *, standard_library_only: bool) -> Iterator[tuple[str, Docstring]]:
+    yield from _parsed_docstrings(Path(sysconfig.get_path("stdlib")), requested)
     for module in _COMPILED_MODULES:
-        if _is_wanted(module, wanted):
+        if _is_requested(module, requested):
             yield from ((module, found) for found in _compiled_docstrings(module))
     packages = set() if standard_library_only else {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     for folder in sorted(packages):
-        yield from _parsed_docstrings(Path(folder), wanted)
+        yield from _parsed_docstrings(Path(folder), requested)
 
 
-def _parsed_docstrings(root: Path, wanted: Sequence[str]) -> Iterator[tuple[str, Docstring]]:
+def _parsed_docstrings(root: Path, requested: Sequence[str]) -> Iterator[tuple[str, Docstring]]:
     for path, module in _public_modules(root, ""):
-        if _is_wanted(module, wanted):
+        if _is_requested(module, requested):
             yield from ((module, found) for found in _read_module(path, module))
 
 
@@ -115,7 +114,7 @@ def _read_module(path: Path, module: str) -> list[Docstring]:
 
 @contextlib.contextmanager
 def _garbage_collection_paused() -> Iterator[None]:
-    """Spare the collector the syntax trees, which hold no cycles; that saves a third of the time."""
+    """Pause garbage collection: syntax trees have no cycles, and not scanning them saves a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -133,22 +132,16 @@ def _parse(path: Path) -> ast.Module | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in other people's code
             return ast.parse(source)
-    except (
-        OSError,
-        SyntaxError,
-        ValueError,
-        RecursionError,
-        MemoryError,
-    ):  # a template, say, or Python 2
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):  # such as a template, or Python 2
         return None
 
 
 def _documented(node: _Documented, name: str) -> Iterator[Docstring]:
-    """Give the docstrings of a node and of the public classes, methods and functions in it."""
+    """Yield the docstrings of a node and of the public classes, methods and functions in it."""
     text = ast.get_docstring(node)
     if text and _is_unicode(text):
         yield Docstring(name, text)
-    if isinstance(node, ast.Module | ast.ClassDef):  # what a function defines, only that function can reach
+    if isinstance(node, ast.Module | ast.ClassDef):  # definitions inside a function are not public
         for child in _definitions(node.body):
             if not child.name.startswith("_"):
                 yield from _documented(child, f"{name}.{child.name}")
@@ -183,14 +176,14 @@ def _own_docstring(name: str, member: object) -> Iterator[Docstring]:
 
 
 def _is_own(member: object, module: str) -> bool:
-    """Tell whether a module's member is a class or function in C that is at home there."""
-    home = getattr(member, "__module__", None) or ""
-    homes = {module, f"_{module}", *_OTHER_HOMES.get(module, ())}
-    return home in homes and (inspect.isbuiltin(member) or inspect.isclass(member))
+    """Return whether a member of a module is a class or function in C that is defined there."""
+    origin = getattr(member, "__module__", None) or ""
+    origins = {module, f"_{module}", *_OTHER_ORIGINS.get(module, ())}
+    return origin in origins and (inspect.isbuiltin(member) or inspect.isclass(member))
 
 
-def _is_wanted(module: str, wanted: Sequence[str]) -> bool:
-    return not wanted or any(_is_within(module, name) for name in wanted)
+def _is_requested(module: str, requested: Sequence[str]) -> bool:
+    return not requested or any(_is_within(module, name) for name in requested)
 
 
 def _is_within(module: str, package: str) -> bool:

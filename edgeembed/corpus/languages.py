@@ -1,37 +1,41 @@
-"""Text of several languages: how much there is of each, and a sample in which the small ones have more say."""
+"""Corpora of several languages, sampled with exponentially smoothed shares."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
+from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.corpus.distinct_sample import DistinctSample
-from edgeembed.corpus.reading import held_out_count
-from edgeembed.corpus.sieve import CorpusCounts, Sieve
-from edgeembed.corpus.sources import STANDARD_INPUT, find_sources, split_columns
+from edgeembed.corpus.filtering import CorpusCounts, TextFilter
+from edgeembed.corpus.inputs import CorpusLike, TextSource, holds_texts, open_corpus
+from edgeembed.corpus.sampling import DistinctSample, held_out_count
+from edgeembed.corpus.sources import STANDARD_INPUT, is_source
 
 SAMPLE_SIZE = 1_000_000
-"""Sentences of all languages together: more of them move few tokens, and a machine has the memory for these."""
+"""Default number of sentences of all languages together: more hardly change a vocabulary and need more memory."""
+
+MAX_HELD_OUT = 2000
+"""Maximum number of held-out sentences of a language, or of a corpus without languages, that measure a vocabulary."""
 
 _LABEL = re.compile(r"[A-Za-z][\w-]*")
-MOST_HELD_OUT = 2000
-"""Sentences of a language, or of a corpus without languages, that a vocabulary is measured on, at the most."""
 
 
 @dataclass(frozen=True)
 class LanguageSample:
-    """What was drawn of a language.
+    """The sample of one language.
 
     Attributes:
-        language: Its label.
-        text_sentences: Sentences in the text, repeated ones included.
+        language: The language's label.
+        text_sentences: Sentences in the language's text, duplicates included.
         text_share: Their share of the text of all languages, 0 to 1.
-        sample_share: The language's share of the sample, which is that share smoothed, 0 to 1.
-        sentences: Distinct sentences to train on, in random order.
-        uses: How many sentences training sees: fewer than there are, or more, some of them again.
-        held_out: Other distinct sentences, to measure on.
+        sample_share: The language's share of the sample: `text_share` after smoothing, 0 to 1.
+        sentences: Distinct training sentences in random order.
+        uses: The number of sentences used for training. It is smaller than the number of sentences, or larger if some
+            are used more than once.
+        held_out: Distinct sentences that are not used for training.
     """
 
     language: str
@@ -44,18 +48,18 @@ class LanguageSample:
 
     @property
     def training(self) -> list[str]:
-        """The sentences that training sees, as many as `uses` says."""
+        """The sentences used for training, `uses` of them; small languages repeat."""
         return list(islice(cycle(self.sentences), self.uses))
 
 
 @dataclass(frozen=True)
 class LanguageCorpus:
-    """Samples of several languages and the account of how they were gathered.
+    """Samples of several languages.
 
     Attributes:
-        languages: One sample a language, in the order in which they were given.
-        counts: What became of the texts that were read. A text that equals another is only known as a duplicate while
-            the other is at hand; else it counts as not sampled.
+        languages: One sample for each language, in the order given.
+        counts: How many texts were read, kept and dropped. A duplicate of a text that is no longer in memory counts as
+            not sampled.
     """
 
     languages: tuple[LanguageSample, ...]
@@ -63,45 +67,58 @@ class LanguageCorpus:
 
 
 def split_language(name: str) -> tuple[str | None, str]:
-    """Split `LANGUAGE=SOURCE`; without a language where there is none, or a file is called so."""
+    """Split `LANGUAGE=SOURCE` into the language and the source.
+
+    Args:
+        name: A source, perhaps with a language. If a file or folder has exactly this name, it has no language.
+
+    Returns:
+        The language and the source; the language is None if none is given.
+    """
     label, mark, source = name.partition("=")
-    if not mark or not _LABEL.fullmatch(label) or split_columns(name)[0].exists():
+    if not mark or not _LABEL.fullmatch(label) or is_source(name):
         return None, name
     return label, source
 
 
-def label_languages(given: Sequence[str]) -> dict[str, list[str]]:
-    """Give the sources of each language, as a user labelled them.
+def label_languages(corpus: CorpusLike) -> dict[str, list[Path]]:
+    """Return the sources of each language of a corpus whose sources are labeled: `de=news.txt`.
 
     Args:
-        given: Sources as `find_sources` takes them, all or none with a label: `de=news.txt`.
+        corpus: See `edgeembed.corpus.inputs.open_corpus`; of its sources all or none have a label.
 
     Returns:
-        Sources by language; empty where none is labelled.
+        The sources by language; empty if none is labeled, or the corpus is not a list of sources.
 
     Raises:
-        InputError: If only some are labelled.
+        InputError: If only some are labeled.
     """
-    labelled = [split_language(name) for name in given]
-    languages: dict[str, list[str]] = {}
-    for language, source in labelled:
+    if isinstance(corpus, str | os.PathLike):
+        corpus = [corpus]
+    if not isinstance(corpus, list | tuple) or not all(isinstance(item, str | os.PathLike) for item in corpus):
+        return {}
+    labeled = [split_language(os.fspath(item)) for item in corpus]
+    if all(isinstance(item, str) for item in corpus) and holds_texts([source for _, source in labeled]):
+        return {}
+    languages: dict[str, list[Path]] = {}
+    for language, source in labeled:
         if language is not None:
-            languages.setdefault(language, []).append(source)
-    bare = [source for language, source in labelled if language is None]
-    if languages and bare:
+            languages.setdefault(language, []).append(Path(source))
+    unlabeled = [source for language, source in labeled if language is None]
+    if languages and unlabeled:
         raise InputError(
-            f"{bare[0]} has no language and other text has; expected a label before every source: en={bare[0]}"
+            f"{unlabeled[0]} has no language but other sources have; expected a label before every source: "
+            f"en={unlabeled[0]}"
         )
     return languages
 
 
 def smoothed_shares(counts: Mapping[str, int], exponent: float) -> dict[str, float]:
-    """Give each language's share, exponentiated and renormalised as for multilingual BERT.
+    """Return each language's share of the text, exponentiated and renormalized as for multilingual BERT.
 
     Args:
-        counts: How much text there is of each language, above 0.
-        exponent: 1 keeps the shares, 0 makes them equal, 0.7 is the choice of multilingual BERT and of Xayn's paper
-            (section 5.1).
+        counts: The amount of text in each language, more than 0.
+        exponent: 1 keeps the shares, 0 makes them equal. Multilingual BERT and Xayn's paper (section 5.1) use 0.7.
 
     Raises:
         InputError: If the exponent is not from 0 to 1.
@@ -114,33 +131,34 @@ def smoothed_shares(counts: Mapping[str, int], exponent: float) -> dict[str, flo
 
 
 def sample_languages(
-    sources: Mapping[str, Sequence[str]], *, smoothing: float, size: int = SAMPLE_SIZE, seed: int = 0
+    corpora: Mapping[str, CorpusLike], *, smoothing: float, size: int = SAMPLE_SIZE, seed: int = 0
 ) -> LanguageCorpus:
-    """Draw a sample in which each language has its smoothed share.
+    """Sample several languages, each with its smoothed share.
 
-    The text is read twice, once to count and once to draw, and never held: memory grows with `size` and the number of
-    languages, not with the text. Of each language one distinct sentence in ten, 2,000 at the most, is held out; which
-    those are depends on the seed alone where there are more than 20,000 to draw from. The sample is as large as the
-    sentences that are left, all languages together, and a language that has too few for its share gives some twice or
-    oftener, as in multilingual BERT's training.
+    The text is read twice, once to count and once to sample, and is never held in memory: memory grows with `size` and
+    the number of languages, not with the text. One distinct sentence in ten of each language, at most 2,000, is held
+    out. With more than 20,000 sentences to choose from, the held-out ones depend on the seed alone. The sample is as
+    large as the remaining sentences of all languages together. A language with fewer sentences than its share uses
+    some more than once, as in the training of multilingual BERT.
 
     Args:
-        sources: The sources of each language, as `find_sources` takes them; no standard input, which cannot be read
-            twice.
+        corpora: The corpus of each language, see `edgeembed.corpus.inputs.open_corpus`. Standard input is an error,
+            because it cannot be read twice.
         smoothing: The exponent of the shares, see `smoothed_shares`.
-        size: The most sentences that training sees.
-        seed: Decides the sample.
+        size: The maximum number of training sentences of all languages together.
+        seed: The seed of the sample.
 
     Raises:
         InputError: If a source cannot be read, a language has no usable sentence, or `size` is below the number of
             languages, or `smoothing` is not from 0 to 1.
     """
+    sources = {language: open_corpus(corpus) for language, corpus in corpora.items()}
     _expect_usable(sources, size)
-    sieves = {language: _count(language, names) for language, names in sources.items()}
-    found = {language: sieve.passed for language, sieve in sieves.items()}
+    filters = {language: _count(language, names) for language, names in sources.items()}
+    found = {language: text_filter.passed for language, text_filter in filters.items()}
     shares = smoothed_shares(found, smoothing)
     samples = {
-        language: _draw(names, round(size * shares[language]) + 1 + MOST_HELD_OUT, seed)
+        language: _draw(names, round(size * shares[language]) + 1 + MAX_HELD_OUT, seed)
         for language, names in sources.items()
     }
     drawn = {language: _hold_out(sample.texts()) for language, sample in samples.items()}
@@ -158,45 +176,45 @@ def sample_languages(
         for language, (training, held_out) in drawn.items()
     )
     counts = [
-        sieve.counts(kept=len(samples[language]), duplicate=samples[language].duplicates)
-        for language, sieve in sieves.items()
+        text_filter.counts(kept=len(samples[language]), duplicate=samples[language].duplicates)
+        for language, text_filter in filters.items()
     ]
     return LanguageCorpus(languages, _sum(counts))
 
 
-def _expect_usable(sources: Mapping[str, Sequence[str]], size: int) -> None:
+def _expect_usable(sources: Mapping[str, Sequence[TextSource]], size: int) -> None:
     if size < len(sources):
-        raise InputError(f"a sample of {size} sentences was asked for; expected at least one of each language")
-    for language, names in sources.items():
-        if STANDARD_INPUT in names:
+        raise InputError(f"the sample size is {size}; expected at least {len(sources)}, one sentence of each language")
+    for language, opened in sources.items():
+        if any(source.name == STANDARD_INPUT for source in opened):
             raise InputError(
-                f"the text of language {language} comes from standard input, which can be read once; "
+                f"the text of language {language} comes from standard input, which can be read only once; "
                 "expected files or folders, because text of several languages is read twice"
             )
 
 
-def _count(language: str, sources: Sequence[str]) -> Sieve:
-    sieve = Sieve()
-    for _ in _sentences(sources, sieve):
+def _count(language: str, sources: Sequence[TextSource]) -> TextFilter:
+    text_filter = TextFilter()
+    for _ in _sentences(sources, text_filter):
         pass
-    if not sieve.passed:
-        raise InputError(f"the text of language {language} has no usable sentence; expected one or more")
-    return sieve
+    if not text_filter.passed:
+        raise InputError(f"the text of language {language} has no usable sentence; expected at least one")
+    return text_filter
 
 
-def _draw(sources: Sequence[str], count: int, seed: int) -> DistinctSample:
+def _draw(sources: Sequence[TextSource], count: int, seed: int) -> DistinctSample:
     sample = DistinctSample(count, seed)
-    sample.read(_sentences(sources, Sieve()))
+    sample.read(_sentences(sources, TextFilter()))
     return sample
 
 
-def _sentences(sources: Sequence[str], sieve: Sieve) -> Iterator[str]:
-    for source in find_sources(sources):
-        yield from sieve.clean(source.texts())
+def _sentences(sources: Sequence[TextSource], text_filter: TextFilter) -> Iterator[str]:
+    for source in sources:
+        yield from text_filter.clean(source.texts())
 
 
 def _hold_out(texts: list[str]) -> tuple[list[str], list[str]]:
-    count = held_out_count(len(texts), MOST_HELD_OUT)
+    count = held_out_count(len(texts), MAX_HELD_OUT)
     return texts[count:], texts[:count]
 
 

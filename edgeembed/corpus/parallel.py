@@ -1,28 +1,29 @@
 """Parallel text: sentences and their translations into any number of languages."""
 
-import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
 
+from edgeembed.corpus.sampling import new_rng
 from edgeembed.corpus.sources import find_sources
-from edgeembed.corpus.tables import read_rows, read_table
+from edgeembed.corpus.tables import read_columns, read_header
 
 COLUMNS = ("sentence", "translation", "language")
-"""What the columns are called in a file of several languages."""
+"""The columns of a file with several languages."""
 
 
 @dataclass(frozen=True)
 class LanguageCounts:
-    """What became of a language's pairs.
+    """The number of pairs of one language.
 
     Attributes:
-        language: What the file calls it.
+        language: The language's name in the file.
         read: Pairs read.
-        kept: Distinct pairs, neither side too short or too long, within the limit.
-        sampled: How many of them an epoch has; more than there are where some come more than once.
+        kept: Distinct pairs with both sides of a suitable length, within the limit.
+        sampled: Pairs in an epoch. It exceeds `kept` if some occur more than once.
     """
 
     language: str
@@ -31,7 +32,7 @@ class LanguageCounts:
     sampled: int
 
     def __str__(self) -> str:
-        """Give the counts in one line of plain words."""
+        """Return the counts in one line."""
         return f"{self.language}: {self.read:,} pairs read, {self.kept:,} kept, {self.sampled:,} an epoch"
 
 
@@ -41,9 +42,9 @@ class ParallelText:
 
     Attributes:
         sources: The sentences.
-        translations: The translation of each.
-        languages: What became of each language's pairs.
-        files: Where they are from.
+        translations: The translation of each sentence.
+        languages: The number of pairs of each language.
+        files: The files or folders that the pairs were read from.
     """
 
     sources: list[str]
@@ -61,69 +62,68 @@ def read_parallel(
     max_characters: int = 1000,
     seed: int = 0,
 ) -> ParallelText:
-    """Read sentences and their translations, and draw from the languages in smoothed shares.
+    """Read sentences and their translations, and sample the languages by exponential smoothing.
 
-    A language with a share n of the largest one's pairs gives n ** smoothing of them: the exponential smoothing of
-    multilingual corpora (Conneau et al. 2020, section 3.1), scaled so that no pair is left out.
+    A language with a share n of the largest language's pairs contributes n ** smoothing of them (Conneau et al. 2020,
+    section 3.1), scaled so that every pair is used at least once.
 
     Args:
         sources: TSV or CSV files with a header, plain or compressed, or folders of them: `en-de.tsv` with the columns
-            `en` and `de`, the first of them what the teacher reads; or any with `sentence`, `translation`, `language`.
-            `#column1,column2` after a path chooses the former two, and perhaps the latter; without it a language is
-            called as its column.
-        limit: Most pairs of each language, a random sample; 0 for all.
+            `en` and `de`, the first of which the teacher reads; or any file with `sentence`, `translation` and
+            `language`. `#column1,column2` after a path names the first two columns and optionally the third. Without
+            a third one, the language is named after the second.
+        limit: The maximum number of pairs of each language, a random sample; 0 for all.
         smoothing: The exponent, 0 to 1.
-        min_characters: Pairs with a shorter side are dropped, once white space is folded.
-        max_characters: Pairs with a longer side are dropped.
-        seed: Decides the samples.
+        min_characters: Drop pairs with a shorter side, after runs of white space are replaced by single spaces.
+        max_characters: Drop pairs with a longer side.
+        seed: The seed of the samples.
 
     Returns:
         The pairs, language by language.
 
     Raises:
-        InputError: If a file cannot be read or has no such columns, or no pair is left.
+        InputError: If a file cannot be read or lacks the columns, or no pair is left.
     """
-    read: dict[str, int] = {}
+    read: Counter[str] = Counter()
     kept: dict[str, dict[tuple[str, str], None]] = {}
     for source in find_sources(sources):
-        for sentence, translation, language in _rows(Path(source.name), source.columns):
-            read[language] = read.get(language, 0) + 1
+        for sentence, translation, language in _read_file(Path(source.name), source.columns):
+            read[language] += 1
             pairs = kept.setdefault(language, {})
             if all(min_characters <= len(text) <= max_characters for text in (sentence, translation)):
                 pairs[sentence, translation] = None
-    limited = {language: _limited(list(pairs), limit, f"{seed} {language}") for language, pairs in kept.items()}
-    most = max(map(len, limited.values()), default=0)
-    if not most:
+    limited = {language: _limit(list(pairs), limit, f"{seed} {language}") for language, pairs in kept.items()}
+    largest = max(map(len, limited.values()), default=0)
+    if not largest:
         names = ", ".join(map(str, sources))
         raise InputError(
-            f"{names} gave no usable pair of {sum(read.values()):,} read; expected texts of {min_characters} to "
-            f"{max_characters} characters: give other files"
+            f"{names} gave no usable pair of {read.total():,} read; expected texts of {min_characters} to "
+            f"{max_characters} characters: use other files"
         )
-    drawn: list[tuple[str, str]] = []
+    sampled: list[tuple[str, str]] = []
     counts = []
     for language, rows in limited.items():
-        wanted = round(most * (len(rows) / most) ** smoothing) if rows else 0
-        drawn += _repeated(rows, wanted, f"{seed} {language} again")
-        counts.append(LanguageCounts(language, read[language], len(rows), wanted))
-    given, translated = ([pair[side] for pair in drawn] for side in (0, 1))
-    return ParallelText(given, translated, tuple(counts), tuple(map(str, sources)))
+        count = round(largest * (len(rows) / largest) ** smoothing) if rows else 0
+        sampled += _repeat(rows, count, f"{seed} {language} again")
+        counts.append(LanguageCounts(language, read[language], len(rows), count))
+    sentences, translations = ([pair[side] for pair in sampled] for side in (0, 1))
+    return ParallelText(sentences, translations, tuple(counts), tuple(map(str, sources)))
 
 
-def _rows(path: Path, asked: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    columns = asked or _named(path)
+def _read_file(path: Path, requested: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    columns = requested or _default_columns(path)
     if len(columns) not in (2, 3):
         raise InputError(f"{path}#{','.join(columns)} names {len(columns)} columns; expected {_expected()}")
-    fields = read_table(path, columns)
-    for row in zip(*[fields] * len(columns), strict=True):
-        sentence, translation, *rest = (" ".join(field.split()) for field in row)
+    for number, fields in read_columns(path, columns):
+        sentence, translation, *rest = (" ".join(field.split()) for field in fields)
         language = rest[0] if rest else columns[1]
         if not language:
-            raise InputError(f"{path} has a pair without a language ({sentence[:40]!r}); expected one in every row")
+            raise InputError(f"{path} line {number} has no language; expected one in every row")
         yield sentence, translation, language
 
 
-def _named(path: Path) -> tuple[str, ...]:
-    _, header = next(read_rows(path), (0, []))
+def _default_columns(path: Path) -> tuple[str, ...]:
+    header = read_header(path)
     languages = tuple(path.name.partition(".")[0].split("-", 1))
     for columns in (languages, COLUMNS):
         if len(columns) > 1 and set(columns) <= set(header):
@@ -138,15 +138,15 @@ def _expected() -> str:
     )
 
 
-def _limited(pairs: list[tuple[str, str]], limit: int, seed: str) -> list[tuple[str, str]]:
-    return _sampled(pairs, limit, seed) if 0 < limit < len(pairs) else pairs
+def _limit(pairs: list[tuple[str, str]], limit: int, seed: str) -> list[tuple[str, str]]:
+    return _sample(pairs, limit, seed) if 0 < limit < len(pairs) else pairs
 
 
-def _repeated(pairs: list[tuple[str, str]], count: int, seed: str) -> list[tuple[str, str]]:
+def _repeat(pairs: list[tuple[str, str]], count: int, seed: str) -> list[tuple[str, str]]:
+    """Return `count` pairs: each as often as fits evenly, then a sample for the rest."""
     times, rest = divmod(count, len(pairs)) if pairs else (0, 0)
-    return pairs * times + _sampled(pairs, rest, seed)
+    return pairs * times + _sample(pairs, rest, seed)
 
 
-def _sampled(pairs: list[tuple[str, str]], count: int, seed: str) -> list[tuple[str, str]]:
-    draw = random.Random(seed)  # noqa: S311  # no secret depends on it
-    return [pairs[row] for row in sorted(draw.sample(range(len(pairs)), count))]
+def _sample(pairs: list[tuple[str, str]], count: int, seed: str) -> list[tuple[str, str]]:
+    return [pairs[row] for row in sorted(new_rng(seed).sample(range(len(pairs)), count))]

@@ -1,4 +1,4 @@
-"""Where a corpus comes from: files, folders, standard input, Python's documentation."""
+"""Sources of a corpus: files, folders, standard input, and Python's documentation."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,7 @@ from edgeembed_runtime.errors import InputError
 from edgeembed.corpus.docstrings import docstrings
 from edgeembed.corpus.sentences import split_sentences
 from edgeembed.corpus.streams import COMPRESSION_ENDINGS, read_lines, read_standard_input
-from edgeembed.corpus.tables import read_jsonl, read_parquet, read_table
+from edgeembed.corpus.tables import read_columns, read_jsonl, read_parquet
 
 STANDARD_INPUT = "-"
 PYDOC_PREFIX = "pydoc:"
@@ -24,14 +24,19 @@ class Source:
 
     Attributes:
         name: A file's path, `-` for standard input, or `pydoc:` with `stdlib` or module names.
-        columns: The columns of a table to read; none: the default ones.
+        columns: The columns of a table to read. If empty, the default ones.
     """
 
     name: str
     columns: tuple[str, ...] = ()
 
+    @property
+    def is_file(self) -> bool:
+        """Whether the source is a file, rather than standard input or Python's documentation."""
+        return self.name != STANDARD_INPUT and not self.name.startswith(PYDOC_PREFIX)
+
     def texts(self) -> Iterator[str]:
-        """Give the source's texts as they stand there, one in memory at a time.
+        """Yield the raw texts, one in memory at a time.
 
         Raises:
             InputError: If the source cannot be read.
@@ -43,25 +48,46 @@ class Source:
         return _file_texts(Path(self.name), self.columns)
 
 
-def find_sources(given: Sequence[str | Path]) -> list[Source]:
-    """Give the sources that a user's words stand for, each folder replaced by the files below it.
+def find_sources(names: Sequence[str | Path]) -> list[Source]:
+    """Return the sources of a list of names; each folder is replaced by the files below it, sorted by path.
 
     Args:
-        given: Files, folders, `-`, `pydoc:`, `pydoc:stdlib` or `pydoc:json,numpy`; `#column1,column2` after a path
+        names: Files, folders, `-`, `pydoc:`, `pydoc:stdlib` or `pydoc:json,numpy`. `#column1,column2` after a path
             chooses the columns of its tables.
 
     Raises:
         InputError: If a path does not exist, its ending is unknown, or a folder holds no corpus file.
     """
-    return [source for name in given for source in _expand(str(name))]
+    return [source for name in names for source in _expand(str(name))]
 
 
 def split_columns(name: str) -> tuple[Path, tuple[str, ...]]:
-    """Split `PATH#column1,column2` into the path and the columns; none where nothing, or a file, is called so."""
+    """Split `PATH#column1,column2` into the path and the columns.
+
+    Args:
+        name: A path, perhaps with columns. If a file has exactly this name, the `#` is part of its path.
+
+    Returns:
+        The path and the names of the columns; no columns if none are given.
+    """
     path, mark, columns = name.rpartition("#")
-    if not mark or Path(name).exists():
+    if not mark or _exists(name):
         return Path(name), ()
     return Path(path), tuple(column.strip() for column in columns.split(",") if column.strip())
+
+
+def is_source(name: str) -> bool:
+    """Return whether a string names a source: an existing file or folder, standard input, or `pydoc:`."""
+    if name == STANDARD_INPUT or name.startswith(PYDOC_PREFIX):
+        return True
+    return _exists(name) or _exists(name.rpartition("#")[0])
+
+
+def _exists(name: str) -> bool:
+    try:
+        return name != "" and Path(name).exists()
+    except OSError:  # too long for a path
+        return False
 
 
 def _expand(name: str) -> list[Source]:
@@ -74,7 +100,7 @@ def _expand(name: str) -> list[Source]:
         return [Source(str(file), columns) for file in _files_below(path)]
     if _ending(path) is None:
         raise InputError(
-            f"{path} has an ending that is not known; expected {', '.join(ENDINGS)}, "
+            f"{path} has an unknown ending; expected {', '.join(ENDINGS)}, "
             f"all but the last also with {', '.join(COMPRESSION_ENDINGS)}: rename or convert it"
         )
     return [Source(str(path), columns)]
@@ -95,8 +121,8 @@ def _ending(path: Path) -> str | None:
 
 def _file_texts(path: Path, columns: Sequence[str]) -> Iterator[str]:
     readers: dict[str, Callable[[Path, Sequence[str]], Iterator[str]]] = {
-        ".tsv": read_table,
-        ".csv": read_table,
+        ".tsv": _table_texts,
+        ".csv": _table_texts,
         ".jsonl": read_jsonl,
         ".parquet": read_parquet,
     }
@@ -108,10 +134,14 @@ def _file_texts(path: Path, columns: Sequence[str]) -> Iterator[str]:
     return (line for _, line in read_lines(path))
 
 
-@functools.lru_cache(maxsize=1)  # one command may read it thrice, which takes half a minute each time
+def _table_texts(path: Path, columns: Sequence[str]) -> Iterator[str]:
+    return (text for _, fields in read_columns(path, columns) for text in fields)
+
+
+@functools.lru_cache(maxsize=1)  # one command may read it three times, half a minute each
 def _pydoc_sentences(modules: str) -> tuple[str, ...]:
     if modules.strip() == STANDARD_LIBRARY:
-        found = docstrings(standard_library_only=True)
+        read = docstrings(standard_library_only=True)
     else:
-        found = docstrings([name.strip() for name in modules.split(",") if name.strip()] or None)
-    return tuple(sentence for each in found for sentence in split_sentences(each.text))
+        read = docstrings([name.strip() for name in modules.split(",") if name.strip()] or None)
+    return tuple(sentence for docstring in read for sentence in split_sentences(docstring.text))

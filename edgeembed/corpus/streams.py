@@ -1,4 +1,4 @@
-"""Text files as streams of lines: compression undone, UTF-8 checked."""
+"""Lines of UTF-8 text files, decompressed on the fly."""
 
 import contextlib
 import gzip
@@ -12,10 +12,11 @@ from pathlib import Path
 from edgeembed_runtime.errors import InputError
 
 COMPRESSION_ENDINGS = (".xz", ".gz", ".zst")
+_CHUNK_BYTES = 1 << 16
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Give a text file's lines, decompressed by the file's ending, one in memory at a time.
+    """Yield the lines of a text file, one in memory at a time.
 
     Args:
         path: A UTF-8 file, plain or compressed (.xz, .gz, .zst).
@@ -24,14 +25,15 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         The line's number, from 1, and its text without the line end.
 
     Raises:
-        InputError: If the file cannot be opened, its compression is broken, or a line is not UTF-8.
+        InputError: If the file cannot be opened or decompressed, or a line is not UTF-8.
     """
-    with _readable_errors(path), _opened(path) as file:
-        yield from decode_lines(file, name=str(path))
+    with _input_errors(path), contextlib.closing(_open(path)) as file:
+        lines = _split_lines(_decompress_zstandard(file)) if path.suffix == ".zst" else file
+        yield from decode_lines(lines, name=str(path))
 
 
 def read_standard_input() -> Iterator[tuple[int, str]]:
-    """Give the lines of standard input, numbered from 1.
+    """Yield the lines of standard input, numbered from 1.
 
     Raises:
         InputError: If a line is not UTF-8.
@@ -40,14 +42,14 @@ def read_standard_input() -> Iterator[tuple[int, str]]:
 
 
 def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
-    """Give lines of bytes as text.
+    """Yield lines of bytes as numbered lines of text. Invalid UTF-8 is an error; nothing is replaced.
 
     Args:
         lines: Lines that end in a newline byte.
-        name: What errors call the origin of the lines.
+        name: The origin of the lines, for error messages.
 
     Raises:
-        InputError: If a line is not UTF-8; nothing is replaced in silence.
+        InputError: If a line is not UTF-8.
     """
     for number, line in enumerate(lines, start=1):
         try:
@@ -61,71 +63,51 @@ def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]
 
 
 @contextlib.contextmanager
-def _readable_errors(path: Path) -> Iterator[None]:
+def _input_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (lzma.LZMAError, zlib.error, EOFError, gzip.BadGzipFile) as error:
         raise InputError(
-            f"{path} cannot be decompressed ({error}); expected a whole {path.suffix} file: fetch it again"
+            f"{path} cannot be decompressed ({error}); expected a complete {path.suffix} file: get the file again"
         ) from error
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}; give a file that can") from error
+        raise InputError(f"{path} cannot be read: {error.strerror or error}; expected a readable file") from error
 
 
-def _opened(path: Path) -> io.BufferedIOBase:
+def _open(path: Path) -> io.BufferedIOBase:
     match path.suffix:
         case ".xz":
             return lzma.LZMAFile(path)
         case ".gz":
             return gzip.GzipFile(path)
-        case ".zst":
-            return io.BufferedReader(_ZstandardFile(path))
         case _:
             return path.open("rb")
 
 
-class _ZstandardFile(io.RawIOBase):
-    """Decompresses frame after frame; unlike zstandard's own reader it refuses a file cut off in a frame."""
+def _decompress_zstandard(file: io.BufferedIOBase) -> Iterator[bytes]:
+    """Yield the decompressed chunks of a file. zstandard's own reader accepts a file that is cut off in a frame."""
+    import zstandard
 
-    def __init__(self, path: Path) -> None:
-        import zstandard
+    decompressor = zstandard.ZstdDecompressor()
+    frame = None
+    while chunk := file.read(_CHUNK_BYTES):
+        while chunk:
+            frame = frame or decompressor.decompressobj()
+            try:
+                yield frame.decompress(chunk)
+            except zstandard.ZstdError as error:
+                raise EOFError(str(error)) from error
+            chunk = frame.unused_data
+            if frame.eof:
+                frame = None
+    if frame is not None:
+        raise EOFError("the file ends in the middle of a frame")
 
-        self._error = zstandard.ZstdError
-        self._new_frame = zstandard.ZstdDecompressor().decompressobj
-        self._file = path.open("rb")
-        self._frame = self._new_frame()
-        self._started = False
-        self._decoded = b""
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]
-        while not self._decoded and (encoded := self._next_input()):
-            self._decoded = self._decode(encoded)
-        count = min(len(buffer), len(self._decoded))
-        buffer[:count] = self._decoded[:count]
-        self._decoded = self._decoded[count:]
-        return count
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def _next_input(self) -> bytes:
-        if self._frame.eof:
-            encoded = bytes(self._frame.unused_data)
-            self._frame, self._started = self._new_frame(), False
-            if encoded:
-                return encoded
-        encoded = self._file.read(1 << 16)
-        if not encoded and self._started:
-            raise EOFError("the file ends in the middle of a frame")
-        return encoded
-
-    def _decode(self, encoded: bytes) -> bytes:
-        self._started = True
-        try:
-            return bytes(self._frame.decompress(encoded))
-        except self._error as error:
-            raise EOFError(str(error)) from error
+def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line + b"\n" for line in lines)
+    if rest:
+        yield rest

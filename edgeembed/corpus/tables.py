@@ -1,4 +1,4 @@
-"""The text columns of tables: TSV, CSV, JSON lines and Parquet."""
+"""Tables of text: TSV, CSV, JSON lines and Parquet, and the columns that are read by default."""
 
 import csv
 import json
@@ -31,68 +31,18 @@ DEFAULT_COLUMNS = (
     "description",
     "definition",
 )
-"""Columns that are read where no other are asked for: what public data sets call their text."""
-
-
-def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a TSV or CSV file, its header first; blank lines are skipped.
-
-    Args:
-        path: A UTF-8 file, plain or compressed. One that ends in .csv (before .xz, .gz, .zst) is comma-separated and
-            quoted as in RFC 4180: a quoted field may hold commas, doubled quotes and line breaks. Any other is
-            tab-separated, and quotes in it are ordinary characters.
-
-    Yields:
-        The number of the row's last line, from 1, and its fields.
-
-    Raises:
-        InputError: If the file cannot be read, or the quoting of a CSV file is broken.
-    """
-    if is_csv(path):
-        yield from _csv_rows(path)
-        return
-    for number, line in read_lines(path):
-        if line:
-            yield number, line.split("\t")
-
-
-def is_csv(path: Path) -> bool:
-    """Return whether a file is CSV by its ending, compressed or not."""
-    plain = path.with_suffix("") if path.suffix in COMPRESSION_ENDINGS else path
-    return plain.suffix == ".csv"
-
-
-def read_table(path: Path, columns: Sequence[str]) -> Iterator[str]:
-    """Yield the texts of a TSV or CSV file with a header.
-
-    Args:
-        path: As for `read_rows`.
-        columns: The columns to read, in this order; none: those of `DEFAULT_COLUMNS` that the header has.
-
-    Raises:
-        InputError: If the file cannot be read, no column fits, or a row has not as many fields as the header.
-    """
-    rows = read_rows(path)
-    _, header = next(rows, (0, []))
-    chosen = [header.index(name) for name in choose_columns(path, header, columns)] if header else []
-    for number, fields in rows:
-        if len(fields) != len(header):
-            raise InputError(
-                f"{path} line {number} has {len(fields)} {'comma' if is_csv(path) else 'tab'}-separated fields; "
-                f"expected {len(header)} as in its header: mend the row"
-            )
-        yield from (fields[index] for index in chosen)
+"""Columns that are read if none are chosen: the usual names of text columns in public datasets."""
 
 
 def read_jsonl(path: Path, columns: Sequence[str]) -> Iterator[str]:
-    """Give the texts of a file with one JSON object a line.
+    """Yield the texts of a file with one JSON object a line.
 
     Args:
-        path: The file, plain or compressed.
-        columns: The keys to read, in this order; none: those of `DEFAULT_COLUMNS` that a line has.
+        path: A UTF-8 file, plain or compressed.
+        columns: The keys to read, in this order. If empty, those of `DEFAULT_COLUMNS` that a line has.
 
     Raises:
-        InputError: If a line is no JSON object, lacks the keys, or holds text that is not Unicode.
+        InputError: If a line is not a JSON object, lacks a key, or holds text that is not valid Unicode.
     """
     for number, line in read_lines(path):
         if line.strip():
@@ -100,14 +50,14 @@ def read_jsonl(path: Path, columns: Sequence[str]) -> Iterator[str]:
 
 
 def read_parquet(path: Path, columns: Sequence[str]) -> Iterator[str]:
-    """Give the texts of a Parquet file, row by row.
+    """Yield the texts of a Parquet file, row by row.
 
     Args:
-        path: The file.
-        columns: The columns to read, in this order; none: those of `DEFAULT_COLUMNS` that the file has.
+        path: A Parquet file.
+        columns: The columns to read, in this order. If empty, those of `DEFAULT_COLUMNS` that the file has.
 
     Raises:
-        InputError: If the file is not Parquet, no column fits, or a column holds no strings.
+        InputError: If the file is not Parquet, lacks a column, or a column does not hold strings.
     """
     import pyarrow as pa
     import pyarrow.parquet
@@ -121,32 +71,162 @@ def read_parquet(path: Path, columns: Sequence[str]) -> Iterator[str]:
                     yield from (text for text in row if text is not None)
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split())
-        raise InputError(f"{path} cannot be read as Parquet ({reason}); expected a whole Parquet file") from error
+        raise InputError(f"{path} cannot be read as Parquet ({reason}); expected a complete Parquet file") from error
 
 
-def choose_columns(where: Path | str, available: Sequence[str], asked: Sequence[str]) -> list[str]:
-    """Give the columns to read: those asked for, or else those of `DEFAULT_COLUMNS` that there are.
+def choose_columns(where: Path | str, available: Sequence[str], requested: Sequence[str]) -> list[str]:
+    """Return the columns to read: the requested ones, or else those of `DEFAULT_COLUMNS` that exist.
 
     Args:
-        where: What errors call the table.
+        where: The table's name, for error messages.
         available: The table's columns.
-        asked: The columns that the caller wants; none: the default ones.
+        requested: The columns that the caller wants. If empty, the default ones.
 
     Raises:
-        InputError: If a column asked for is absent, or none was asked for and there is no default one.
+        InputError: If a requested column is missing, or none was requested and no default one exists.
     """
-    chosen = list(asked) if asked else [name for name in available if name in DEFAULT_COLUMNS]
+    chosen = list(requested) if requested else [name for name in available if name in DEFAULT_COLUMNS]
     missing = [name for name in chosen if name not in available]
     if missing or not chosen:
-        given = f"no column {', '.join(missing)}" if missing else "no column that is known to hold text"
+        given = f"no column {', '.join(missing)}" if missing else "no column with a usual name of text"
         raise InputError(
             f"{where} has {given}; its columns are {', '.join(available)}: choose with PATH#column1,column2"
         )
     return chosen
 
 
+def _json_texts(path: Path, number: int, line: str, columns: Sequence[str]) -> Iterator[str]:
+    where = f"{path} line {number}"
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where} is not JSON ({error}); expected one JSON object a line") from error
+    if not isinstance(row, dict):
+        raise InputError(f"{where} holds a {type(row).__name__}; expected one JSON object a line")
+    for name in choose_columns(where, list(row), columns):
+        if row[name] is not None:
+            yield _expect_text(f"{where} key {name}", row[name])
+
+
+def _expect_text(where: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{where} holds a {type(value).__name__}; expected text: choose with PATH#key1,key2")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where} holds a lone surrogate; expected valid Unicode: mend the row") from error
+    return value
+
+
+def _expect_strings(path: Path, schema: Any, names: Sequence[str]) -> None:
+    import pyarrow as pa
+
+    for name in names:
+        kind = schema.field(name).type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+            raise InputError(f"{path} column {name} holds {kind}; expected strings: choose with PATH#column1,column2")
+
+
+def read_tsv(file: Path, required: Sequence[str], optional: Sequence[str], expected: str) -> list[dict[str, str]]:
+    """Return the rows of a TSV or CSV file as dictionaries.
+
+    Args:
+        file: A file with a header, see `read_rows`.
+        required: Columns that the file must have.
+        optional: Columns that the file may have. Other columns are ignored.
+        expected: The end of an error message: "expected ...".
+
+    Returns:
+        One dictionary a row: the fields by column name, without white space at either end.
+
+    Raises:
+        InputError: If the file cannot be read or lacks a column, or a row does not have as many fields as the header.
+    """
+    rows = read_rows(file)
+    _, header = next(rows, (0, []))
+    missing = [column for column in required if column not in header]
+    if missing:
+        raise InputError(f"{file} lacks the column {missing[0]}; {expected}")
+    columns = {name: header.index(name) for name in (*required, *optional) if name in header}
+    return [{name: fields[index].strip() for name, index in columns.items()} for _, fields in rows]
+
+
+def read_columns(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield some columns of a TSV or CSV file, row by row.
+
+    Args:
+        path: A file with a header, see `read_rows`.
+        columns: The columns in the order wanted. If empty, those of `DEFAULT_COLUMNS` that the
+            header has.
+
+    Yields:
+        The number of the row's last line, from 1, and the fields.
+
+    Raises:
+        InputError: If the file cannot be read or lacks a column, or a row does not have as many fields as the header.
+    """
+    rows = read_rows(path)
+    _, header = next(rows, (0, []))
+    if not header:
+        return
+    indices = [header.index(name) for name in choose_columns(path, header, columns)]
+    for number, fields in rows:
+        yield number, tuple(fields[index] for index in indices)
+
+
+def read_header(path: Path) -> list[str]:
+    """Return the column names of a TSV or CSV file; none if it is empty.
+
+    Args:
+        path: A file with a header, see `read_rows`.
+
+    Raises:
+        InputError: If the file cannot be read.
+    """
+    return next(read_rows(path), (0, []))[1]
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a TSV or CSV file, its header first. Blank lines are skipped.
+
+    Args:
+        path: A UTF-8 file, plain or compressed. One that ends in .csv (before .xz, .gz, .zst) is comma-separated and
+            quoted as in RFC 4180: a quoted field may hold commas, doubled quotes and line breaks. Any other is
+            tab-separated, and quotes in it are ordinary characters.
+
+    Yields:
+        The number of the row's last line, from 1, and its fields.
+
+    Raises:
+        InputError: If the file cannot be read, the quoting of a CSV file is broken, or a row does not have as many
+            fields as the header.
+    """
+    rows = (
+        _csv_rows(path) if is_csv(path) else ((number, line.split("\t")) for number, line in read_lines(path) if line)
+    )
+    header: list[str] = []
+    for number, fields in rows:
+        header = header or fields
+        if len(fields) != len(header):
+            raise InputError(
+                f"{path} line {number} has {len(fields)} {'comma' if is_csv(path) else 'tab'}-separated fields; "
+                f"expected {len(header)} as in its header: mend the row"
+            )
+        yield number, fields
+
+
+def is_csv(path: Path) -> bool:
+    """Return whether a file is CSV by its ending, compressed or not."""
+    plain = path.with_suffix("") if path.suffix in COMPRESSION_ENDINGS else path
+    return plain.suffix == ".csv"
+
+
+def _tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    return ((number, line.split("\t")) for number, line in read_lines(path) if line)
+
+
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    # The reader wants the line breaks, since they may be part of a quoted field.
+    # The line breaks are given back to the csv module, because they may be part of a quoted field.
     reader = csv.reader((f"{line}\n" for _, line in read_lines(path)), strict=True)
     while True:
         try:
@@ -160,35 +240,3 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             return
         if fields:
             yield reader.line_num, fields
-
-
-def _json_texts(path: Path, number: int, line: str, columns: Sequence[str]) -> Iterator[str]:
-    where = f"{path} line {number}"
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is not JSON ({error}); expected one JSON object a line") from error
-    if not isinstance(row, dict):
-        raise InputError(f"{where} holds a {type(row).__name__}; expected one JSON object a line")
-    for name in choose_columns(where, list(row), columns):
-        if row[name] is not None:
-            yield _checked_text(f"{where} key {name}", row[name])
-
-
-def _checked_text(where: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{where} holds a {type(value).__name__}; expected text: choose with PATH#key1,key2")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"{where} holds half a surrogate pair; expected Unicode text: mend the row") from error
-    return value
-
-
-def _expect_strings(path: Path, schema: Any, names: Sequence[str]) -> None:
-    import pyarrow as pa
-
-    for name in names:
-        kind = schema.field(name).type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
-            raise InputError(f"{path} column {name} holds {kind}; expected strings: choose with PATH#column1,column2")

@@ -1,5 +1,6 @@
-"""Entity resolution, SimTDE's second task: is the nearest entity of a catalogue the one that a query means?"""
+"""Entity resolution (SimTDE, table 3): R@1 of finding the entity that a query means in a catalog."""
 
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,118 +8,119 @@ from pathlib import Path
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.streams import read_lines
-from edgeembed.corpus.tables import is_csv
+from edgeembed.corpus.tables import is_csv, read_tsv
 from edgeembed.evaluation.encoders import SentenceEncoder
 from edgeembed.evaluation.retrieval import RetrievalSet, retrieval_metrics
 from edgeembed.evaluation.scores import Score
-from edgeembed.tsv import read_tsv
 
 METRIC = "R@1 x100"
 AVERAGE = "average"
-_EXPECTED = "expected TSV with a header that names query and entity, and label (0 or 1) and language if wanted"
+_EXPECTED = "expected TSV with the columns query and entity, and optionally label (0 or 1) and language"
 
 
 @dataclass(frozen=True)
 class EntitySet:
-    """Queries, and catalogues of the entities that they may mean.
+    """Queries and the catalogs of entities in which they are searched.
 
     Attributes:
-        name: The file's name, with its folder.
-        languages: For each language its queries and its catalogue; for a file that names no languages, one of no name.
+        name: The file's name with its folder's.
+        languages: Queries and catalog of each language; one entry with an empty name for a file without languages.
     """
 
     name: str
     languages: dict[str, RetrievalSet]
 
 
-def read_entities(file: Path, catalogue: Path | None = None) -> EntitySet:
+def read_entities(file: Path, catalog: Path | None = None) -> EntitySet:
     """Read queries and the entities that they mean.
 
     Args:
-        file: UTF-8, tab-separated, no quoting, with a header that names `query` and `entity`. A column `label` may hold
-            1 where the query means the entity and 0 where it does not; a row with 0 only adds to the catalogue. A
-            column `language` gives each language queries and a catalogue of its own.
-        catalogue: All entities, one a line, for every language; if absent, the catalogue of a language is every
-            distinct entity of its rows. A file that ends in .tsv or .csv has a header and a column `entity`.
+        file: UTF-8, tab-separated, without quoting, with the columns `query` and `entity`. An optional column `label`
+            is 1 if the query means the entity; a row with 0 only adds the entity to the catalog. An optional column
+            `language` separates queries and catalogs by language.
+        catalog: All entities, for every language: one per line, or a column `entity` in a `.tsv` or `.csv` file. None
+            uses the distinct entities of each language's rows.
 
     Returns:
-        The set. Equal queries of a language are one query, which may mean any of their entities.
+        The set. Equal queries of a language are one query, for which any of their entities is correct.
 
     Raises:
         InputError: If a file cannot be read or lacks a column, a row is malformed, no query means an entity, or an
-            entity that a query means is not in the catalogue.
+            entity that a query means is not in the catalog.
     """
-    rows = _rows(file)
-    shared = None if catalogue is None else _catalogue(catalogue)
+    rows = _read_rows(file)
+    shared = None if catalog is None else _read_catalog(catalog)
     languages = dict.fromkeys(row.get("language", "") for row in rows)
-    sets = {language: [row for row in rows if row.get("language", "") == language] for language in languages}
+    by_language = {language: [row for row in rows if row.get("language", "") == language] for language in languages}
     name = f"{file.resolve().parent.name}/{file.stem}"
-    return EntitySet(name, {language: _set(file, language, part, shared) for language, part in sets.items()})
+    return EntitySet(
+        name, {language: _make_set(file, language, part, shared) for language, part in by_language.items()}
+    )
 
 
 def score_entities(encoder: SentenceEncoder, task: EntitySet) -> list[Score]:
-    """Score an encoder by R@1: how many of 100 queries have an entity that they mean nearest, by cosine.
+    """Compute R@1: the share of queries whose nearest entity by cosine similarity is one that they mean.
 
-    With one entity a query, as in the paper, this is recall and accuracy alike; of a query that may mean several, one
-    of them has to be the nearest (accuracy at 1), since no one entity could recall them all.
+    With one entity per query, as in the paper, recall at 1 equals accuracy at 1. Where a query means several entities,
+    this is accuracy at 1.
 
     Args:
-        encoder: What to score.
-        task: Queries and catalogues.
+        encoder: The encoder.
+        task: Queries and catalogs.
 
     Returns:
-        One score a language, and with two languages or more the mean over these, each as much as another.
+        One score per language; with several languages also their unweighted mean.
 
     Raises:
-        CheckError: If the encoder gives vectors that are not finite.
+        CheckError: If embeddings are not finite.
     """
     scores = []
     for language, each in task.languages.items():
-        found = 100 * float(retrieval_metrics(encoder, each)["accuracy@k"][1])
+        accuracy = 100 * float(retrieval_metrics(encoder, each)["accuracy@k"][1])
         name = f"{task.name} {language}" if language else task.name
-        scores.append(Score(name, METRIC, found, len(each.queries), {"entities": len(each.documents)}))
+        scores.append(Score(name, METRIC, accuracy, len(each.queries), {"entities": len(each.documents)}))
     if len(scores) > 1:
-        mean = sum(score.value for score in scores) / len(scores)
+        mean = statistics.fmean(score.value for score in scores)
         scores.append(Score(f"{task.name} {AVERAGE}", METRIC, mean, sum(score.items for score in scores)))
     return scores
 
 
-def _set(file: Path, language: str, rows: Sequence[dict[str, str]], shared: dict[str, str] | None) -> RetrievalSet:
-    numbers = _numbered(row["entity"] for row in rows) if shared is None else shared
-    meant: dict[str, set[str]] = {}
+def _make_set(file: Path, language: str, rows: Sequence[dict[str, str]], shared: dict[str, str] | None) -> RetrievalSet:
+    ids = _ids(row["entity"] for row in rows) if shared is None else shared
+    answers: dict[str, set[str]] = {}
     for row in rows:
         if row.get("label", "1") == "1":
-            if row["entity"] not in numbers:
-                raise InputError(f"{file}: {row['entity']!r} is not in the catalogue; expected every entity there")
-            meant.setdefault(row["query"], set()).add(numbers[row["entity"]])
-    if not meant:
+            if row["entity"] not in ids:
+                raise InputError(f"{file}: {row['entity']!r} is not in the catalog; expected all entities there")
+            answers.setdefault(row["query"], set()).add(ids[row["entity"]])
+    if not answers:
         which = f" of language {language}" if language else ""
-        raise InputError(f"{file}: no query{which} means an entity; expected a label 1 in one row or more")
-    queries = {str(number): query for number, query in enumerate(meant)}
-    documents = {number: entity for entity, number in numbers.items()}
-    return RetrievalSet(language, queries, documents, {number: meant[query] for number, query in queries.items()})
+        raise InputError(f"{file}: no query{which} means an entity; expected label 1 in at least one row")
+    queries = {str(number): query for number, query in enumerate(answers)}
+    documents = {key: entity for entity, key in ids.items()}
+    return RetrievalSet(language, queries, documents, {key: answers[query] for key, query in queries.items()})
 
 
-def _numbered(entities: Iterable[str]) -> dict[str, str]:
+def _ids(entities: Iterable[str]) -> dict[str, str]:
     return {entity: str(number) for number, entity in enumerate(dict.fromkeys(entities))}
 
 
-def _catalogue(file: Path) -> dict[str, str]:
+def _read_catalog(file: Path) -> dict[str, str]:
     if file.suffix == ".tsv" or is_csv(file):
         entities = [row["entity"] for row in read_tsv(file, ("entity",), (), _EXPECTED)]
     else:
         entities = [line.strip() for _, line in read_lines(file)]
-    numbers = _numbered(entity for entity in entities if entity)
-    if not numbers:
-        raise InputError(f"{file} holds no entities; expected one a line, or a column entity in a .tsv or .csv")
-    return numbers
+    ids = _ids(entity for entity in entities if entity)
+    if not ids:
+        raise InputError(f"{file} contains no entities; expected one per line, or a column entity in a .tsv or .csv")
+    return ids
 
 
-def _rows(file: Path) -> list[dict[str, str]]:
+def _read_rows(file: Path) -> list[dict[str, str]]:
     rows = read_tsv(file, ("query", "entity"), ("label", "language"), _EXPECTED)
     for number, row in enumerate(rows, start=1):
         if not all(row.values()) or row.get("label", "1") not in ("0", "1"):
-            raise InputError(f"{file}, row {number} lacks a field or has another label than 0 and 1; {_EXPECTED}")
+            raise InputError(f"{file}, row {number} lacks a field or its label is neither 0 nor 1; {_EXPECTED}")
     if not rows:
-        raise InputError(f"{file} holds no rows below its header; {_EXPECTED}")
+        raise InputError(f"{file} has no rows below its header; {_EXPECTED}")
     return rows

@@ -1,6 +1,7 @@
-"""Geometry: how near alike sentences lie on the unit sphere, and how evenly all of them are spread over it."""
+"""Alignment and uniformity of embeddings on the unit sphere (Wang and Isola 2020)."""
 
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,25 +10,25 @@ import numpy.typing as npt
 from edgeembed_runtime.errors import CheckError, InputError
 from edgeembed_runtime.similarity import normalize
 
-from edgeembed.evaluation.encoders import SentenceEncoder, vectors
+from edgeembed.corpus.pairs import SentencePairs, read_sts
+from edgeembed.evaluation.encoders import SentenceEncoder, encode_texts
 from edgeembed.evaluation.scores import Score
-from edgeembed.evaluation.sts import read_sts
 
 ALIGNMENT = "alignment"
 UNIFORMITY = "uniformity"
 POSITIVES_ABOVE = 4.0
-"""Pairs that people scored higher than this, of 0 to 5, are positive: SimCSE's choice, which DistilCSE follows."""
-_ROWS = 256  # of 50,000 sentences, a block of distances then takes 100 MB
+"""Pairs with a human score above this, out of 5, are positive (SimCSE, Gao et al. 2021; DistilCSE follows it)."""
+_BLOCK_ROWS = 256  # for 50,000 sentences, a block of distances takes 100 MB
 
 
 @dataclass(frozen=True)
 class GeometrySet:
-    """Sentences, and pairs of them that mean nearly the same.
+    """Sentences, and the positive pairs among them.
 
     Attributes:
-        name: The file's name, with its folder.
-        positives: Pairs that people scored above the threshold, as often as they stand in the file.
-        sentences: Every distinct sentence of the file, whatever its pair was scored.
+        name: The file's name with its folder's.
+        positives: Pairs with a score above the threshold, including repeated ones.
+        sentences: All distinct sentences, whatever the scores of their pairs.
         above: The threshold.
     """
 
@@ -37,53 +38,53 @@ class GeometrySet:
     above: float
 
 
-def read_geometry(file: Path, above: float = POSITIVES_ABOVE) -> GeometrySet:
-    """Read a file of scored sentence pairs for alignment and uniformity.
+def read_geometry(source: str | os.PathLike[str] | SentencePairs, above: float = POSITIVES_ABOVE) -> GeometrySet:
+    """Read scored sentence pairs for alignment and uniformity.
 
-    DistilCSE names STS-B's dev set, and for the rest Wang and Isola, and Gao et al. (SimCSE), who take the pairs scored
-    higher than 4 as positive and all sentences as the data.
+    DistilCSE measures them on STS-B's development set and refers to Wang and Isola (2020) and to SimCSE, which takes
+    the pairs scored above 4 as positives and all sentences as the data.
 
     Args:
-        file: As for `read_sts`.
-        above: Pairs with a score higher than this are positive.
+        source: A file in the format of `read_sts`, or pairs that were read.
+        above: Pairs with a higher score than this are positive.
 
     Raises:
-        InputError: If the file cannot be used, no pair is scored that high, or all its sentences are one.
+        InputError: If the file cannot be read, no pair has a score that high, or all sentences are equal.
     """
-    pairs = read_sts(file)
-    both = zip(pairs.first, pairs.second, pairs.scores, strict=True)
-    positives = tuple((first, second) for first, second, score in both if score > above)
+    pairs = source if isinstance(source, SentencePairs) else read_sts(Path(source))
+    scored = zip(pairs.first, pairs.second, pairs.scores, strict=True)
+    positives = tuple((first, second) for first, second, score in scored if score > above)
     if not positives:
         raise InputError(
-            f"{file} holds no pair scored above {above:g}, the highest score is {pairs.scores.max():g}; "
-            "expected a lower --positives-above"
+            f"{pairs.name} has no pair scored above {above:g}, the highest score is {pairs.scores.max():g}; "
+            "expected a lower positives_above"
         )
     sentences = tuple(dict.fromkeys([*pairs.first, *pairs.second]))
     if len(sentences) < 2:
-        raise InputError(f"{file} holds one distinct sentence; expected two or more, which have a distance")
+        raise InputError(f"{pairs.name} has one distinct sentence; expected at least two")
     return GeometrySet(pairs.name, positives, sentences, above)
 
 
 def score_geometry(encoder: SentenceEncoder, task: GeometrySet) -> list[Score]:
-    """Score an encoder by equation 8 of DistilCSE, with the squares and the sign of Wang and Isola (2020).
+    """Compute alignment and uniformity, for both of which lower is better (Wang and Isola 2020, section 4.1).
 
-    The paper prints distances that are not squared and a minus before alignment, and says that lower is better, which
-    holds without the minus alone.
+    DistilCSE's equation 8 prints distances without the square and a minus sign before alignment, which contradicts its
+    text; this follows Wang and Isola.
 
     Args:
-        encoder: What to score.
+        encoder: The encoder.
         task: Sentences and positive pairs.
 
     Returns:
-        Alignment, the mean squared distance of the unit vectors of positive pairs, 0 to 4; and uniformity, the natural
-        logarithm of the mean of exp(-2 squared distance) over all pairs of distinct sentences, -8 to 0.
+        Alignment: the mean squared distance of normalized embeddings over the positive pairs, 0 to 4. Uniformity: the
+        natural logarithm of the mean of exp(-2 squared distance) over all pairs of distinct sentences, -8 to 0.
 
     Raises:
-        CheckError: If the encoder gives vectors that are not finite, or all zeros.
+        CheckError: If embeddings are not finite, or all zeros.
     """
-    points = _points(encoder, task.sentences)
-    places = {sentence: place for place, sentence in enumerate(task.sentences)}
-    first, second = (points[[places[pair[side]] for pair in task.positives]] for side in (0, 1))
+    points = _normalized_embeddings(encoder, task.sentences)
+    rows = {sentence: row for row, sentence in enumerate(task.sentences)}
+    first, second = (points[[rows[pair[side]] for pair in task.positives]] for side in (0, 1))
     alignment = float(np.square(first - second).sum(axis=1).mean())
     count = len(points)
     return [
@@ -92,20 +93,23 @@ def score_geometry(encoder: SentenceEncoder, task: GeometrySet) -> list[Score]:
     ]
 
 
-def _points(encoder: SentenceEncoder, sentences: tuple[str, ...]) -> npt.NDArray[np.float64]:
-    points = normalize(vectors(encoder.encode, list(sentences))).astype(np.float64)
-    nowhere = np.flatnonzero(~points.any(axis=1))
-    if nowhere.size:
-        text = sentences[nowhere[0]][:80]
-        raise CheckError(f"{nowhere.size} of {len(points)} vectors are all zeros and on no sphere, the first: {text!r}")
+def _normalized_embeddings(encoder: SentenceEncoder, sentences: tuple[str, ...]) -> npt.NDArray[np.float64]:
+    points = normalize(encode_texts(encoder.encode, list(sentences))).astype(np.float64)
+    zeros = np.flatnonzero(~points.any(axis=1))
+    if zeros.size:
+        text = sentences[zeros[0]][:80]
+        raise CheckError(
+            f"{zeros.size} of {len(points)} embeddings are all zeros and cannot be normalized, the first is of the "
+            f"text {text!r}"
+        )
     return points
 
 
 def _uniformity(points: npt.NDArray[np.float64]) -> float:
-    """Give the uniformity of (n, dim) unit vectors over the n (n - 1) / 2 pairs i < j."""
+    """Return the uniformity of (n, dim) unit vectors over the n (n - 1) / 2 pairs i < j, block by block."""
     count, total = len(points), 0.0
-    for start in range(0, count, _ROWS):
-        squared = 2 - 2 * (points[start : start + _ROWS] @ points[start:].T)
+    for start in range(0, count, _BLOCK_ROWS):
+        squared = 2 - 2 * (points[start : start + _BLOCK_ROWS] @ points[start:].T)
         total += float(np.triu(np.exp(-2 * squared), k=1).sum())
     return math.log(total / (count * (count - 1) / 2))
 

@@ -1,4 +1,4 @@
-"""GLUE on frozen vectors: a logistic regression learns a task from DiffCat features, and is measured as GLUE does."""
+"""GLUE on frozen embeddings: logistic regression on DiffCat features, with GLUE's metrics (Wang et al. 2019)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.evaluation.encoders import SentenceEncoder, vectors
+from edgeembed.classification.examples import ClassificationData, Examples, read_classification_data
+from edgeembed.classification.training import Metric, compute_metrics
+from edgeembed.evaluation.encoders import SentenceEncoder, encode_texts
 from edgeembed.evaluation.scores import Score
-from edgeembed.tasks.examples import Examples, Task, read_task
-from edgeembed.tasks.measures import Measure, measures
 
 PREFIX = "GLUE "
-TASKS: dict[str, tuple[str, Measure]] = {
+GLUE_TASKS: dict[str, tuple[str, Metric]] = {
     "CoLA": ("cola", "matthews"),
     "SST-2": ("sst2", "accuracy"),
     "MRPC": ("mrpc", "accuracy-f1"),
@@ -22,8 +22,8 @@ TASKS: dict[str, tuple[str, Measure]] = {
     "QNLI": ("qnli", "accuracy"),
     "RTE": ("rte", "accuracy"),
 }
-"""The name that a task's files begin with, and its measure, by what GLUE calls the task."""
-_TRAIN, _DEV = ("_train.tsv", "_train_full.tsv"), ("_dev.tsv", "_test.tsv")
+"""The prefix of a task's files and its metric, by GLUE's name of the task."""
+_TRAIN_SUFFIXES, _DEV_SUFFIXES = ("_train.tsv", "_train_full.tsv"), ("_dev.tsv", "_test.tsv")
 
 
 @dataclass(frozen=True)
@@ -31,75 +31,75 @@ class GlueTask:
     """A task of GLUE.
 
     Attributes:
-        name: `GLUE ` and what GLUE calls it.
-        measure: GLUE's measure.
-        task: Its parts.
+        name: "GLUE " and GLUE's name of the task.
+        metric: GLUE's metric for the task.
+        data: Its training and development splits.
     """
 
     name: str
-    measure: Measure
-    task: Task
+    metric: Metric
+    data: ClassificationData
 
 
 def read_glue(folder: Path) -> list[GlueTask]:
-    """Read those of GLUE's tasks that a folder has both parts of.
+    """Read the GLUE tasks of which a folder contains both splits.
 
     Args:
-        folder: Holds `cola_train.tsv`, `cola_dev.tsv` and so on, with `sst2`, `mrpc`, `stsb`, `qnli` and `rte` for
-            `cola`, as `read_task` takes them; `_train_full` stands in for `_train`, and `_test` for `_dev`, as in the
-            official parts of MRPC.
+        folder: A folder with `cola_train.tsv`, `cola_dev.tsv` and so on, in the format of `read_classification_data`;
+            the prefixes are `cola`, `sst2`, `mrpc`, `stsb`, `qnli` and `rte`. `_train_full` may replace `_train`, and
+            `_test` may replace `_dev`, as in the official splits of MRPC.
 
     Raises:
-        InputError: If it holds none, or a file cannot be used.
+        InputError: If the folder contains none of the tasks, or a file cannot be read.
     """
-    found = []
-    for name, (stem, measure) in TASKS.items():
-        parts = [_first(folder, stem, endings) for endings in (_TRAIN, _DEV)]
-        if parts[0] and parts[1]:
-            found.append(GlueTask(f"{PREFIX}{name}", measure, read_task(parts[0], parts[1])))
-    if not found:
+    tasks = []
+    for name, (stem, metric) in GLUE_TASKS.items():
+        train, dev = (_first_file(folder, stem, suffixes) for suffixes in (_TRAIN_SUFFIXES, _DEV_SUFFIXES))
+        if train and dev:
+            tasks.append(GlueTask(f"{PREFIX}{name}", metric, read_classification_data(train, dev)))
+    if not tasks:
         raise InputError(
-            f"{folder} holds none of GLUE's tasks; expected cola_train.tsv and cola_dev.tsv, or those of "
-            f"{', '.join(stem for stem, _ in list(TASKS.values())[1:])}"
+            f"{folder} contains none of GLUE's tasks; expected cola_train.tsv and cola_dev.tsv, or those of "
+            f"{', '.join(stem for stem, _ in list(GLUE_TASKS.values())[1:])}"
         )
-    return found
+    return tasks
 
 
-def score_glue(encoder: SentenceEncoder, glue: GlueTask) -> Score:
-    """Score an encoder by what a logistic regression on its vectors says of a task's development part.
+def score_glue(encoder: SentenceEncoder, task: GlueTask) -> Score:
+    """Compute GLUE's metric on the development split, of a logistic regression on frozen embeddings.
 
-    Features are a text's vector; of two texts both and their absolute difference ("Cross-architecture distillation
-    using bidirectional CMOW embeddings", section 2.3: DiffCat). The classifier's regularisation is chosen by ten
-    folds of the training part.
+    The features are the embedding of a text; of a pair both embeddings and their absolute difference (DiffCat,
+    "Cross-architecture distillation using bidirectional CMOW embeddings", section 2.3). Regularization is selected by
+    ten folds of the training split.
 
     Args:
-        encoder: What to score; it is not trained.
-        glue: The task.
+        encoder: The encoder, which is not trained.
+        task: The task.
 
     Returns:
-        GLUE's measure x100; its other measures among the details.
+        GLUE's metric x100; details: the other metrics.
 
     Raises:
-        CheckError: If the encoder gives vectors that are not finite.
+        CheckError: If embeddings are not finite.
     """
-    from edgeembed.evaluation.classification import Labelled, predictions
+    from edgeembed.evaluation.logistic_regression import LabeledFeatures, predict_labels
 
-    task = glue.task
-    train, dev = (_features(encoder, part) for part in (task.train, task.dev))
-    labels = task.train.classes.astype(np.str_)
-    found = predictions(Labelled(train, labels), dev).astype(np.int64)
-    given = measures(task, found)
-    details = {f"{name} x100": value for name, value in given.items() if name != glue.measure}
-    return Score(glue.name, f"{glue.measure} x100", given[glue.measure], len(task.dev.first), details)
+    data = task.data
+    train, dev = (_features(encoder, split) for split in (data.train, data.dev))
+    labels = data.train.class_ids.astype(np.str_)
+    predicted = predict_labels(LabeledFeatures(train, labels), dev).astype(np.int64)
+    metrics = compute_metrics(data, predicted)
+    details = {f"{name} x100": value for name, value in metrics.items() if name != task.metric}
+    return Score(task.name, f"{task.metric} x100", metrics[task.metric], len(data.dev), details)
 
 
 def _features(encoder: SentenceEncoder, examples: Examples) -> npt.NDArray[np.float32]:
-    first = vectors(encoder.encode, list(examples.first))
+    first = encode_texts(encoder.encode, list(examples.first))
     if not examples.second:
         return first
-    second = vectors(encoder.encode, list(examples.second))
+    second = encode_texts(encoder.encode, list(examples.second))
     return np.concatenate([first, np.abs(first - second), second], axis=1)
 
 
-def _first(folder: Path, stem: str, endings: Sequence[str]) -> Path | None:
-    return next((file for ending in endings if (file := folder / f"{stem}{ending}").exists()), None)
+def _first_file(folder: Path, stem: str, suffixes: Sequence[str]) -> Path | None:
+    return next((file for suffix in suffixes if (file := folder / f"{stem}{suffix}").exists()), None)

@@ -1,33 +1,34 @@
-"""Retrieval: does the nearest document answer the query?"""
+"""Retrieval by exact search: nDCG@10, MRR@10, MAP@100 and recall, on BEIR folders and duplicate questions."""
 
 import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.evaluation.duplicates import read_duplicates
-from edgeembed.evaluation.encoders import SentenceEncoder, vectors
+from edgeembed.evaluation.encoders import SentenceEncoder, encode_texts
 from edgeembed.evaluation.scores import Score
 
 METRIC = "nDCG@10 x100"
 MRR = "MRR@10 x100"
 MAP = "MAP@100 x100"
 _LAYOUT = "expected a BEIR folder: corpus.jsonl, queries.jsonl, qrels/test.tsv"
+_QUESTION_COLUMNS = ("question1", "question2", "is_duplicate")
+_QUESTIONS = "expected UTF-8 TSV with the columns question1, question2 and is_duplicate, as in Quora's file"
 
 
 @dataclass(frozen=True)
 class RetrievalSet:
-    """Queries, documents, and which documents answer which query.
+    """Queries, documents and relevance judgments.
 
     Attributes:
-        name: The folder's name; for a file its own, with its folder.
-        queries: Judged queries by id.
+        name: The folder's name; for a file its name with its folder's.
+        queries: Queries with judgments, by id.
         documents: Title and text of each document, by id.
-        relevant: Ids of the documents that answer a query, by query id. Grades above 0 all count as relevant.
+        relevant: Ids of the relevant documents, by query id. Relevance is binary: any grade above 0.
     """
 
     name: str
@@ -40,67 +41,95 @@ def read_retrieval(path: Path) -> RetrievalSet:
     """Read a retrieval set in the BEIR layout, or a file of duplicate questions.
 
     Args:
-        path: A folder that holds `corpus.jsonl` (_id, title, text), `queries.jsonl` (_id, text) and `qrels/test.tsv`
-            (query-id, corpus-id, score; with a header); or a file as `read_duplicates` takes it.
+        path: A folder with `corpus.jsonl` (_id, title, text), `queries.jsonl` (_id, text) and `qrels/test.tsv`
+            (query-id, corpus-id, score; with a header); or a file in the format of `read_duplicates`.
 
     Returns:
-        The set, with the judged queries alone.
+        The set; queries without judgments are left out.
 
     Raises:
-        InputError: If a file is absent or malformed, or a judgement names a text that is not there.
+        InputError: If a file is missing or malformed, or a judgment refers to an unknown query or document.
     """
     if path.is_file():
-        return RetrievalSet(f"{path.resolve().parent.name}/{path.stem}", *read_duplicates(path))
-    return _read_beir(path)
+        return read_duplicates(path)
+    documents = {key: f"{row.get('title') or ''} {row['text']}".strip() for key, row in _rows(path / "corpus.jsonl")}
+    queries = {key: row["text"] for key, row in _rows(path / "queries.jsonl")}
+    relevant = _read_judgments(path / "qrels" / "test.tsv")
+    for query, answers in relevant.items():
+        if query not in queries or not answers <= documents.keys():
+            raise InputError(f"{path}: a judgment of query {query} refers to an unknown query or document; {_LAYOUT}")
+    return RetrievalSet(path.resolve().name, {query: queries[query] for query in relevant}, documents, relevant)
 
 
-def _read_beir(folder: Path) -> RetrievalSet:
-    documents = {key: _document(row) for key, row in _lines(folder / "corpus.jsonl")}
-    queries = {key: row["text"] for key, row in _lines(folder / "queries.jsonl")}
-    relevant = _judgements(folder / "qrels" / "test.tsv")
-    for query, found in relevant.items():
-        if query not in queries or not found <= documents.keys():
-            raise InputError(f"{folder}: a judgement of query {query} names a text that is not there; {_LAYOUT}")
-    return RetrievalSet(folder.resolve().name, {query: queries[query] for query in relevant}, documents, relevant)
+def read_duplicates(file: Path) -> RetrievalSet:
+    """Read duplicate questions as a retrieval set, as for HPD's semantic retrieval (Zhao et al. 2022, appendix C).
+
+    Each distinct question2 is a document. Each distinct question1 with a duplicate is a query; its duplicates are the
+    relevant documents. The paper searches each question1 among all question2, but does not say whether equal
+    questions were merged, nor which questions were queries: its table 3 implies an index of about 83,000 vectors,
+    although it counts more than 500,000 questions in Quora's file.
+
+    Args:
+        file: UTF-8, tab-separated, with the columns `question1`, `question2` and `is_duplicate` (0 or 1). Fields are
+            quoted as in CSV, like Quora's file, or not at all. Pairs that lack a question are left out.
+
+    Raises:
+        InputError: If the file cannot be read, lacks a column, has a malformed row, or contains no duplicates.
+    """
+    pairs = _read_question_pairs(file)
+    ids = {text: str(number) for number, text in enumerate(dict.fromkeys(second for _, second, _ in pairs))}
+    answers: dict[str, set[str]] = {}
+    for first, second, is_duplicate in pairs:
+        if is_duplicate:
+            answers.setdefault(first, set()).add(ids[second])
+    if not answers:
+        raise InputError(f"{file} contains no duplicates; expected is_duplicate 1 in at least one row")
+    queries = {str(number): text for number, text in enumerate(answers)}
+    return RetrievalSet(
+        f"{file.resolve().parent.name}/{file.stem}",
+        queries,
+        {key: text for text, key in ids.items()},
+        {key: answers[text] for key, text in queries.items()},
+    )
 
 
 def score_retrieval(encoder: SentenceEncoder, task: RetrievalSet) -> Score:
-    """Score an encoder by exact search over all documents, ranked by cosine.
+    """Score an encoder by exact search over all documents, ranked by cosine similarity.
 
     Args:
-        encoder: What to score.
-        task: A retrieval set.
+        encoder: The encoder.
+        task: The retrieval set.
 
     Returns:
-        nDCG@10 with binary relevance; MRR@10, MAP@100, recall@10 and recall@100 among the details. All x100. Of a
-        query, MAP@100 is the mean of the precisions at the ranks of those of its documents that are among the first
-        100, each that is not counting as 0.
+        nDCG@10 with binary relevance; details: MRR@10, MAP@100, recall@10 and recall@100; all x100. The average
+        precision of a query is the mean of the precisions at the ranks of its relevant documents, where a document
+        below rank 100 counts as 0.
 
     Raises:
-        CheckError: If the encoder gives vectors that are not finite.
+        CheckError: If embeddings are not finite.
     """
-    found = retrieval_metrics(encoder, task)
+    metrics = retrieval_metrics(encoder, task)
     details = {
-        MRR: 100 * float(found["mrr@k"][10]),
-        MAP: 100 * float(found["map@k"][100]),
-        "recall@10 x100": 100 * float(found["recall@k"][10]),
-        "recall@100 x100": 100 * float(found["recall@k"][100]),
+        MRR: 100 * float(metrics["mrr@k"][10]),
+        MAP: 100 * float(metrics["map@k"][100]),
+        "recall@10 x100": 100 * float(metrics["recall@k"][10]),
+        "recall@100 x100": 100 * float(metrics["recall@k"][100]),
     }
-    return Score(task.name, METRIC, 100 * float(found["ndcg@k"][10]), len(task.queries), details)
+    return Score(task.name, METRIC, 100 * float(metrics["ndcg@k"][10]), len(task.queries), details)
 
 
 def retrieval_metrics(encoder: SentenceEncoder, task: RetrievalSet) -> dict[str, dict[int, Any]]:
-    """Give all that sentence-transformers' evaluator tells of an exact search by cosine, each figure from 0 to 1.
+    """Return the metrics of sentence-transformers' `InformationRetrievalEvaluator`, with cosine similarity.
 
     Args:
-        encoder: What to score.
-        task: A retrieval set.
+        encoder: The encoder.
+        task: The retrieval set.
 
     Returns:
-        "accuracy@k", "recall@k", "mrr@k", "ndcg@k" and others, each by k.
+        "accuracy@k", "recall@k", "mrr@k", "ndcg@k" and others, 0 to 1, each by k.
 
     Raises:
-        CheckError: If the encoder gives vectors that are not finite.
+        CheckError: If embeddings are not finite.
     """
     from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
     from sentence_transformers.util import cos_sim
@@ -114,48 +143,44 @@ def retrieval_metrics(encoder: SentenceEncoder, task: RetrievalSet) -> dict[str,
         write_csv=False,
         score_functions={"cosine": cos_sim},
     )
-    found: dict[str, dict[int, Any]] = evaluator.compute_all_metrics(_Adapter(encoder))["cosine"]
-    return found
+    metrics: dict[str, dict[int, Any]] = evaluator.compute_all_metrics(_EvaluatorModel(encoder))["cosine"]
+    return metrics
 
 
-class _Adapter:
-    """Gives the evaluator plain vectors, without its torch-only options."""
+class _EvaluatorModel:
+    """Adapts an encoder to the evaluator, which passes options that only torch models take."""
 
     def __init__(self, encoder: SentenceEncoder) -> None:
         self._encoder = encoder
 
     def encode_query(self, texts: list[str], **_: Any) -> Any:
-        return vectors(self._encoder.encode_query, texts)
+        return encode_texts(self._encoder.encode_query, texts)
 
     def encode_document(self, texts: list[str], **_: Any) -> Any:
-        return vectors(self._encoder.encode_document, texts)
+        return encode_texts(self._encoder.encode_document, texts)
 
 
-def _document(row: dict[str, Any]) -> str:
-    return f"{row.get('title') or ''} {row['text']}".strip()
-
-
-def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         with file.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
-                    yield _row(line, f"{file}, line {number}")
+                    yield _parse_row(line, f"{file}, line {number}")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; {_LAYOUT}") from error
+        raise _unreadable(file, error, _LAYOUT) from error
 
 
-def _row(line: str, place: str) -> tuple[str, dict[str, Any]]:
+def _parse_row(line: str, place: str) -> tuple[str, dict[str, Any]]:
     try:
         row = json.loads(line)
         if isinstance(row["text"], str):
             return str(row["_id"]), row
     except (ValueError, KeyError, TypeError):
         pass
-    raise InputError(f"{place} is no text; expected a JSON object with _id and text")
+    raise InputError(f"{place} is malformed; expected a JSON object with _id and text")
 
 
-def _judgements(file: Path) -> dict[str, set[str]]:
+def _read_judgments(file: Path) -> dict[str, set[str]]:
     relevant: dict[str, set[str]] = {}
     try:
         with file.open(encoding="utf-8", newline="") as lines:
@@ -163,9 +188,45 @@ def _judgements(file: Path) -> dict[str, set[str]]:
                 if float(row["score"]) > 0:
                     relevant.setdefault(row["query-id"], set()).add(row["corpus-id"])
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; {_LAYOUT}") from error
+        raise _unreadable(file, error, _LAYOUT) from error
     except (KeyError, TypeError, ValueError, csv.Error) as error:
         raise InputError(f"{file} is malformed: {error}; expected query-id, corpus-id and a numeric score") from error
     if not relevant:
-        raise InputError(f"{file} judges no document relevant; expected one or more scores above 0")
+        raise InputError(f"{file} judges no document relevant; expected at least one score above 0")
     return relevant
+
+
+def _read_question_pairs(file: Path) -> list[tuple[str, str, bool]]:
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as opened:
+            lines = opened.readlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(file, error, _QUESTIONS) from error
+    rows = _parse_tsv(lines, csv.QUOTE_MINIMAL) or _parse_tsv(lines, csv.QUOTE_NONE)
+    if rows is None:
+        raise InputError(f"{file} has rows with more or fewer fields than its header; {_QUESTIONS}")
+    header, *rest = rows or [[]]
+    missing = [column for column in _QUESTION_COLUMNS if column not in header]
+    if missing:
+        raise InputError(f"{file} lacks the column {missing[0]}; {_QUESTIONS}")
+    columns = [header.index(column) for column in _QUESTION_COLUMNS]
+    pairs = []
+    for number, row in enumerate(rest, start=1):
+        first, second, label = (row[column] for column in columns)
+        if label not in ("0", "1"):
+            raise InputError(f"{file}, pair {number}: is_duplicate is {label!r}; expected 0 or 1")
+        pairs.append((" ".join(first.split()), " ".join(second.split()), label == "1"))
+    return [pair for pair in pairs if pair[0] and pair[1]]
+
+
+def _parse_tsv(lines: list[str], quoting: Literal[0, 3]) -> list[list[str]] | None:
+    """Return the rows; None if they do not all have the same number of fields with this style of quoting."""
+    try:
+        rows = [row for row in csv.reader(lines, delimiter="\t", quoting=quoting, strict=True) if row]
+    except csv.Error:  # such as an unclosed quote
+        return None
+    return rows if len({len(row) for row in rows}) <= 1 else None
+
+
+def _unreadable(file: Path, error: OSError | UnicodeDecodeError, expected: str) -> InputError:
+    return InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; {expected}")

@@ -1,4 +1,4 @@
-"""The main figure of a task, and how it stands beside a reference's."""
+"""Scores of a task, and their comparison with those of a reference model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Score:
-    """One task's main figure.
+    """The main metric of one task.
 
     Attributes:
-        task: What was scored, such as "stsb/test".
-        metric: What the figure is, such as "Spearman x100".
-        value: The figure, 0 to 100 (Spearman: -100 to 100; alignment: 0 to 4; uniformity: -8 to 0).
-        items: Pairs, queries or texts behind it.
-        details: Further figures of the same run, by metric.
-        lower_is_better: Whether a lower figure is the better one.
+        task: Name of the task, such as "stsb/test".
+        metric: Name of the metric, such as "Spearman x100".
+        value: The metric, 0 to 100 (Spearman: -100 to 100; alignment: 0 to 4; uniformity: -8 to 0).
+        items: Number of pairs, queries or texts that the metric is computed on.
+        details: Further metrics of the task, by name.
+        lower_is_better: Whether lower values are better.
     """
 
     task: str
@@ -26,12 +26,12 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A score beside the reference's score on the same task.
+class ScoreComparison:
+    """A score and the reference model's score on the same task.
 
     Attributes:
         score: The score.
-        reference: The reference's.
+        reference: The reference model's score.
     """
 
     score: Score
@@ -39,33 +39,30 @@ class Comparison:
 
     @property
     def percent(self) -> float | None:
-        """The score as a percentage of the reference's; None where that means nothing.
-
-        It does where the reference scores above 0 and a higher score is better.
-        """
+        """The score in percent of the reference's; None if lower is better or the reference is not positive."""
         if self.score.lower_is_better or self.reference.value <= 0:
             return None
         return 100 * self.score.value / self.reference.value
 
     @property
     def difference(self) -> float:
-        """The score less the reference's."""
+        """The score minus the reference's."""
         return self.score.value - self.reference.value
 
 
-def compare(scores: Sequence[Score], references: Sequence[Score]) -> tuple[Comparison, ...]:
-    """Put scores beside a reference's.
+def compare_scores(scores: Sequence[Score], references: Sequence[Score]) -> tuple[ScoreComparison, ...]:
+    """Compare scores with those of a reference model.
 
     Args:
-        scores: Scores.
-        references: The reference's, on the same tasks in the same order.
+        scores: The scores.
+        references: The reference's scores on the same tasks, in the same order.
 
     Returns:
-        One comparison a task.
+        One comparison per task.
 
     Raises:
         ValueError: If the tasks differ.
     """
     if [score.task for score in scores] != [score.task for score in references]:
-        raise ValueError("the two were not scored on the same tasks")
-    return tuple(map(Comparison, scores, references))
+        raise ValueError("the scores are not of the same tasks in the same order")
+    return tuple(map(ScoreComparison, scores, references))

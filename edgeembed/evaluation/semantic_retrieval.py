@@ -1,9 +1,9 @@
-"""Semantic retrieval as HPD's table 3 measures it: MRR@10, time for 1,000 queries and memory of a faiss IVF index."""
+"""Semantic retrieval with a faiss IVF index: MRR@10, search time and memory (HPD, Zhao et al. 2022, table 3)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from edgeembed_bench.paper_tables.hpd import (
+from edgeembed_bench.paper_tables.retrieval import (
     NLIST,
     NPROBE,
     QUERIES,
@@ -15,9 +15,9 @@ from edgeembed_bench.paper_tables.hpd import (
 )
 from edgeembed_bench.stats import Quartiles
 
-from edgeembed.evaluation.encoders import SentenceEncoder, vectors
+from edgeembed.evaluation.encoders import SentenceEncoder, encode_texts
 from edgeembed.evaluation.retrieval import RetrievalSet
-from edgeembed.evaluation.scores import Comparison, Score
+from edgeembed.evaluation.scores import Score, ScoreComparison
 
 METRIC = "MRR@10 x100, faiss IVF"
 TIME = f"ms for {QUERIES:,} queries"
@@ -25,12 +25,12 @@ MEMORY = "index MB"
 
 
 @dataclass(frozen=True)
-class ListSettings:
-    """How the documents are shared out over inverted lists.
+class IVFSettings:
+    """Settings of the IVF index.
 
     Attributes:
-        nlist: Lists; where a list would hold fewer than 39 documents, as many fewer lists.
-        nprobe: Lists searched for a query.
+        nlist: Number of inverted lists; reduced where a list would hold fewer than 39 documents.
+        nprobe: Number of lists searched per query.
     """
 
     nlist: int = NLIST
@@ -38,13 +38,13 @@ class ListSettings:
 
 
 @dataclass(frozen=True)
-class Savings:
-    """What a smaller vector saves in retrieval.
+class SearchSavings:
+    """Search time and index memory that a model saves, compared with the reference.
 
     Attributes:
-        task: Where.
-        times_faster: The reference's time for 1,000 queries, as a multiple of the model's.
-        times_smaller: The reference's index, as a multiple of the model's.
+        task: Name of the task.
+        times_faster: The reference's time for 1,000 queries divided by the model's.
+        times_smaller: The size of the reference's index divided by the model's.
     """
 
     task: str
@@ -52,89 +52,88 @@ class Savings:
     times_smaller: float
 
 
-def search_task(found: RetrievalSet) -> RetrievalTask:
-    """Give a retrieval set as the bench takes it.
-
-    Args:
-        found: What `read_retrieval` gave.
-    """
-    places = {key: place for place, key in enumerate(found.documents)}
+def make_retrieval_task(task: RetrievalSet) -> RetrievalTask:
+    """Return a retrieval set in the form that the benchmark takes, with indices for ids."""
+    indices = {key: index for index, key in enumerate(task.documents)}
     return RetrievalTask(
-        found.name,
-        tuple(found.queries.values()),
-        tuple(found.documents.values()),
-        tuple(frozenset(places[key] for key in found.relevant[query]) for query in found.queries),
+        task.name,
+        tuple(task.queries.values()),
+        tuple(task.documents.values()),
+        tuple(frozenset(indices[key] for key in task.relevant[query]) for query in task.queries),
     )
 
 
-def index_documents(encoder: SentenceEncoder, task: RetrievalTask, lists: ListSettings) -> IVFIndex:
-    """Encode a task and put its documents into inverted lists.
+def build_index(encoder: SentenceEncoder, task: RetrievalTask, settings: IVFSettings) -> IVFIndex:
+    """Encode the queries and documents of a task and build an IVF index.
 
     Args:
-        encoder: What to score.
+        encoder: The encoder.
         task: Queries and documents.
-        lists: The settings of the index.
+        settings: The settings of the index.
 
     Raises:
-        CheckError: If the encoder gives vectors that are not finite.
+        CheckError: If embeddings are not finite.
         MissingExtraError: If faiss is not installed.
     """
     return IVFIndex(
-        vectors(encoder.encode_query, list(task.queries)),
-        vectors(encoder.encode_document, list(task.documents)),
-        nlist=choose_nlist(len(task.documents), lists.nlist),
-        nprobe=lists.nprobe,
+        encode_texts(encoder.encode_query, list(task.queries)),
+        encode_texts(encoder.encode_document, list(task.documents)),
+        nlist=choose_nlist(len(task.documents), settings.nlist),
+        nprobe=settings.nprobe,
     )
 
 
-def score_searches(indexes: dict[str, IVFIndex], task: RetrievalTask, lists: ListSettings) -> dict[str, Score]:
-    """Search with each encoder's vectors, by turns on one thread of the processor.
+def score_semantic_retrieval(
+    indexes: Mapping[str, IVFIndex], task: RetrievalTask, settings: IVFSettings
+) -> dict[str, Score]:
+    """Search the indexes of several encoders, which take turns on one thread, and score them.
 
     Args:
-        indexes: What `index_documents` gave, by the encoder's name.
+        indexes: The index of each encoder, by the encoder's name.
         task: Queries and documents.
-        lists: The settings of the indexes.
+        settings: The settings of the indexes.
 
     Returns:
-        MRR@10 x100 by the encoder's name; among the details the median and quartiles of the milliseconds for 1,000
-        queries, encoding not included, the megabytes (10^6 bytes) of the index, and the dimension of a vector.
+        MRR@10 x100 by the encoder's name; details: median and quartiles of the milliseconds for 1,000 queries without
+        encoding, the size of the index in megabytes (10^6 bytes), and the dimension of an embedding.
     """
-    return {name: _score(found, task, lists) for name, found in search_interleaved(indexes, task.relevant).items()}
+    results = search_interleaved(indexes, task.relevant)
+    return {name: _score(result, task, settings) for name, result in results.items()}
 
 
-def savings(comparisons: Sequence[Comparison]) -> tuple[Savings, ...]:
-    """Give what a model saves in retrieval beside its reference.
+def search_savings(comparisons: Sequence[ScoreComparison]) -> tuple[SearchSavings, ...]:
+    """Return the search time and memory that a model saves, for each semantic retrieval task.
 
     Args:
-        comparisons: Scores beside the reference's; those of other tasks are passed over.
+        comparisons: Comparisons with the reference; those of other tasks are ignored.
     """
     return tuple(
-        Savings(each.score.task, times_less(each, TIME), times_less(each, MEMORY))
+        SearchSavings(each.score.task, reduction_factor(each, TIME), reduction_factor(each, MEMORY))
         for each in comparisons
         if each.score.metric == METRIC
     )
 
 
-def times_less(comparison: Comparison, figure: str) -> float:
-    """Give the reference's figure as a multiple of the model's.
+def reduction_factor(comparison: ScoreComparison, detail: str) -> float:
+    """Return the reference's time or memory divided by the model's.
 
     Args:
-        comparison: Two scores of a semantic retrieval.
-        figure: `TIME` or `MEMORY`.
+        comparison: The scores of a semantic retrieval task.
+        detail: `TIME` or `MEMORY`.
     """
-    return comparison.reference.details[figure] / comparison.score.details[figure]
+    return comparison.reference.details[detail] / comparison.score.details[detail]
 
 
-def _score(found: SearchResult, task: RetrievalTask, lists: ListSettings) -> Score:
-    time_ms = Quartiles.of(found.search_ms)
+def _score(result: SearchResult, task: RetrievalTask, settings: IVFSettings) -> Score:
+    time_ms = Quartiles.of(result.search_ms)
     details: dict[str, float] = {
-        "dimension": found.dimension,
+        "dimension": result.dimension,
         TIME: time_ms.median,
         f"{TIME}, first quartile": time_ms.q1,
         f"{TIME}, third quartile": time_ms.q3,
-        MEMORY: found.index_bytes / 1e6,
+        MEMORY: result.index_bytes / 1e6,
         "documents": len(task.documents),
-        "nlist": choose_nlist(len(task.documents), lists.nlist),
-        "nprobe": lists.nprobe,
+        "nlist": choose_nlist(len(task.documents), settings.nlist),
+        "nprobe": settings.nprobe,
     }
-    return Score(f"{task.name}, IVF", METRIC, 100 * found.mrr_at_10, len(task.queries), details)
+    return Score(f"{task.name}, IVF", METRIC, 100 * result.mrr_at_10, len(task.queries), details)

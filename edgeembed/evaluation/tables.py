@@ -1,163 +1,137 @@
-"""What evaluations found as tables in the papers' forms, for a terminal and for Markdown."""
+"""Tables of evaluations, in the form of the papers: one per kind of task, with a row per model."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from edgeembed_bench.formats import fixed
-from edgeembed_bench.render import Table, markdown_tables
-from edgeembed_bench.subjects import unique_names
+from edgeembed_bench.render.tables import MISSING, Table, fixed, millions
 
-from edgeembed.evaluation import entity_resolution, geometry, glue, language_tables, semantic_retrieval, word_order
-from edgeembed.evaluation.results import Evaluation
-from edgeembed.evaluation.scores import Comparison, Score
-from edgeembed.evaluation.seven_sets import SETS, SevenSets
-from edgeembed.evaluation.table_parts import (
-    PARAMETERS,
-    PARAMETERS_ARE,
-    Columns,
-    Rows,
-    as_percent,
-    change_at,
-    detail_at,
-    difference_at,
-    make_table,
-    percent_at,
-    reference_name,
-    value_at,
+from edgeembed.evaluation import (
+    bitext,
+    cross_lingual,
+    entity_resolution,
+    geometry,
+    glue,
+    retrieval,
+    semantic_retrieval,
+    word_order,
 )
-from edgeembed.evaluation.transfer import TASKS
+from edgeembed.evaluation.cross_lingual import ACROSS, AVERAGE, WITHIN, split_task_name
+from edgeembed.evaluation.report import ModelEvaluation, SuiteScores
+from edgeembed.evaluation.scores import Score, ScoreComparison
+from edgeembed.evaluation.sts import STS_SETS
+from edgeembed.evaluation.transfer import TRANSFER_TASKS
 
-Row = Callable[[Evaluation], SevenSets | None]
-Percent = Callable[[Evaluation], float | None]
+Rows = Mapping[str, ModelEvaluation]
+"""The models by the name that the tables show, the reference first."""
+Cell = Callable[[ModelEvaluation], str]
+Columns = dict[str, Cell]
+"""The function that returns a model's cell, by the column's title."""
 
-_METRICS_OF_THEIR_OWN = (
-    semantic_retrieval.METRIC,
-    entity_resolution.METRIC,
-    geometry.ALIGNMENT,
-    geometry.UNIFORMITY,
-    word_order.METRIC,
-    *language_tables.METRICS,
-)
+_MEANS = {WITHIN: "within", ACROSS: "across", AVERAGE: "Avg."}
+_PARAMETERS: Columns = {
+    "params": lambda model: millions(model.parameters.parameters if model.parameters else None),
+    "w/o embeddings": lambda model: millions(model.parameters.inner_parameters if model.parameters else None),
+}
+_PARAMETERS_LEGEND = "params: all parameters; w/o embeddings: without token, position and token type embeddings"
 
 
-def evaluation_tables(evaluations: Sequence[Evaluation]) -> list[Table]:
-    """Lay evaluations out: a table for each kind of task that was scored, a row for each model.
+def make_tables(rows: Rows) -> list[Table]:
+    """Return one table per kind of task that was evaluated.
 
     Args:
-        evaluations: Models scored on the same tasks beside the same reference, which has the first row if there is one.
-
-    Returns:
-        The tables.
+        rows: The models, all evaluated on the same tasks.
     """
-    rows = _rows(evaluations)
     first = next(iter(rows.values()))
     tables = [_sts(rows, first.sts)] if first.sts else []
-    if first.transfer:
-        tables.append(_transfer(rows, first.transfer))
-    if any(score.task.startswith(glue.PREFIX) for score in first.scores):
-        tables.append(_glue(rows))
-    for place, score in enumerate(first.scores):
-        if score.metric == geometry.ALIGNMENT:
-            tables.append(_geometry(rows, place))
-        if score.metric == semantic_retrieval.METRIC:
-            tables.append(_search(rows, place))
-        if score.metric == word_order.METRIC:
-            tables.append(_word_order(rows, place))
-    entities = [place for place, score in enumerate(first.scores) if score.metric == entity_resolution.METRIC]
-    others = [place for place, score in enumerate(first.scores) if _is_other(score)]
-    tables.extend(language_tables.tables(rows))
-    return [*tables, *([_entities(rows, entities)] if entities else []), *([_others(rows, others)] if others else [])]
+    tables += [_transfer(rows, first.transfer)] if first.transfer else []
+    tables += [_glue(rows)] if any(score.task.startswith(glue.PREFIX) for score in first.scores) else []
+    by_metric = {geometry.ALIGNMENT: _geometry, semantic_retrieval.METRIC: _search, word_order.METRIC: _word_order}
+    tables += [by_metric[score.metric](rows, at) for at, score in enumerate(first.scores) if score.metric in by_metric]
+    tables += [_cross_lingual_sts(rows, name, pairs) for name, pairs in _language_pairs(first.scores).items()]
+    listed = {*by_metric, geometry.UNIFORMITY, cross_lingual.STS_METRIC}
+    for metrics, make in (
+        ({retrieval.METRIC, cross_lingual.RETRIEVAL_METRIC}, _retrieval),
+        ({bitext.METRIC}, _bitext),
+        ({entity_resolution.METRIC}, _entities),
+    ):
+        indices = [at for at, score in enumerate(first.scores) if score.metric in metrics]
+        tables += [make(rows, indices)] if indices else []
+        listed |= metrics
+    others = [at for at, score in enumerate(first.scores) if score.metric not in listed and not _in_suite(score)]
+    return [*tables, *([_others(rows, others)] if others else [])]
 
 
-def evaluation_markdown(evaluations: Sequence[Evaluation]) -> str:
-    """Write evaluations as Markdown: what `evaluation_tables` gives, each with how to read it.
-
-    Args:
-        evaluations: As for `evaluation_tables`.
-    """
-    return markdown_tables(evaluation_tables(evaluations)) + "\n"
+def _in_suite(score: Score) -> bool:
+    return score.task in STS_SETS | TRANSFER_TASKS or score.task.startswith(glue.PREFIX)
 
 
-def _rows(evaluations: Sequence[Evaluation]) -> Rows:
-    """Give the evaluations by names that differ, the reference's own first if there is one."""
-    first = evaluations[0]
-    found = {each.model: each for each in evaluations}
-    if first.reference is not None:
-        scores, counted = first.reference_scores, first.reference_parameters
-        found = {first.reference: Evaluation(first.reference, scores, first.reference, scores, counted, counted)} | {
-            name: each for name, each in found.items() if name != first.reference
-        }
-    names = unique_names([Path(name).name or name for name in found], list(found))
-    return dict(zip(names, found.values(), strict=True))
+def _sts(rows: Rows, suite: SuiteScores) -> Table:
+    """Return table 1 of SimTDE and of HPD."""
+    legend = "Spearman correlation x100 over all pairs of a set"
+    return _suite("STS", legend, rows, suite, lambda model: model.sts, lambda model: model.sts_percent)
 
 
-def _is_other(score: Score) -> bool:
-    known = score.task in SETS | TASKS or score.task.startswith(glue.PREFIX)
-    return not known and score.metric not in _METRICS_OF_THEIR_OWN
-
-
-def _sts(rows: Rows, sets: SevenSets) -> Table:
-    """Give table 1 of SimTDE and of HPD."""
-    reading = "Spearman's correlation x100 over all pairs of a set"
-    return _seven("STS", reading, rows, sets, lambda each: each.sts, lambda each: each.sts_percent)
-
-
-def _transfer(rows: Rows, sets: SevenSets) -> Table:
-    """Give table 5 of DistilCSE."""
-    reading = (
-        "accuracy x100 of a logistic regression on frozen vectors, by SentEval's protocol; a set without a test "
-        "part is cross-validated"
+def _transfer(rows: Rows, suite: SuiteScores) -> Table:
+    """Return table 5 of DistilCSE."""
+    legend = (
+        "accuracy x100 of a logistic regression on frozen embeddings, by SentEval's protocol; tasks without a test "
+        "split are cross-validated"
     )
-    return _seven("Transfer", reading, rows, sets, lambda each: each.transfer, lambda each: each.transfer_percent)
+    return _suite("Transfer", legend, rows, suite, lambda model: model.transfer, lambda model: model.transfer_percent)
+
+
+def _suite(
+    title: str,
+    legend: str,
+    rows: Rows,
+    suite: SuiteScores,
+    of_model: Callable[[ModelEvaluation], SuiteScores | None],
+    percent: Callable[[ModelEvaluation], float | None],
+) -> Table:
+    """Return a table of seven sets, their average and the parameters; all rows have the same sets."""
+    reference = _reference_name(rows)
+    count = "" if len(suite.evaluated) == len(suite.values) else f" ({len(suite.evaluated)} of {len(suite.values)})"
+
+    def value_of(name: str) -> Cell:
+        return lambda model: fixed(found.values[name] if (found := of_model(model)) else None, 2)
+
+    columns: Columns = {name: value_of(name) for name in suite.values}
+    columns[f"Avg.{count}"] = lambda model: fixed(found.average if (found := of_model(model)) else None, 2)
+    legends = [legend]
+    if count:
+        legends.append(f"{suite.average_of} is over these sets only, the papers' average is over all seven")
+    if reference is not None:
+        columns[f"%{count}"] = lambda model: _percent_text(percent(model))
+        legends.append(f"%{count}: the average in percent of {reference}'s")
+    return _table(title, rows, columns | _PARAMETERS, [*legends, _PARAMETERS_LEGEND])
 
 
 def _glue(rows: Rows) -> Table:
-    """Give table 4 of CMOW, on vectors that are not trained for the task."""
-    columns: Columns = {f"{name}": _value_of_task(f"{glue.PREFIX}{name}") for name in glue.TASKS}
-    measures = ", ".join(f"{name}: {measure}" for name, (_, measure) in glue.TASKS.items())
-    readings = [
-        "x100, of a logistic regression on frozen vectors; of two texts both and their absolute difference",
-        measures,
+    """Return table 4 of CMOW, but of encoders that are not fine-tuned."""
+
+    def value_of(task: str) -> Cell:
+        return lambda model: fixed(next((score.value for score in model.scores if score.task == task), None), 1)
+
+    columns = {name: value_of(f"{glue.PREFIX}{name}") for name in glue.GLUE_TASKS}
+    legends = [
+        "x100, of a logistic regression on frozen embeddings; of pairs both embeddings and their absolute difference",
+        ", ".join(f"{name}: {metric}" for name, (_, metric) in glue.GLUE_TASKS.items()),
     ]
-    return make_table("GLUE", rows, columns | PARAMETERS, [*readings, PARAMETERS_ARE])
+    return _table("GLUE", rows, columns | _PARAMETERS, [*legends, _PARAMETERS_LEGEND])
 
 
-def _value_of_task(name: str) -> Callable[[Evaluation], str]:
-    return lambda each: fixed(next((score.value for score in each.scores if score.task == name), None), 1)
-
-
-def _seven(title: str, reading: str, rows: Rows, sets: SevenSets, row: Row, percent: Percent) -> Table:
-    """Give a table of seven sets, their average and parameters; all rows have those sets that the first one has."""
-    reference = reference_name(rows)
-    of_seven = "" if len(sets.present) == len(sets.values) else f" ({len(sets.present)} of {len(sets.values)})"
-    columns: Columns = {name: _value_of_set(row, name) for name in sets.values}
-    columns[f"Avg.{of_seven}"] = lambda each: fixed(found.average if (found := row(each)) else None, 2)
-    readings = [reading]
-    if of_seven:
-        readings.append(f"{sets.average_of} is over these sets alone, the papers' average over all seven")
-    if reference is not None:
-        columns[f"%{of_seven}"] = lambda each: as_percent(percent(each))
-        readings.append(f"%{of_seven}: that average as a share of {reference}'s")
-    return make_table(title, rows, columns | PARAMETERS, [*readings, PARAMETERS_ARE])
-
-
-def _value_of_set(row: Row, name: str) -> Callable[[Evaluation], str]:
-    return lambda each: fixed(found.values[name] if (found := row(each)) else None, 2)
-
-
-def _geometry(rows: Rows, place: int) -> Table:
-    """Give the figures of figure 2 of DistilCSE: alignment at a place, uniformity at the next."""
-    scores, reference = next(iter(rows.values())).scores, reference_name(rows)
-    alignment, uniformity = scores[place], scores[place + 1]
+def _geometry(rows: Rows, at: int) -> Table:
+    """Return the values of figure 2 of DistilCSE: alignment at an index, uniformity at the next."""
+    scores, reference = _scores(rows), _reference_name(rows)
+    alignment, uniformity = scores[at], scores[at + 1]
     columns: Columns = {}
-    for at in (place, place + 1):
-        columns[f"{scores[at].metric} ↓"] = value_at(at, 4)
+    for index in (at, at + 1):
+        columns[f"{scores[index].metric} ↓"] = _value(index, 4)
         if reference is not None:
-            columns[f"{scores[at].metric}, difference"] = difference_at(at)
-    readings = [
+            columns[f"{scores[index].metric}, difference"] = _difference(index)
+    legends = [
         "↓: lower is better",
         (
-            f"alignment: mean squared distance of the unit vectors of {alignment.items:,} pairs that are scored above "
+            f"alignment: mean squared distance of the normalized embeddings of {alignment.items:,} pairs scored above "
             f"{alignment.details['positives above']:g}"
         ),
         (
@@ -166,77 +140,181 @@ def _geometry(rows: Rows, place: int) -> Table:
         ),
         *([] if reference is None else [f"difference: from {reference}'s, below 0 is better"]),
     ]
-    return make_table(f"Geometry, {alignment.task.removesuffix(f', {geometry.ALIGNMENT}')}", rows, columns, readings)
+    return _table(f"Geometry, {alignment.task.removesuffix(f', {geometry.ALIGNMENT}')}", rows, columns, legends)
 
 
-def _word_order(rows: Rows, place: int) -> Table:
-    score = next(iter(rows.values())).scores[place]
-    columns: Columns = {
-        score.metric: value_at(place, 1),
-        word_order.EXCHANGED: detail_at(place, word_order.EXCHANGED),
-        word_order.SHUFFLED: detail_at(place, word_order.SHUFFLED),
-    }
-    reading = (
-        f"a logistic regression on frozen vectors tells which of {score.items:,} sentences have two neighbouring words "
-        "exchanged (chance: 50); cosines of 1: order changes nothing"
+def _word_order(rows: Rows, at: int) -> Table:
+    score = _scores(rows)[at]
+    columns: Columns = {score.metric: _value(at, 1)}
+    columns |= {detail: _detail(at, detail) for detail in (word_order.SWAPPED, word_order.SHUFFLED)}
+    legend = (
+        f"a logistic regression on frozen embeddings detects which of {score.items:,} sentences have two adjacent "
+        "words swapped (chance: 50); mean cosine: similarity to the unchanged sentence, 1 if word order is ignored"
     )
-    return make_table(f"Word order, {score.task.removesuffix(', word order')}", rows, columns, [reading])
+    return _table(f"Word order, {score.task.removesuffix(', word order')}", rows, columns, [legend])
 
 
-def _search(rows: Rows, place: int) -> Table:
-    """Give table 3 of HPD."""
-    reference, score = reference_name(rows), next(iter(rows.values())).scores[place]
+def _search(rows: Rows, at: int) -> Table:
+    """Return table 3 of HPD."""
+    score, reference = _scores(rows)[at], _reference_name(rows)
     details, time, memory = score.details, semantic_retrieval.TIME, semantic_retrieval.MEMORY
     columns: Columns = {
-        "dim": lambda each: f"{each.scores[place].details['dimension']:.0f}",
-        "MRR@10": lambda each: fixed(each.scores[place].value / 100, 3),
+        "dim": lambda model: f"{model.scores[at].details['dimension']:.0f}",
+        "MRR@10": lambda model: fixed(model.scores[at].value / 100, 3),
     }
     if reference is not None:
-        columns["%"] = lambda each: as_percent(each.comparisons[place].percent)
-    columns["time ms"] = lambda each: fixed(each.scores[place].details[time], 1)
+        columns["%"] = _percent(at)
+    columns["time ms"] = _detail(at, time, 1)
     if reference is not None:
-        columns["time"] = lambda each: _times(each.comparisons[place], time)
-    columns["mem MB"] = lambda each: fixed(each.scores[place].details[memory], 2)
+        columns["time"] = lambda model: _factor(model.comparisons[at], time)
+    columns["mem MB"] = _detail(at, memory, 2)
     if reference is not None:
-        columns["mem"] = lambda each: _times(each.comparisons[place], memory)
-    readings = [
+        columns["mem"] = lambda model: _factor(model.comparisons[at], memory)
+    legends = [
         (
             f"{score.items:,} queries in {details['documents']:,} documents; faiss IVF on the CPU, "
             f"nlist {details['nlist']}, nprobe {details['nprobe']}"
         ),
-        "time ms: 1,000 queries at once on one thread, encoding not included, the median of ten",
-        "mem MB: the index, 10^6 bytes",
-        *([] if reference is None else [f"%: of {reference}'s; x: times less than {reference}"]),
+        "time ms: 1,000 queries in one batch on one thread, without encoding, median of ten",
+        "mem MB: size of the index, 10^6 bytes",
+        *([] if reference is None else [f"%: MRR@10 in percent of {reference}'s; x: {reference}'s divided by this"]),
     ]
-    return make_table(f"Semantic retrieval, {score.task.removesuffix(', IVF')}", rows, columns, readings)
+    return _table(f"Semantic retrieval, {score.task.removesuffix(', IVF')}", rows, columns, legends)
 
 
-def _entities(rows: Rows, places: Sequence[int]) -> Table:
-    """Give table 3 of SimTDE."""
-    scores, reference = next(iter(rows.values())).scores, reference_name(rows)
-    columns: Columns = {}
-    for place in places:
-        columns[scores[place].task] = value_at(place)
-        if reference is not None:
-            columns[f"{scores[place].task}, change"] = change_at(place)
-    readings = ["R@1 x100: queries whose nearest entity is one that they mean"]
+def _language_pairs(scores: Sequence[Score]) -> dict[str, dict[str, int]]:
+    """Return the index of each score of cross-lingual STS, by set and language pair."""
+    sets: dict[str, dict[str, int]] = {}
+    for at, score in enumerate(scores):
+        if score.metric == cross_lingual.STS_METRIC:
+            name, pair = split_task_name(score.task)
+            sets.setdefault(name, {})[pair] = at
+    return sets
+
+
+def _cross_lingual_sts(rows: Rows, name: str, pairs: Mapping[str, int]) -> Table:
+    """Return table 1 of Xayn's paper, for one set."""
+    reference = _reference_name(rows)
+    columns: Columns = {_MEANS.get(pair, pair.upper()): _value(at) for pair, at in pairs.items()}
+    legends = ["Spearman correlation x100; ES-EN: first sentences in es, second ones in en, or as in the file"]
+    if WITHIN in pairs:
+        legends.append("within, across: means over pairs of one language and of two languages")
+    legends.append("Avg.: mean over all pairs of languages")
     if reference is not None:
-        readings.append(f"change: in percent of {reference}'s")
-    return make_table("Entity resolution", rows, columns | PARAMETERS, [*readings, PARAMETERS_ARE])
+        columns["%"] = _percent(pairs[AVERAGE])
+        legends.append(f"%: Avg. in percent of {reference}'s")
+    return _table(f"Similarity across languages, {name}", rows, columns | _PARAMETERS, [*legends, _PARAMETERS_LEGEND])
 
 
-def _others(rows: Rows, places: Sequence[int]) -> Table:
-    scores, reference = next(iter(rows.values())).scores, reference_name(rows)
+def _retrieval(rows: Rows, indices: Sequence[int]) -> Table:
+    """Return table 2 of Xayn's paper, with a row per set and model."""
+    reference = _reference_name(rows)
+    titles = ("model", "set", "queries", "MRR@10", "nDCG@10", "MAP@100", *([] if reference is None else ["%"]))
+    cells = []
+    for at in indices:
+        for name, model in rows.items():
+            score = model.scores[at]
+            metrics = (score.details[retrieval.MRR], score.value, score.details[retrieval.MAP])
+            relative = [] if reference is None else [_percent(at)(model)]
+            cells.append((name, score.task, f"{score.items:,}", *(fixed(each / 100, 4) for each in metrics), *relative))
+    legends = [
+        "exact search by cosine similarity, binary relevance",
+        "of a cross-lingual set, de-en: German queries, English documents",
+        *([] if reference is None else [f"%: nDCG@10 in percent of {reference}'s"]),
+    ]
+    return Table("Retrieval", titles, tuple(cells), "; ".join(legends))
+
+
+def _bitext(rows: Rows, indices: Sequence[int]) -> Table:
+    scores = [_scores(rows)[at] for at in indices]
+    sizes = {score.items for score in scores if split_task_name(score.task)[1] != AVERAGE}
+    legends = [
+        "accuracy x100: sentences whose nearest neighbor by cosine similarity is a translation",
+        f"sentences: {' to '.join(f'{size:,}' for size in sorted({min(sizes), max(sizes)}))} per column",
+    ]
+    return _table_of_tasks("Bitext retrieval", rows, indices, "%", _percent, legends)
+
+
+def _entities(rows: Rows, indices: Sequence[int]) -> Table:
+    """Return table 3 of SimTDE."""
+    legends = ["R@1 x100: queries whose nearest entity is one that they mean"]
+    return _table_of_tasks("Entity resolution", rows, indices, "change", _change, legends, parameters=True)
+
+
+def _others(rows: Rows, indices: Sequence[int]) -> Table:
+    legends = [
+        f"{score.task}: {score.metric}, {score.items:,} items" for score in (_scores(rows)[at] for at in indices)
+    ]
+    return _table_of_tasks("Scores", rows, indices, "%", _percent, legends, decimals=1)
+
+
+def _table_of_tasks(
+    title: str,
+    rows: Rows,
+    indices: Sequence[int],
+    relative: str,
+    relative_cell: Callable[[int], Cell],
+    legends: Sequence[str],
+    *,
+    decimals: int = 2,
+    parameters: bool = False,
+) -> Table:
+    """Return a table with a column per task and, with a reference, one relative to the reference's score."""
+    reference = _reference_name(rows)
     columns: Columns = {}
-    for place in places:
-        columns[scores[place].task] = value_at(place, 1)
+    for at in indices:
+        task = _scores(rows)[at].task
+        columns[task] = _value(at, decimals)
         if reference is not None:
-            columns[f"{scores[place].task}, %"] = percent_at(place)
-    readings = [f"{each.task}: {each.metric}, {each.items:,} items" for each in (scores[place] for place in places)]
-    if reference is not None:
-        readings.append(f"%: percent of {reference}'s")
-    return make_table("Scores", rows, columns, readings)
+            columns[f"{task}, {relative}"] = relative_cell(at)
+    legends = [*legends, *([] if reference is None else [f"{relative}: in percent of {reference}'s"])]
+    if parameters:
+        columns, legends = columns | _PARAMETERS, [*legends, _PARAMETERS_LEGEND]
+    return _table(title, rows, columns, legends)
 
 
-def _times(comparison: Comparison, figure: str) -> str:
-    return f"{semantic_retrieval.times_less(comparison, figure):.1f}x"
+def _scores(rows: Rows) -> tuple[Score, ...]:
+    return next(iter(rows.values())).scores
+
+
+def _reference_name(rows: Rows) -> str | None:
+    """Return the name of the first row if it is the reference's; None without a reference."""
+    name, first = next(iter(rows.items()))
+    return None if first.reference is None else name
+
+
+def _value(at: int, decimals: int = 2) -> Cell:
+    return lambda model: fixed(model.scores[at].value, decimals)
+
+
+def _detail(at: int, name: str, decimals: int = 4) -> Cell:
+    return lambda model: fixed(model.scores[at].details[name], decimals)
+
+
+def _percent(at: int) -> Cell:
+    return lambda model: _percent_text(model.comparisons[at].percent)
+
+
+def _difference(at: int) -> Cell:
+    return lambda model: f"{model.comparisons[at].difference:+.4f}"
+
+
+def _change(at: int) -> Cell:
+    def cell(model: ModelEvaluation) -> str:
+        percent = model.comparisons[at].percent
+        return MISSING if percent is None else f"{percent - 100:+.2f}%"
+
+    return cell
+
+
+def _percent_text(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.2f}"
+
+
+def _factor(comparison: ScoreComparison, detail: str) -> str:
+    return f"{semantic_retrieval.reduction_factor(comparison, detail):.1f}x"
+
+
+def _table(title: str, rows: Rows, columns: Columns, legends: Iterable[str]) -> Table:
+    cells = [(name, *(cell(model) for cell in columns.values())) for name, model in rows.items()]
+    return Table(title, ("model", *columns), tuple(cells), "; ".join(legends))

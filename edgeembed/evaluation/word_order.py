@@ -1,116 +1,117 @@
-"""Word order: whether vectors tell a text from the same words in another order."""
+"""Bigram shift: whether embeddings show that two adjacent words of a sentence are swapped (Conneau et al. 2018)."""
 
 import random
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.similarity import normalize
 
 from edgeembed.corpus import gather_corpus
-from edgeembed.evaluation.encoders import SentenceEncoder, vectors
+from edgeembed.evaluation.encoders import SentenceEncoder, encode_texts
 from edgeembed.evaluation.scores import Score
+from edgeembed.evaluation.sts import pairwise_cosine
 
 METRIC = "bigram shift accuracy x100"
-EXCHANGED, SHUFFLED = "mean cosine to two words exchanged", "mean cosine to all words shuffled"
-_MOST, _FEWEST = 6000, 300
-_SHORTEST, _LONGEST = 5, 30  # words
+SWAPPED, SHUFFLED = "mean cosine, two words swapped", "mean cosine, all words shuffled"
+_MAX_SENTENCES, _MIN_SENTENCES = 6000, 300
+_MIN_WORDS, _MAX_WORDS = 5, 30
 _SEED = 1111  # that of SentEval
 
 
 @dataclass(frozen=True)
 class WordOrderSet:
-    """Sentences, each beside two that differ from it by the order of its words alone.
+    """Sentences, and the same sentences with their words in another order.
 
     Attributes:
-        name: What it was read from, with its folder.
-        intact: The sentences.
-        exchanged: Two neighbouring words of each have changed places.
-        shuffled: All words of each are in random order.
+        name: Name of the source with its folder's.
+        original: The sentences.
+        swapped: The sentences with two adjacent words swapped.
+        shuffled: The sentences with all words in random order.
     """
 
     name: str
-    intact: tuple[str, ...]
-    exchanged: tuple[str, ...]
+    original: tuple[str, ...]
+    swapped: tuple[str, ...]
     shuffled: tuple[str, ...]
 
 
 def read_word_order(source: str) -> WordOrderSet:
-    """Make pairs that differ only by order from text.
+    """Read sentences and change the order of their words.
 
     Args:
-        source: Text in any form that `read_corpus` takes. Of its sentences of 5 to 30 words 6,000 are drawn at most.
+        source: A text source, as `read_corpus` takes it. At most 6,000 of its sentences of 5 to 30 words are sampled.
 
     Raises:
-        InputError: If it cannot be used, or has fewer than 300 such sentences.
+        InputError: If the source cannot be read, or has fewer than 300 such sentences.
     """
-    draw = random.Random(_SEED)  # noqa: S311  # a sample, no secret
+    generator = random.Random(_SEED)  # noqa: S311  # not for cryptography
     corpus = gather_corpus([source], seed=_SEED).sentences
-    intact, exchanged, shuffled = [], [], []
-    for text in draw.sample(corpus, len(corpus)):
+    original, swapped, shuffled = [], [], []
+    for text in generator.sample(corpus, len(corpus)):
         words = text.split()
-        places = _neighbours(words)
-        if not (_SHORTEST <= len(words) <= _LONGEST and places):
+        indices = _swappable(words)
+        if not (_MIN_WORDS <= len(words) <= _MAX_WORDS and indices):
             continue
-        intact.append(text)
-        exchanged.append(_exchanged(words, draw.choice(places)))
-        shuffled.append(" ".join(draw.sample(words, len(words))))
-        if len(intact) == _MOST:
+        original.append(text)
+        swapped.append(_swap(words, generator.choice(indices)))
+        shuffled.append(" ".join(generator.sample(words, len(words))))
+        if len(original) == _MAX_SENTENCES:
             break
-    if len(intact) < _FEWEST:
+    if len(original) < _MIN_SENTENCES:
         raise InputError(
-            f"{source} has {len(intact)} sentences of {_SHORTEST} to {_LONGEST} words to change the order of; expected "
-            f"{_FEWEST} or more"
+            f"{source} has {len(original)} sentences of {_MIN_WORDS} to {_MAX_WORDS} words in which two words can be "
+            f"swapped; expected at least {_MIN_SENTENCES}"
         )
-    return WordOrderSet("/".join(Path(source).parts[-2:]), tuple(intact), tuple(exchanged), tuple(shuffled))
+    return WordOrderSet("/".join(Path(source).parts[-2:]), tuple(original), tuple(swapped), tuple(shuffled))
 
 
 def score_word_order(encoder: SentenceEncoder, task: WordOrderSet) -> Score:
-    """Score an encoder by what a logistic regression on its vectors finds of words that were exchanged.
+    """Compute the accuracy of a logistic regression that detects sentences with two adjacent words swapped.
 
-    This is the task BShift of Conneau et al. (2018): every other sentence has two neighbouring words exchanged, and
-    none is there in both forms; two thirds teach, a third tests. An encoder that is blind to order is at 50.
+    This is the task BShift of "What you can cram into a single $&!#* vector" (Conneau et al. 2018, section 2). Every
+    other sentence is swapped, and none appears in both forms. Two thirds are for training, a third is for testing. An
+    encoder that ignores word order scores 50.
 
     Args:
-        encoder: What to score.
+        encoder: The encoder.
         task: Sentences and their changed forms.
 
     Returns:
-        Accuracy x100; among the details how near the vectors of a sentence and its changed forms are, on average over
-        the third that tests: 1 where order changes nothing.
+        Accuracy x100; details: the mean cosine similarity of the test sentences and their changed forms, which is 1 for
+        an encoder that ignores word order.
 
     Raises:
-        CheckError: If the encoder gives vectors that are not finite.
+        CheckError: If embeddings are not finite.
     """
-    from edgeembed.evaluation.classification import Labelled, tested
+    from edgeembed.evaluation.logistic_regression import LabeledFeatures, fit_and_test
 
-    count = len(task.intact)
-    changed = np.arange(count) % 2 == 1
-    asked = np.where(changed, task.exchanged, task.intact)
-    features, labels = vectors(encoder.encode, asked.tolist()), changed.astype(int).astype(np.str_)
+    count = len(task.original)
+    is_swapped = np.arange(count) % 2 == 1
+    texts = np.where(is_swapped, task.swapped, task.original)
+    examples = LabeledFeatures(encode_texts(encoder.encode, texts.tolist()), is_swapped.astype(int).astype(np.str_))
     train = np.arange(count * 2 // 3)
     test = np.arange(len(train), count)
-    outcome = tested(Labelled(features[train], labels[train]), None, Labelled(features[test], labels[test]))
-    intact, exchanged, shuffled = (
-        normalize(vectors(encoder.encode, list(texts[len(train) :])))
-        for texts in (task.intact, task.exchanged, task.shuffled)
+    result = fit_and_test(examples[train], None, examples[test])
+    original, swapped, shuffled = (
+        encode_texts(encoder.encode, list(each[len(train) :])) for each in (task.original, task.swapped, task.shuffled)
     )
-    details = {EXCHANGED: _mean_cosine(intact, exchanged), SHUFFLED: _mean_cosine(intact, shuffled)}
-    return Score(f"{task.name}, word order", METRIC, 100 * outcome.accuracy, len(test), details)
+    details = {
+        SWAPPED: float(pairwise_cosine(original, swapped).mean()),
+        SHUFFLED: float(pairwise_cosine(original, shuffled).mean()),
+    }
+    return Score(f"{task.name}, word order", METRIC, 100 * result.accuracy, len(test), details)
 
 
-def _neighbours(words: list[str]) -> list[int]:
-    """Give where a word and its right neighbour can change places and only order tells: both bare, and different."""
+def _swappable(words: list[str]) -> list[int]:
+    """Return the indices of words that can be swapped with the next, leaving no trace but the order.
+
+    Both words are different and without punctuation, and neither is the first or the last, so that capitals stay.
+    """
     inner = range(1, len(words) - 2)
-    bare = [word.isalpha() for word in words]
-    return [at for at in inner if bare[at] and bare[at + 1] and words[at].lower() != words[at + 1].lower()]
+    is_plain = [word.isalpha() for word in words]
+    return [at for at in inner if is_plain[at] and is_plain[at + 1] and words[at].lower() != words[at + 1].lower()]
 
 
-def _exchanged(words: list[str], at: int) -> str:
+def _swap(words: list[str], at: int) -> str:
     return " ".join([*words[:at], words[at + 1], words[at], *words[at + 2 :]])
-
-
-def _mean_cosine(first: npt.NDArray[np.float32], second: npt.NDArray[np.float32]) -> float:
-    return float(np.einsum("ij,ij->i", first, second).mean())

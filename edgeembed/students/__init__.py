@@ -1,1 +1,1 @@
-"""Student architectures, one a file."""
+"""Student models: architectures, initialization from a teacher, assembly from a recipe, model card."""

@@ -1,4 +1,8 @@
-"""Students without attention: a text is the product of its tokens' matrices, or the sum of their vectors, or both."""
+"""CMOW students: text encoders without attention, built from word matrices, word vectors, or both.
+
+CBOW adds up the vectors of a text's tokens. CMOW (continual multiplication of words) multiplies their matrices, so that
+word order counts. Source: "Cross-architecture distillation using bidirectional CMOW embeddings", section 2.1.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +18,28 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from edgeembed.students.matrix_products import chain_matmul, on_one_scale, prefix_products
-from edgeembed.students.matrix_tables import TokenTable
-from edgeembed.students.tokenizing import TokenizingModule
+from edgeembed.students.matrix_chain import chain_matmul, concat_scaled, prefix_products
+from edgeembed.students.transformer import TokenizerModule
 
-INITIAL_NOISE = 0.01  # the paper's, on matrices beside the identity
+INITIAL_NOISE = 0.01
+"""Standard deviation of a matrix's initial distance from the identity, as in the paper."""
+
 Architecture = Literal["cbow", "cmow", "hybrid"]
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What a matrix student is made of ("Cross-architecture distillation using bidirectional CMOW embeddings", 2.1).
+class CMOWConfig:
+    """Architecture of a CMOW student (section 2.1 of the paper).
 
     Attributes:
-        architecture: `cbow` adds vectors up, `cmow` multiplies matrices, `hybrid` does both.
-        bidirectional: Whether another table of matrices is multiplied from the end to the beginning.
-        matrix_dim: Rows of a token's matrix.
+        architecture: `cbow` sums vectors, `cmow` multiplies matrices, `hybrid` concatenates both.
+        bidirectional: Whether a second table of matrices is multiplied from the last token to the first.
+        matrix_dim: Rows, and columns, of a token's matrix.
         vector_dim: Width of a token's vector.
-        rank: Rank of the tables; 0 for whole ones.
-        cbow_pooling: Whether the vectors' `sum` is taken, as the paper does, or their `mean`.
-        dimension: Dimensions that a linear layer gives the vector; 0 for none, and all parts as they are.
+        rank: Rank of the factorized tables; 0 for full tables.
+        cbow_pooling: Whether vectors are pooled by `sum`, as in the paper, or by `mean`.
+        dimension: Output width of a final linear layer; 0 for no such layer.
     """
 
     architecture: Architecture = "hybrid"
@@ -47,105 +52,142 @@ class Shape:
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """Which products there are."""
+        """Names of the matrix tables, one per direction of multiplication."""
         if self.architecture == "cbow":
             return ()
         return ("forwards", "backwards") if self.bidirectional else ("forwards",)
 
     @property
     def width(self) -> int:
-        """Width of all parts together."""
+        """Width of the concatenated matrices and vectors, before the final linear layer."""
         vectors = 0 if self.architecture == "cmow" else self.vector_dim
         return len(self.directions) * self.matrix_dim**2 + vectors
 
 
-def afresh(model: Any, seed: int) -> Any:
-    """Give a matrix student of the same shape with random tables, as the paper's from scratch.
+def reinitialize(model: Any, seed: int) -> Any:
+    """Return a CMOW student of the same architecture with newly initialized tables, to train it from scratch.
 
     Args:
-        model: A sentence-transformer whose first module is a `MatrixEmbedding`; its other modules are kept.
-        seed: Decides the tables.
+        model: A SentenceTransformer whose first module is a `MatrixEmbedding`. Its other modules are shared.
+        seed: Seed of the random tables.
 
     Raises:
-        InputError: If it is another.
+        InputError: If the first module is of another class.
     """
     first, *rest = list(model)
     if not isinstance(first, MatrixEmbedding):
-        raise InputError(f"the model starts with {type(first).__name__}; expected a matrix student, to start it afresh")
+        raise InputError(
+            f"the model starts with {type(first).__name__}; expected a CMOW student (MatrixEmbedding), the only kind "
+            "that can be trained from scratch"
+        )
     torch.manual_seed(seed)
-    fresh = MatrixEmbedding(first.tokenizer, first.shape, first.max_seq_length, first.dropout.p)
+    fresh = MatrixEmbedding(first.tokenizer, first.cmow_config, first.max_seq_length, first.dropout.p)
     return SentenceTransformer(modules=[fresh, *rest], device=model.device, trust_remote_code=True)
 
 
-def _unrounded(method: _Method) -> _Method:
-    # bfloat16 has no room for what a matrix differs from the identity by, and a product adds up the rounding of each.
+class TokenTable(nn.Module):
+    """Embedding table, optionally factorized into a narrow table and a basis.
+
+    The tables make up nearly all of a student's size, so their rank decides it.
+
+    Args:
+        vocabulary_size: Number of rows.
+        width: Width of a row.
+        rank: Width of the stored factors; 0 for a full table.
+        std: Initial standard deviation of the rows.
+    """
+
+    def __init__(self, vocabulary_size: int, width: int, rank: int, std: float) -> None:
+        super().__init__()
+        self.width, self.rank = width, rank
+        self.weight = nn.Parameter(torch.empty(vocabulary_size, rank or width))
+        self.basis = nn.Parameter(torch.empty(rank, width)) if rank else None
+        if self.basis is None:
+            nn.init.normal_(self.weight, std=std)
+        else:
+            # The same scale for both factors: a step of Adam then moves rows no faster than those of a full table.
+            factor_std = (std / rank**0.5) ** 0.5
+            nn.init.normal_(self.weight, std=factor_std)
+            nn.init.normal_(self.basis, std=factor_std)
+
+    def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
+        """Return the rows of token ids: int64 of any shape (...) -> float32 (..., width)."""
+        rows = nn.functional.embedding(token_ids, self.weight)
+        return rows if self.basis is None else rows @ self.basis
+
+
+def _in_float32(method: _Method) -> _Method:
+    """Disable autocast: bfloat16 cannot represent small distances from the identity, and products add up the errors."""
+
     @wraps(method)
-    def unrounded(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+    def in_float32(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
         with torch.autocast(next(self.parameters()).device.type, enabled=False):
             return method(self, *args, **kwargs)
 
-    return cast("_Method", unrounded)
+    return cast("_Method", in_float32)
 
 
-class MatrixEmbedding(TokenizingModule):
-    """CBOW, CMOW or their hybrid as the first module of a student.
+class MatrixEmbedding(TokenizerModule):
+    """CBOW, CMOW or their hybrid as the first module of a student: text -> sentence embedding.
+
+    Matrices are stored as their difference from the identity.
 
     Args:
         tokenizer: The student's tokenizer.
-        shape: What it is made of.
-        max_seq_length: Longest input in tokens, special ones included.
-        dropout: Share of numbers that are left out while training: of what a matrix differs from the identity by, of
-            vectors, and of the parts put together.
+        cmow_config: The architecture.
+        max_seq_length: Maximum number of tokens, special tokens included.
+        dropout: Dropout rate in training, applied to each matrix's difference from the identity, to the vectors, and
+            to the concatenated result.
     """
 
     config_file_name = "matrix_embedding.json"
 
     def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, shape: Shape, max_seq_length: int, dropout: float = 0.0
+        self, tokenizer: PreTrainedTokenizerBase, cmow_config: CMOWConfig, max_seq_length: int, dropout: float = 0.0
     ) -> None:
         super().__init__(tokenizer, max_seq_length)
-        self.shape = shape
-        size, width = len(tokenizer), shape.matrix_dim**2
+        self.cmow_config = config = cmow_config
+        size, width = len(tokenizer), config.matrix_dim**2
         self.matrices = nn.ModuleDict(
-            {name: TokenTable(size, width, shape.rank, INITIAL_NOISE) for name in shape.directions}
+            {name: TokenTable(size, width, config.rank, INITIAL_NOISE) for name in config.directions}
         )
         self.vectors = None
-        if shape.architecture != "cmow":
-            self.vectors = TokenTable(size, shape.vector_dim, shape.rank, shape.vector_dim**-0.5)
-        self.head = nn.Linear(shape.width, shape.dimension) if shape.dimension else None
+        if config.architecture != "cmow":
+            self.vectors = TokenTable(size, config.vector_dim, config.rank, config.vector_dim**-0.5)
+        self.head = nn.Linear(config.width, config.dimension) if config.dimension else None
         self.dropout = nn.Dropout(dropout)
 
-    @_unrounded
+    @_in_float32
     def forward(self, features: dict[str, torch.Tensor], **_: Any) -> dict[str, torch.Tensor]:
         """Add float32 `sentence_embedding` (batch, dimension) to the features."""
         token_ids, mask = features["input_ids"], features["attention_mask"]
         parts, exponents = [], []
-        for name in self.shape.directions:
+        for name in self.cmow_config.directions:
             product, exponent = chain_matmul(self._matrices(name, token_ids, mask))
             parts.append(product.flatten(1))
             exponents.append(exponent)
         if self.vectors is not None:
             total = self._vectors(token_ids, mask).sum(dim=1)
-            mean = self.shape.cbow_pooling == "mean"
+            mean = self.cmow_config.cbow_pooling == "mean"
             parts.append(total / mask.sum(dim=1, keepdim=True).clamp_min(1) if mean else total)
             exponents.append(torch.zeros(len(total), dtype=torch.int32, device=total.device))
-        features["sentence_embedding"] = self._together(parts, exponents)
+        features["sentence_embedding"] = self._combine(parts, exponents)
         return features
 
-    @_unrounded
-    def token_vectors(self, token_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Give a vector for each token, of what stands before it and of what stands after it, itself included.
+    @_in_float32
+    def contextual_embeddings(self, token_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return an embedding of each token in its context: what precedes it and what follows it, itself included.
 
         Args:
             token_ids: int64 (batch, tokens).
             mask: int64 (batch, tokens), 1 on tokens and 0 on padding.
 
         Returns:
-            float32 (batch, tokens, width): prefix products, suffix products, prefix sums, suffix sums, those that there
-            are (section 2.1, the equations of per-token representations). Its width is `token_width`.
+            float32 (batch, tokens, contextual_width): prefix products, suffix products, prefix sums and suffix sums, as
+            far as the architecture has them (section 2.1, per-token representations).
         """
         parts, exponents = [], []
-        for name in self.shape.directions:
+        for name in self.cmow_config.directions:
             products, powers = prefix_products(self._matrices(name, token_ids, mask))
             if name == "backwards":
                 products, powers = products.flip(1), powers.flip(1)
@@ -155,57 +197,65 @@ class MatrixEmbedding(TokenizingModule):
             vectors = self._vectors(token_ids, mask)
             before = vectors.cumsum(dim=1)
             sums = [before]
-            if self.shape.bidirectional:
+            if self.cmow_config.bidirectional:
                 sums.append(before[:, -1:] - before + vectors)
             parts += sums
             exponents += [torch.zeros(mask.shape, dtype=torch.int32, device=mask.device)] * len(sums)
-        together, _ = on_one_scale(parts, exponents)
-        dropped: torch.Tensor = self.dropout(together)
+        combined, _ = concat_scaled(parts, exponents)
+        dropped: torch.Tensor = self.dropout(combined)
         return dropped
 
-    @_unrounded
-    def token_rows(self, token_ids: torch.Tensor) -> torch.Tensor:
-        """Give what the tables hold of each token, identities included: float32 (batch, tokens, width of all parts)."""
+    @_in_float32
+    def static_embeddings(self, token_ids: torch.Tensor) -> torch.Tensor:
+        """Return each token's matrices and vector, without context.
+
+        Args:
+            token_ids: int64 (batch, tokens).
+
+        Returns:
+            float32 (batch, tokens, cmow_config.width), flattened matrices (identity included) first.
+        """
         mask = torch.ones_like(token_ids)
-        rows = [self._matrices(name, token_ids, mask).flatten(2) for name in self.shape.directions]
-        rows = [
-            each.flip(1) if name == "backwards" else each
-            for name, each in zip(self.shape.directions, rows, strict=True)
-        ]
+        rows = []
+        for name in self.cmow_config.directions:
+            matrices = self._matrices(name, token_ids, mask).flatten(2)
+            rows.append(matrices.flip(1) if name == "backwards" else matrices)
         if self.vectors is not None:
             rows.append(self._vectors(token_ids, mask))
         return torch.cat(rows, dim=-1)
 
     @property
-    def token_width(self) -> int:
-        """Width of a vector that `token_vectors` gives."""
-        again = self.shape.bidirectional and self.vectors is not None
-        return self.shape.width + (self.shape.vector_dim if again else 0)
+    def contextual_width(self) -> int:
+        """Width of the embeddings that `contextual_embeddings` returns."""
+        has_suffix_sums = self.cmow_config.bidirectional and self.vectors is not None
+        return self.cmow_config.width + (self.cmow_config.vector_dim if has_suffix_sums else 0)
 
     def _matrices(self, name: str, token_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Give a direction's matrices in the order in which they are multiplied; padding is the identity."""
+        """Return a direction's matrices, (batch, tokens, d, d), in order of multiplication; padding is the identity."""
         table = self.matrices[name]
-        beside = self.dropout(table(token_ids)) * mask[..., None]
-        d = self.shape.matrix_dim
-        matrices: torch.Tensor = beside.unflatten(-1, (d, d)) + torch.eye(d, device=beside.device)
+        offsets = self.dropout(table(token_ids)) * mask[..., None]
+        d = self.cmow_config.matrix_dim
+        matrices: torch.Tensor = offsets.unflatten(-1, (d, d)) + torch.eye(d, device=offsets.device)
         return matrices.flip(1) if name == "backwards" else matrices
 
     def _vectors(self, token_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         rows: torch.Tensor = self.dropout(self.vectors(token_ids)) * mask[..., None]  # type: ignore[misc]
         return rows
 
-    def _together(self, parts: list[torch.Tensor], exponents: list[torch.Tensor]) -> torch.Tensor:
-        # The head's bias is a part of the vector too, and what the others' sizes are measured by.
-        bias = [] if self.head is None else [torch.zeros_like(exponents[0])]
-        together, divided = on_one_scale([*parts, *(parts[0][:, :0] for _ in bias)], [*exponents, *bias])
-        dropped: torch.Tensor = self.dropout(together)
+    def _combine(self, parts: list[torch.Tensor], exponents: list[torch.Tensor]) -> torch.Tensor:
+        """Concatenate scaled parts, apply dropout and the linear layer; extreme vectors keep only their direction."""
         if self.head is None:
+            combined, _ = concat_scaled(parts, exponents)
+            dropped: torch.Tensor = self.dropout(combined)
             return dropped
-        mapped: torch.Tensor = nn.functional.linear(dropped, self.head.weight)
+        # An empty part of exponent 0 stands for the bias, which must not vanish or overflow after scaling either.
+        empty, no_exponent = parts[0][:, :0], torch.zeros_like(exponents[0])
+        combined, divided = concat_scaled([*parts, empty], [*exponents, no_exponent])
+        mapped: torch.Tensor = nn.functional.linear(self.dropout(combined), self.head.weight)
         return mapped + self.head.bias * torch.exp2(-divided[:, None].float())
 
     def matrix_tensors(self) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-        """Give tensors and settings as docs/tensor-file.md names them, tables beside the identity."""
+        """Return the tensors and settings of the runtime's tensor file, named as in docs/tensor-file.md."""
         tables: dict[str, Any] = {f"cmow.{name.removesuffix('s')}": table for name, table in self.matrices.items()}
         if self.vectors is not None:
             tables["cbow"] = self.vectors
@@ -215,26 +265,26 @@ class MatrixEmbedding(TokenizingModule):
             if table.basis is not None:
                 tensors[f"{name}.basis"] = table.basis
             if name != "cbow":
-                tensors[f"{name}.bias"] = torch.eye(self.shape.matrix_dim).flatten()
+                tensors[f"{name}.bias"] = torch.eye(self.cmow_config.matrix_dim).flatten()
         if self.head is not None:
             tensors |= {"head.weight": self.head.weight, "head.bias": self.head.bias}
-        pooling = {} if self.vectors is None else {"cbow_pooling": self.shape.cbow_pooling}
-        return tensors, {"architecture": self.shape.architecture, **pooling}
+        pooling = {} if self.vectors is None else {"cbow_pooling": self.cmow_config.cbow_pooling}
+        return tensors, {"architecture": self.cmow_config.architecture, **pooling}
 
     def get_embedding_dimension(self) -> int:
-        """Give the dimensions of a vector."""
-        return self.shape.dimension or self.shape.width
+        """Return the dimension of a sentence embedding."""
+        return self.cmow_config.dimension or self.cmow_config.width
 
     def get_config_dict(self) -> dict[str, Any]:
-        """Give what `load` needs besides the weights and the tokenizer."""
-        return {"shape": asdict(self.shape), "max_seq_length": self.max_seq_length}
+        """Return what `load` needs besides the weights and the tokenizer."""
+        return {"cmow": asdict(self.cmow_config), "max_seq_length": self.max_seq_length}
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **_: Any) -> MatrixEmbedding:
-        """Read a module that `save` wrote."""
-        folder = os.path.join(model_name_or_path, subfolder)  # noqa: PTH118  # sentence-transformers gives strings
+        """Load a module that `save` wrote."""
+        folder = os.path.join(model_name_or_path, subfolder)  # noqa: PTH118  # sentence-transformers passes strings
         settings = cls.load_config(folder)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        module = cls(tokenizer, Shape(**settings["shape"]), settings["max_seq_length"])
+        module = cls(tokenizer, CMOWConfig(**settings["cmow"]), settings["max_seq_length"])
         cls.load_torch_weights(folder, model=module)
         return module

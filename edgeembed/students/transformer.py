@@ -1,11 +1,13 @@
-"""A compact transformer student: narrow token table, projection, a teacher's last layers."""
+"""Transformer students: the tokenizing base class, the factorized embedding table, and the encoder module."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from sentence_transformers.base.modules import InputModule
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -15,17 +17,62 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from edgeembed.students.padding import encoded_by_length
-from edgeembed.students.tokenizing import TokenizingModule
+# Chosen by measurement, not from a paper: groups of 64 rows keep the matmuls large enough to use the processor, and
+# splitting pays off only when more than a quarter of the batch is padding.
+_GROUP_ROWS = 64
+_MAX_FILLED_SHARE = 0.75
 
 
-class FactorisedEmbedding(nn.Module):
-    """A token table of narrow rows and the projection that widens them (SimTDE, equation 2).
+class TokenizerModule(InputModule):  # type: ignore[misc]  # sentence-transformers is untyped
+    """Base class of first modules: tokenizes text and saves the tokenizer with the weights.
+
+    Args:
+        tokenizer: The student's tokenizer.
+        max_seq_length: Maximum number of tokens, special tokens included; longer texts are truncated.
+    """
+
+    save_in_root = True
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, max_seq_length: int) -> None:
+        super().__init__()
+        self.tokenizer = tokenizer
+        self.max_seq_length = max_seq_length
+
+    def preprocess(self, inputs: list[str], prompt: str | None = None, **_: Any) -> dict[str, torch.Tensor]:
+        """Tokenize texts and pad them to the longest.
+
+        Args:
+            inputs: Texts.
+            prompt: Text to put before each of them.
+
+        Returns:
+            int64 `input_ids` and `attention_mask`, each of shape (batch, tokens).
+        """
+        texts = [prompt + text for text in inputs] if prompt else list(inputs)
+        encoded = self.tokenizer(
+            texts,
+            padding=True,
+            truncation=True,
+            max_length=self.max_seq_length,
+            return_tensors="pt",
+            return_token_type_ids=False,
+        )
+        return dict(encoded)
+
+    def save(self, output_path: str, *_: Any, safe_serialization: bool = True, **__: Any) -> None:
+        """Save weights, configuration and tokenizer to a folder."""
+        self.save_config(output_path)
+        self.save_torch_weights(output_path, safe_serialization=safe_serialization)
+        self.tokenizer.save_pretrained(output_path)
+
+
+class FactorizedEmbedding(nn.Module):
+    """Embedding table of narrow rows with a projection to the encoder's width (SimTDE, Xie et al. 2023, equation 2).
 
     Args:
         vocabulary_size: Number of rows.
         token_dim: Width of a row.
-        hidden_size: Width that the encoder's layers expect.
+        hidden_size: Width of the encoder's layers.
     """
 
     def __init__(self, vocabulary_size: int, token_dim: int, hidden_size: int) -> None:
@@ -34,19 +81,23 @@ class FactorisedEmbedding(nn.Module):
         self.projection = nn.Linear(token_dim, hidden_size, bias=False)
 
     def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
-        """Give token embeddings of shape (..., hidden_size) for int64 ids of any shape."""
+        """Return the embeddings of token ids: int64 of any shape (...) -> float (..., hidden_size)."""
         embeddings: torch.Tensor = self.projection(self.table(token_ids))
         return embeddings
 
 
-class CompactTransformer(TokenizingModule):
-    """The first module of a student: text to token embeddings (SimTDE, section 3).
+class CompactTransformer(TokenizerModule):
+    """Transformer encoder as the first module of a student: text -> token embeddings (SimTDE, section 3).
+
+    Attributes:
+        output_hidden_states: Whether `forward` also returns the hidden states of all layers, for losses that
+            compare layers. False after loading.
 
     Args:
-        auto_model: A transformers encoder, as `compact_encoder` builds it.
+        auto_model: A transformers encoder, as `build_encoder` returns it.
         tokenizer: The student's tokenizer.
-        token_dim: Width of the token table; 0 where it is as wide as the encoder.
-        max_seq_length: Longest input in tokens, special ones included.
+        token_dim: Width of the factorized embedding table; 0 for a plain table.
+        max_seq_length: Maximum number of tokens, special tokens included.
     """
 
     config_file_name = "compact_transformer.json"
@@ -57,21 +108,22 @@ class CompactTransformer(TokenizingModule):
         super().__init__(tokenizer, max_seq_length)
         self.auto_model = auto_model
         self.token_dim = token_dim
-        self.gives_hidden_states = False
+        self.output_hidden_states = False
 
     def forward(self, features: dict[str, torch.Tensor], **_: Any) -> dict[str, torch.Tensor]:
         """Add float `token_embeddings` (batch, tokens, hidden_size) to the features.
 
-        Where `gives_hidden_states` is set, also `all_layer_embeddings`: those before the first layer and after each.
+        If `output_hidden_states` is set, also add `all_layer_embeddings`: the input of the first layer and the output
+        of each layer, as in transformers.
         """
         ids, mask = features["input_ids"], features["attention_mask"]
-        if self.gives_hidden_states:
+        if self.output_hidden_states:
             output = self.auto_model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
             features["token_embeddings"] = output.last_hidden_state
             features["all_layer_embeddings"] = output.hidden_states
-        # Outside of training texts come sorted by length, and an exporter follows this code with one batch.
+        # Only in training: `encode` sorts texts by length already, and tracing must see one batch.
         elif self.training and self.tokenizer.padding_side == "right":
-            features["token_embeddings"] = encoded_by_length(self._token_embeddings, ids, mask)
+            features["token_embeddings"] = encode_by_length(self._token_embeddings, ids, mask)
         else:
             features["token_embeddings"] = self._token_embeddings(ids, mask)
         return features
@@ -81,13 +133,13 @@ class CompactTransformer(TokenizingModule):
         return embeddings
 
     def get_embedding_dimension(self) -> int:
-        """Give the width of a token embedding."""
+        """Return the width of a token embedding."""
         return int(self.auto_model.config.hidden_size)
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return what `load` needs besides the weights and the tokenizer."""
         encoder = self.auto_model.config.to_dict()
-        encoder.pop("_name_or_path", None)  # a path of the machine that the student was made on
+        encoder.pop("_name_or_path", None)  # a path on the machine that trained the student
         return {
             "token_dim": self.token_dim,
             "max_seq_length": self.max_seq_length,
@@ -96,14 +148,14 @@ class CompactTransformer(TokenizingModule):
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **_: Any) -> CompactTransformer:
-        """Read a module that `save` wrote."""
-        folder = os.path.join(model_name_or_path, subfolder)  # noqa: PTH118  # sentence-transformers gives strings
+        """Load a module that `save` wrote."""
+        folder = os.path.join(model_name_or_path, subfolder)  # noqa: PTH118  # sentence-transformers passes strings
         settings = cls.load_config(folder)
         encoder = dict(settings["encoder"])
         config = AutoConfig.for_model(encoder.pop("model_type"), **encoder)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         module = cls(
-            compact_encoder(config, settings["token_dim"]),
+            build_encoder(config, settings["token_dim"]),
             tokenizer,
             settings["token_dim"],
             settings["max_seq_length"],
@@ -112,16 +164,45 @@ class CompactTransformer(TokenizingModule):
         return module
 
 
-def compact_encoder(config: Any, token_dim: int) -> PreTrainedModel:
-    """Build an encoder of random weights, without a pooler.
+def build_encoder(config: Any, token_dim: int) -> PreTrainedModel:
+    """Build an encoder with random weights and without a pooler.
 
     Args:
         config: A transformers configuration.
-        token_dim: Width of the token table, which a projection widens; 0 for a table as wide as the encoder.
+        token_dim: Width of the factorized embedding table; 0 for a plain table as wide as the encoder.
     """
     encoder = AutoModel.from_config(config)
     if token_dim:
-        encoder.set_input_embeddings(FactorisedEmbedding(config.vocab_size, token_dim, config.hidden_size))
+        encoder.set_input_embeddings(FactorizedEmbedding(config.vocab_size, token_dim, config.hidden_size))
         nn.init.normal_(encoder.get_input_embeddings().table.weight, std=config.initializer_range)
     encoder.pooler = None
     return encoder
+
+
+def encode_by_length(
+    encode: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    token_ids: torch.Tensor,
+    attention_mask: torch.Tensor,
+) -> torch.Tensor:
+    """Encode a batch in groups of similar length, so that short texts are not padded to the longest.
+
+    Args:
+        encode: Function from ids and mask to token embeddings (rows, tokens, width).
+        token_ids: int64 (rows, tokens), padded on the right.
+        attention_mask: int64 (rows, tokens).
+
+    Returns:
+        Token embeddings of the whole batch in its order, (rows, tokens, width). Positions beyond the longest text of a
+        row's group are zero.
+    """
+    lengths = attention_mask.sum(1)
+    rows, longest = token_ids.shape
+    if rows <= _GROUP_ROWS or int(lengths.sum()) >= _MAX_FILLED_SHARE * rows * longest:
+        return encode(token_ids, attention_mask)
+    order = lengths.argsort()
+    groups = []
+    for group in torch.split(order, _GROUP_ROWS):
+        length = int(lengths[group[-1]])
+        encoded = encode(token_ids[group, :length], attention_mask[group, :length])
+        groups.append(nn.functional.pad(encoded, (0, 0, 0, longest - length)))
+    return torch.cat(groups)[order.argsort()]

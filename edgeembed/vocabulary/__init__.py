@@ -1,21 +1,24 @@
-"""Vocabularies for students: tailored to a corpus or trimmed from a teacher's, and what each covers."""
+"""Vocabularies of students: training, trimming, coverage, and the transfer of embeddings to new tokens."""
 
-from edgeembed_exporters.tailoring.coverage import Coverage, measure_coverage
+from edgeembed_exporters.reduction.coverage import Coverage, measure_coverage
 
-from edgeembed.vocabulary.languages import LanguageReport, report_languages
-from edgeembed.vocabulary.tailoring import train_multilingual_vocabulary, train_vocabulary
-from edgeembed.vocabulary.transfer import source_rows
-from edgeembed.vocabulary.trimming import trim_vocabulary
-from edgeembed.vocabulary.words import whole_words
+from edgeembed.vocabulary.coverage import LanguageCoverage, measure_language_coverage, measure_whole_words
+from edgeembed.vocabulary.embedding_transfer import source_token_ids
+from edgeembed.vocabulary.report import VocabularyReport, coverage_table
+from edgeembed.vocabulary.training import train_vocabulary
+from edgeembed.vocabulary.wordpiece import train_multilingual_wordpiece, train_wordpiece, trim_wordpiece
 
 __all__ = [
     "Coverage",
-    "LanguageReport",
+    "LanguageCoverage",
+    "VocabularyReport",
+    "coverage_table",
     "measure_coverage",
-    "report_languages",
-    "source_rows",
-    "train_multilingual_vocabulary",
+    "measure_language_coverage",
+    "measure_whole_words",
+    "source_token_ids",
+    "train_multilingual_wordpiece",
     "train_vocabulary",
-    "trim_vocabulary",
-    "whole_words",
+    "train_wordpiece",
+    "trim_wordpiece",
 ]

@@ -1,30 +1,224 @@
-"""What the vocabulary tools need to know of a WordPiece tokenizer."""
+"""WordPiece tokenizers: train one on a corpus, or trim the vocabulary of an existing one."""
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from edgeembed_exporters.tailoring.encodings import description
+from edgeembed_exporters.reduction.coverage import tokenizer_json, without_truncation
+from edgeembed_exporters.reduction.tokenizer_trimming import trim_tokenizer
 from edgeembed_runtime.errors import InputError
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 PREFIX = "##"
-"""Marks a token that continues a word."""
+"""Prefix of a token that continues a word."""
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+"""Special tokens, at ids 0 to 4 as in BERT."""
+
+_MAX_CHARACTERS = 1000
+"""Number of most frequent characters to keep; rarer ones become [UNK], because each costs two embedding rows."""
+
+_CHARACTER_COVERAGE = 0.9999
+"""Share of each language's text that the kept characters must cover. One limit on their number for all languages
+together would drop most Chinese characters, of which there are thousands."""
+
+_MIN_FREQUENCY = 2
+"""A token that occurs once has too few examples to learn an embedding from."""
+
+
+def train_wordpiece(
+    sentences: Sequence[str], size: int, *, lowercase: bool = True, strip_accents: bool | None = None
+) -> Tokenizer:
+    """Train a WordPiece tokenizer on a corpus. Training is deterministic.
+
+    Args:
+        sentences: The corpus.
+        size: Maximum vocabulary size, special tokens and characters included. A small corpus yields fewer tokens.
+        lowercase: Whether to lowercase text and strip accents, as `bert-base-uncased` does. A small vocabulary then
+            holds one form of each word instead of three.
+        strip_accents: Whether to strip accents; None for the same as `lowercase`.
+
+    Returns:
+        A tokenizer with BERT's normalizer, pre-tokenizer and post-processor (`[CLS] text [SEP]`), without truncation
+        and padding. Special tokens have ids 0 to 4.
+
+    Raises:
+        InputError: If there are no sentences, or `size` is smaller than the special tokens and characters.
+    """
+    normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=strip_accents)
+    found = _count_characters(sentences, normalizer)
+    return _train(sentences, size, _Alphabet(found.most_frequent(_MAX_CHARACTERS), found.continuing), normalizer)
+
+
+def train_multilingual_wordpiece(
+    languages: Sequence[Sequence[str]], size: int, *, lowercase: bool = False, strip_accents: bool | None = None
+) -> Tokenizer:
+    """Train a WordPiece tokenizer on text of several languages.
+
+    For each language, the most frequent characters that cover 99.99 % of its text are kept.
+
+    Args:
+        languages: The sentences of each language, sampled in the proportions that they are to have.
+        size: As for `train_wordpiece`.
+        lowercase: As for `train_wordpiece`. Off by default, as in `bert-base-multilingual-cased`, because stripping
+            accents removes letters in some scripts.
+        strip_accents: As for `train_wordpiece`.
+
+    Returns:
+        A tokenizer, as from `train_wordpiece`.
+
+    Raises:
+        InputError: As for `train_wordpiece`.
+    """
+    normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=strip_accents)
+    found = [_count_characters(sentences, normalizer) for sentences in languages]
+    alphabet = _Alphabet(
+        set().union(*(each.covering(_CHARACTER_COVERAGE) for each in found)),
+        set().union(*(each.continuing for each in found)),
+    )
+    return _train([text for sentences in languages for text in sentences], size, alphabet, normalizer)
+
+
+def trim_wordpiece(tokenizer: Tokenizer, sentences: Iterable[str], size: int) -> Tokenizer:
+    """Trim a WordPiece vocabulary to the tokens that a corpus uses most, so that their embeddings can be kept.
+
+    Args:
+        tokenizer: A WordPiece tokenizer; it is not changed.
+        sentences: The corpus.
+        size: Number of tokens to keep, special tokens included. Fewer are kept if the vocabulary has fewer that any
+            text can produce.
+
+    Returns:
+        A tokenizer with the same normalizer, pre-tokenizer and post-processor, without truncation and padding.
+        `trim_tokenizer` documents which tokens are kept, and their order.
+
+    Raises:
+        InputError: If the tokenizer is not WordPiece, there is no text, or `size` is smaller than the special tokens
+            and characters.
+    """
+    expect_wordpiece(tokenizer, "the tokenizer to trim")
+    return trim_tokenizer(without_truncation(tokenizer), sentences, size=size)
 
 
 def expect_wordpiece(tokenizer: Tokenizer, name: str) -> dict[str, Any]:
-    """Give the description of a WordPiece tokenizer that marks continuations with `##`.
+    """Return the JSON description of a tokenizer after checking that it is WordPiece with the prefix `##`.
 
     Args:
         tokenizer: The tokenizer.
-        name: What errors call it.
+        name: Its name in error messages.
 
     Raises:
-        InputError: If it is of another kind (BPE, Unigram, WordLevel) or marks continuations otherwise.
+        InputError: If it is of another type (BPE, Unigram, WordLevel) or has another prefix.
     """
-    described = description(tokenizer)
-    model = described["model"]
+    description = tokenizer_json(tokenizer)
+    model = description["model"]
     if model["type"] != "WordPiece" or model["continuing_subword_prefix"] != PREFIX:
         raise InputError(
             f"{name} is a {model['type']} tokenizer; expected WordPiece with the prefix {PREFIX}: "
             "choose a BERT-like model"
         )
-    return described
+    return description
+
+
+@dataclass(frozen=True)
+class _Characters:
+    """Character statistics of a text.
+
+    Attributes:
+        counts: Number of occurrences of each character.
+        continuing: Characters that occur inside a word, not only at its start.
+    """
+
+    counts: Counter[str]
+    continuing: set[str]
+
+    def most_frequent(self, count: int) -> set[str]:
+        return set(self._ranked()[:count])
+
+    def covering(self, share: float) -> set[str]:
+        """Return the most frequent characters that together cover a share of the text."""
+        chosen, missing = set(), share * self.counts.total()
+        for character in self._ranked():
+            if missing <= 0:
+                break
+            chosen.add(character)
+            missing -= self.counts[character]
+        return chosen
+
+    def _ranked(self) -> list[str]:
+        return sorted(self.counts, key=lambda character: (-self.counts[character], character))
+
+
+@dataclass(frozen=True)
+class _Alphabet:
+    """Characters of a vocabulary.
+
+    Attributes:
+        characters: The characters, each a token.
+        continuing: Characters that occur inside a word; may hold others than `characters`.
+    """
+
+    characters: set[str]
+    continuing: set[str]
+
+    @property
+    def continuations(self) -> list[str]:
+        return [PREFIX + character for character in sorted(self.characters & self.continuing)]
+
+
+def _count_characters(sentences: Sequence[str], normalizer: normalizers.Normalizer) -> _Characters:
+    words = pre_tokenizers.BertPreTokenizer()
+    runs = Counter(run for text in sentences for run in normalizer.normalize_str(text).split())
+    counts: Counter[str] = Counter()
+    continuing: set[str] = set()
+    for run, count in runs.items():
+        for word, _ in words.pre_tokenize_str(run):
+            for character in word:
+                counts[character] += count
+            continuing.update(word[1:])
+    return _Characters(counts, continuing)
+
+
+def _train(sentences: Sequence[str], size: int, alphabet: _Alphabet, normalizer: normalizers.Normalizer) -> Tokenizer:
+    _check_size(size, alphabet)
+    # The trainer numbers continuations in the order of a randomly seeded hash table, and ids break ties between merges
+    # of equal count. Listed among the special tokens, they get fixed ids and training becomes deterministic.
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size,
+        min_frequency=_MIN_FREQUENCY,
+        special_tokens=[*SPECIAL_TOKENS, *alphabet.continuations],
+        initial_alphabet=sorted(alphabet.characters),
+        limit_alphabet=len(alphabet.characters),
+        show_progress=False,
+    )
+    tokenizer = _bert_tokenizer({}, normalizer)
+    tokenizer.train_from_iterator(sentences, trainer, length=len(sentences))
+    return _bert_tokenizer(tokenizer.get_vocab(), normalizer)
+
+
+def _check_size(size: int, alphabet: _Alphabet) -> None:
+    if not alphabet.characters:
+        raise InputError("no text to train a vocabulary on; expected at least one sentence")
+    characters, continuations = len(alphabet.characters), len(alphabet.continuations)
+    needed = len(SPECIAL_TOKENS) + characters + continuations
+    if size < needed:
+        raise InputError(
+            f"the vocabulary size is {size}; expected at least {needed} for this corpus: "
+            f"{len(SPECIAL_TOKENS)} special tokens, {characters} characters and {continuations} continuations"
+        )
+
+
+def _bert_tokenizer(vocabulary: dict[str, int], normalizer: normalizers.Normalizer) -> Tokenizer:
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", continuing_subword_prefix=PREFIX))
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix=PREFIX)
+    if vocabulary:
+        tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]",
+            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+            special_tokens=[(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")],
+        )
+    return tokenizer

@@ -1,4 +1,4 @@
-"""The built-in bundles by name, wherever a command takes a model."""
+"""Built-in bundles by name in every command that takes a model."""
 
 import json
 import logging
@@ -10,10 +10,10 @@ from edgeembed_runtime import Encoder
 from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
 from edgeembed_runtime.errors import InputError
 
+from edgeembed.benchmarking import find_subjects
 from edgeembed.cli.main import main
-from edgeembed.costs import find_subjects
-from edgeembed.evaluation import open_encoder
-from edgeembed.models import find_model, load_tokenizer, model_folder
+from edgeembed.evaluation import load_encoder
+from edgeembed.models import find_model, find_torch_model, load_tokenizer
 
 Captured = pytest.CaptureFixture[str]
 
@@ -28,13 +28,13 @@ def run(arguments: Sequence[str]) -> int:
 def test_a_built_in_bundle_is_found_by_name(name: str) -> None:
     assert name in builtin_names()
     assert find_model(name) == Path(str(builtin_bundle(name)))
-    encoder = open_encoder(name)
+    encoder = load_encoder(name)
     assert isinstance(encoder, Encoder)
     assert encoder.bundle.name.endswith(name)
     assert load_tokenizer(name).get_vocab_size() > 1000
 
 
-def test_a_built_in_name_wins_over_a_folder_and_a_path_is_the_folder(
+def test_a_built_in_name_takes_precedence_over_a_folder(
     teacher_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -73,7 +73,7 @@ def test_verify_checks_a_built_in_bundle(capsys: Captured) -> None:
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_a_command_that_needs_torch_weights_says_that_a_bundle_has_none(
+def test_commands_that_need_torch_weights_reject_a_bundle(
     arguments: list[str], tmp_path: Path, capsys: Captured
 ) -> None:
     files = {
@@ -90,11 +90,11 @@ def test_a_command_that_needs_torch_weights_says_that_a_bundle_has_none(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_that_holds_a_bundle_is_refused_where_torch_weights_are_needed() -> None:
+def test_a_bundle_folder_is_an_error_if_torch_weights_are_needed() -> None:
     with pytest.raises(InputError, match="is a bundle, which only encodes; expected a model with torch weights"):
-        model_folder(str(builtin_bundle("nano")))
+        find_torch_model(str(builtin_bundle("nano")))
 
 
-def test_a_misspelt_name_gets_a_suggestion() -> None:
+def test_a_misspelled_name_gets_a_suggestion() -> None:
     with pytest.raises(InputError, match=r"no model called minni; did you mean mini\?"):
         find_model("minni")

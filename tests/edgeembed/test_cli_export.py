@@ -1,6 +1,6 @@
-"""`edgeembed export`: what it writes, prints and refuses.
+"""The command `edgeembed export`: its files, output and errors.
 
-The model is a StaticEmbedding: one of no layers is exported in a fraction of the time, and every option is for it too.
+The model is a StaticEmbedding, which has every option and is exported in a fraction of a transformer's time.
 """
 
 import json
@@ -57,13 +57,13 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "made" / "bundle"
 
 
-def test_vocabulary_dimensions_and_precision_are_cut_in_one_command(
+def test_one_command_reduces_vocabulary_dimension_and_precision(
     model: Path, out: Path, corpus: Path, capsys: Captured
 ) -> None:
     cuts = ("--trim-to", corpus, "--dim", 6, "--fit", corpus, "--whiten", "--precision", "int8")
     assert export(model, out, *cuts, "--json") == 0
     report = json.loads(capsys.readouterr().out)
-    assert (report["bundle"], report["dimension"], report["precision"]) == (str(out), 6, "int8")
+    assert (report["path"], report["dimension"], report["precision"]) == (str(out), 6, "int8")
     vocabulary, head = report["reduction"]["vocabulary"], report["reduction"]["head"]
     assert vocabulary["after"]["size"] < vocabulary["before"]["size"]
     assert (head["dim_before"], head["dim_after"], head["whitened"]) == (WIDTH, 6, True)
@@ -72,9 +72,7 @@ def test_vocabulary_dimensions_and_precision_are_cut_in_one_command(
     assert Encoder.load(out, verify=True).encode("the dog runs").shape == (6,)
 
 
-def test_a_vocabulary_made_before_is_taken_and_phones_get_a_file_of_theirs(
-    model: Path, out: Path, corpus: Path
-) -> None:
+def test_a_trimmed_vocabulary_is_used_and_an_ort_model_added(model: Path, out: Path, corpus: Path) -> None:
     cut = corpus.with_name("tokenizer.json")
     assert call("vocab", "--corpus", corpus, "--trim", model, "--size", 80, "--out", cut, "--no-report") == 0
     assert export(model, out, "--vocabulary", cut, "--sentences", corpus, "--ort") == 0
@@ -83,7 +81,7 @@ def test_a_vocabulary_made_before_is_taken_and_phones_get_a_file_of_theirs(
     Encoder.load(out, verify=True)
 
 
-def test_what_the_gate_refuses_shows_its_worst_sentences_and_is_not_written(
+def test_a_missed_gate_prints_the_worst_sentences_and_writes_nothing(
     model: Path, out: Path, corpus: Path, capsys: Captured
 ) -> None:
     assert export(model, out, "--precision", "int4", "--min-cosine", 1, "--sentences", corpus, "--json") == 1
@@ -97,7 +95,7 @@ def test_what_the_gate_refuses_shows_its_worst_sentences_and_is_not_written(
     assert not list(out.parent.iterdir())
 
 
-def test_auto_takes_the_most_faithful_precision_within_the_limits(
+def test_auto_chooses_the_most_precise_within_the_limits(
     model: Path, out: Path, corpus: Path, capsys: Captured
 ) -> None:
     limits = ("--max-mb", 0.16, "--max-ms", 1000)
@@ -107,7 +105,7 @@ def test_auto_takes_the_most_faithful_precision_within_the_limits(
     assert 0 < report["latency_ms"] < 1000
 
 
-def test_auto_says_which_limit_each_precision_misses(model: Path, out: Path, corpus: Path, capsys: Captured) -> None:
+def test_auto_states_the_limits_that_are_missed(model: Path, out: Path, corpus: Path, capsys: Captured) -> None:
     assert export(model, out, "--precision", "auto", "--max-mb", 0.01, "--sentences", corpus) == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("edgeembed: no precision keeps all limits: at fp32 the bundle has at least ")
@@ -118,17 +116,18 @@ def test_auto_says_which_limit_each_precision_misses(model: Path, out: Path, cor
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (["--vocabulary", "t.json", "--trim-to", "corpus.txt"], "give one of them"),
-        (["--trim-size", "100"], "expected --trim-to"),
-        (["--dim", "6"], "expected --fit"),
-        (["--dim", "6", "--trim-to", "corpus.txt"], "expected --fit"),
-        (["--fit", "corpus.txt"], "expected --dim"),
-        (["--whiten"], "expected --dim"),
+        (["--vocabulary", "t.json", "--trim-to", "corpus.txt"], "expected one of them"),
+        (["--trim-size", "100"], "expected trim_to"),
+        (["--dim", "6"], "expected fit"),
+        (["--dim", "6", "--trim-to", "corpus.txt"], "expected fit"),
+        (["--fit", "corpus.txt"], "expected dim"),
+        (["--whiten"], "expected dim"),
         (["--dim", "0", "--fit", "corpus.txt"], "choose 1 to 256"),
         (["--dim", "257", "--fit", "corpus.txt"], "choose 1 to 256"),
         (["--trim-to", "corpus.txt", "--trim-size", "3"], "expected at least"),
         (["--trim-to", "absent.txt"], "absent.txt does not exist"),
         (["--dim", "6", "--fit", "absent.txt", "--sentences", "corpus.txt"], "absent.txt does not exist"),
+        (["--trim-to", "an absent file.txt"], "an absent file.txt does not exist"),  # not text with white space
         (["--sentences", "absent.txt"], "absent.txt does not exist"),
         (["--vocabulary", "absent.json", "--sentences", "corpus.txt"], "absent.json cannot be read"),
         (["--vocabulary", "corpus.txt", "--sentences", "corpus.txt"], "corpus.txt cannot be read"),
@@ -142,15 +141,15 @@ def test_auto_says_which_limit_each_precision_misses(model: Path, out: Path, cor
         (["--min-original-rank", "2", "--sentences", "corpus.txt"], "from -1 to 1"),
         (["--min-original-cosine", "0.9", "--sentences", "corpus.txt"], "neither trimmed nor reduced"),
         (["--min-original-cosine", "0.9", "--dim", "6", "--fit", "corpus.txt"], "expected min_original_rank"),
-        (["--ort", "--backend", "numpy", "--sentences", "corpus.txt"], "ort is asked for"),
+        (["--ort", "--backend", "numpy", "--sentences", "corpus.txt"], "ort is set"),
         (["--quality", "corpus.txt"], "cannot be read as JSON"),
-        (["--prompt", "query"], "--prompt query names no prompt; expected NAME=TEXT"),
+        (["--prompt", "query"], "--prompt is query; expected NAME=TEXT"),
         (["--max-length", "1", "--sentences", "corpus.txt"], "max_seq_length is 1; expected 3 to"),
         (["--latency", "corpus.txt"], "cannot be read as JSON"),
-        (["--torch", "--sentences", "corpus.txt"], "torch weights were asked for, and the encoder is a StaticEncoder"),
+        (["--torch", "--sentences", "corpus.txt"], "torch_weights is set, and the encoder is a StaticEncoder"),
     ],
 )
-def test_what_was_given_wrongly_is_told_in_one_line(
+def test_wrong_options_print_a_one_line_error(
     model: Path, out: Path, corpus: Path, given: list[str], expected: str, capsys: Captured, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(corpus.parent)
@@ -162,7 +161,7 @@ def test_what_was_given_wrongly_is_told_in_one_line(
     assert (printed.out, out.exists()) == ("", False)
 
 
-def test_a_vocabulary_with_foreign_tokens_is_refused(
+def test_a_vocabulary_with_unknown_tokens_raises_an_error(
     model: Path, out: Path, corpus: Path, tokenizer: Tokenizer, capsys: Captured
 ) -> None:
     file = corpus.with_name("tokenizer.json")
@@ -175,7 +174,7 @@ def test_a_vocabulary_with_foreign_tokens_is_refused(
     assert "edgeembed vocab --trim" in last
 
 
-def test_the_card_states_scores_and_times_that_were_given(model: Path, out: Path, corpus: Path) -> None:
+def test_the_card_states_the_given_scores_and_times(model: Path, out: Path, corpus: Path) -> None:
     facts = {"quality": {"stsb": 83.25}, "latency": {"median_ms": 0.875, "machine": "a laptop"}}
     given: list[object] = []
     for option, values in facts.items():
@@ -188,14 +187,26 @@ def test_the_card_states_scores_and_times_that_were_given(model: Path, out: Path
     assert [text for text in ('"stsb": 83.25', '"median_ms": 0.875', '"a laptop"') if text not in card] == []
 
 
-def test_the_manifest_states_the_threshold_of_interests_that_was_given(model: Path, out: Path, corpus: Path) -> None:
+def test_the_manifest_states_the_given_near_cosine(model: Path, out: Path, corpus: Path) -> None:
     assert export(model, out, "--sentences", corpus, "--near-cosine", "0.35") == 0
     assert Bundle.open(out, verify=True).near_cosine == 0.35
-    assert export(model, out, "--sentences", corpus, "--force") == 0
+
+
+def test_the_near_cosine_is_measured_if_there_are_enough_sentences(
+    model: Path, out: Path, corpus: Path, capsys: Captured
+) -> None:
+    assert export(model, out, "--sentences", corpus, "--json") == 0
+    measured = Bundle.open(out, verify=True).near_cosine
+    assert measured == json.loads(capsys.readouterr().out)["near_cosine"]
+    assert measured is not None
+    assert 0 < measured <= 1
+    few = corpus.with_name("few.txt")
+    few.write_text("".join(corpus.read_text().splitlines(keepends=True)[:50]))
+    assert export(model, out, "--sentences", few, "--force") == 0
     assert Bundle.open(out, verify=True).near_cosine is None
 
 
-def test_an_existing_bundle_is_kept_unless_forced_and_a_line_tells_of_each_cut(
+def test_an_existing_bundle_is_only_replaced_with_force_and_each_reduction_is_printed(
     model: Path, out: Path, corpus: Path, capsys: Captured
 ) -> None:
     assert export(model, out, "--sentences", corpus) == 0
@@ -212,7 +223,7 @@ def test_an_existing_bundle_is_kept_unless_forced_and_a_line_tells_of_each_cut(
     assert manifest(out)["dimension"] == 6
 
 
-def test_role_length_and_prompts_are_chosen_and_told(model: Path, out: Path, corpus: Path) -> None:
+def test_role_length_and_prompts_are_in_the_manifest(model: Path, out: Path, corpus: Path) -> None:
     chosen = ("--role", "relevance", "--max-length", 64, "--prompt", "query=the cat: ", "--prompt", "document=")
     assert export(model, out, "--sentences", corpus, *chosen) == 0
     told = manifest(out)
@@ -229,7 +240,7 @@ def small_talk(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_vocabulary_too_small_for_the_text_is_told_and_can_be_refused(
+def test_limits_apply_to_the_parity_with_the_original(
     model: Path, out: Path, corpus: Path, small_talk: Path, capsys: Captured
 ) -> None:
     cut = ("--trim-to", small_talk, "--trim-size", 57, "--sentences", corpus)
@@ -254,9 +265,7 @@ def test_a_vocabulary_too_small_for_the_text_is_told_and_can_be_refused(
     assert [path.name for path in out.parent.iterdir()] == ["bundle"]
 
 
-def test_reduced_dimensions_are_compared_by_rank_with_the_original(
-    model: Path, out: Path, corpus: Path, capsys: Captured
-) -> None:
+def test_reduced_dimensions_are_compared_by_rank(model: Path, out: Path, corpus: Path, capsys: Captured) -> None:
     cut = ("--dim", 4, "--fit", corpus)
     assert export(model, out, *cut, "--json") == 0
     found = json.loads(capsys.readouterr().out)["original_parity"]
@@ -266,17 +275,13 @@ def test_reduced_dimensions_are_compared_by_rank_with_the_original(
     assert manifest(out)["dimension"] == 4  # the bundle before is kept
 
 
-def test_an_export_of_the_whole_model_has_no_other_original(
-    model: Path, out: Path, corpus: Path, capsys: Captured
-) -> None:
+def test_an_unreduced_export_has_no_original_parity(model: Path, out: Path, corpus: Path, capsys: Captured) -> None:
     assert export(model, out, "--sentences", corpus, "--json") == 0
     assert json.loads(capsys.readouterr().out)["original_parity"] is None
     assert "Compared with the whole model" not in (out / "README.md").read_text(encoding="utf-8")
 
 
-def test_a_model_for_phones_counts_in_the_limit_the_report_and_the_card(
-    model: Path, out: Path, corpus: Path, capsys: Captured
-) -> None:
+def test_the_ort_model_counts_in_limit_report_and_card(model: Path, out: Path, corpus: Path, capsys: Captured) -> None:
     assert export(model, out, "--sentences", corpus, "--json") == 0
     alone = json.loads(capsys.readouterr().out)["size_bytes"]
     assert export(model, out, "--sentences", corpus, "--ort", "--force", "--json") == 0
@@ -287,7 +292,7 @@ def test_a_model_for_phones_counts_in_the_limit_the_report_and_the_card(
     limit = ("--max-mb", (alone + 1_000) / 1e6)
     assert export(model, refused, "--sentences", corpus, *limit) == 0
     assert export(model, refused, "--sentences", corpus, "--ort", *limit, "--force") == 1
-    assert "demanded are at most" in capsys.readouterr().err.splitlines()[-1]
+    assert "allowed are" in capsys.readouterr().err.splitlines()[-1]
     assert not (refused / "onnx/model.ort").exists()
     assert {path.name for path in out.parent.iterdir()} == {"bundle", "refused"}
 
@@ -304,8 +309,8 @@ def test_torch_weights_count_in_the_limit_and_the_report(
     assert [path.name for path in out.parent.iterdir()] == ["bundle"]
 
 
-def test_without_sentences_the_text_that_ships_is_read(model: Path, out: Path, capsys: Captured) -> None:
-    from edgeembed_exporters.exporting import default_sentences
+def test_the_default_sentences_come_with_the_package(model: Path, out: Path, capsys: Captured) -> None:
+    from edgeembed_exporters.gate import default_sentences
 
     texts = default_sentences()
     assert len(texts) == len(set(texts)) >= 250
@@ -315,10 +320,10 @@ def test_without_sentences_the_text_that_ships_is_read(model: Path, out: Path, c
     assert json.loads(capsys.readouterr().out)["parity"]["sentences"] == len(texts)
 
 
-def test_the_card_repeats_license_and_language_of_the_model_and_no_path(model: Path, out: Path, corpus: Path) -> None:
+def test_the_card_has_license_and_language_of_the_model_but_no_path(model: Path, out: Path, corpus: Path) -> None:
     import shutil
 
-    from edgeembed_exporters.card import read_front_matter
+    from edgeembed_exporters.bundle.model_card import read_front_matter
 
     student = shutil.copytree(model, out.parent.parent / "student")
     (student / "README.md").write_text("---\nlicense: cc-by-4.0\nlanguage: fr\n---\n# S\n", encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from edgeembed.cli.main import main
-from edgeembed.recipe import load_recipe, recipe_names
+from edgeembed.recipe.loading import load_recipe, recipe_names
 
 Captured = pytest.CaptureFixture[str]
 
@@ -66,7 +66,7 @@ def test_distill_writes_a_student_and_reports_it_as_json(
     assert (tmp_path / "s" / "modules.json").is_file()
 
 
-def test_distill_learns_from_translations_and_tells_how_many_of_each_language(
+def test_distill_learns_from_translations_and_prints_the_count_of_each_language(
     tiny: list[str], sentences: list[str], tmp_path: Path, capfd: Captured
 ) -> None:
     for language, count in (("de", 40), ("pl", 10)):
@@ -88,8 +88,8 @@ def test_distill_learns_from_translations_and_tells_how_many_of_each_language(
         (["--corpus", "missing.txt"], "missing.txt"),
         (["--recipe", "nope", "--corpus", "CORPUS"], "no recipe called nope"),
         (["--set", "student.layer=2", "--corpus", "CORPUS"], "did you mean layers?"),
-        (["--set", "head.dim=64", "--corpus", "CORPUS"], "the teacher's vectors have 32 dimensions"),
-        (["--teacher", "TMP", "--corpus", "CORPUS"], "is no model"),
+        (["--set", "head.dim=64", "--corpus", "CORPUS"], "the teacher's embeddings have 32 dimensions"),
+        (["--teacher", "TMP", "--corpus", "CORPUS"], "is not a model"),
         (["--seed", "-1", "--corpus", "CORPUS"], "-1 is not in the range"),
         (["--seed", "x", "--corpus", "CORPUS"], "'x' is not a valid integer"),
         ([], "the recipe compact learns from text; expected --corpus"),
@@ -115,7 +115,7 @@ def test_bad_input_gives_one_line_exit_code_two_and_writes_nothing(
     ],
     ids=["empty", "blank", "one line of a megabyte", "not UTF-8"],
 )
-def test_a_corpus_without_usable_text_is_refused(
+def test_a_corpus_without_usable_text_is_an_error(
     tiny: list[str], tmp_path: Path, capsys: Captured, content: bytes, message: str
 ) -> None:
     (tmp_path / "corpus.txt").write_bytes(content)
@@ -124,7 +124,7 @@ def test_a_corpus_without_usable_text_is_refused(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.txt"]
 
 
-def test_an_existing_out_is_refused_without_force(
+def test_an_existing_out_is_an_error_without_force(
     corpus: Path, tiny: list[str], tmp_path: Path, capsys: Captured
 ) -> None:
     (tmp_path / "s").mkdir()
@@ -155,7 +155,7 @@ def test_a_folder_that_holds_something_else_is_not_replaced_even_with_force(
         ),
     ],
 )
-def test_an_interrupted_distillation_leaves_no_student_and_says_how_to_resume(
+def test_an_interrupted_distillation_leaves_no_student_and_prints_how_to_resume(
     name: str, code: int, message: str, corpus: Path, tiny: list[str], tmp_path: Path
 ) -> None:
     # A job in the background ignores Ctrl-C, and its children inherit that.
@@ -175,14 +175,14 @@ def test_an_interrupted_distillation_leaves_no_student_and_says_how_to_resume(
     )
     assert process.stderr is not None
     for line in process.stderr:
-        if line.startswith("initialise"):
+        if line.startswith("initialize"):
             break
     process.send_signal(getattr(signal, name))
     _, errors = process.communicate(timeout=120)
     assert process.returncode == code
     assert errors.strip().splitlines()[-1] == message
     (hint,) = [line for line in errors.splitlines() if "--resume" in line]
-    assert hint.startswith(f"{tmp_path / 's.cache'} keeps teacher vectors")
+    assert hint.startswith(f"{tmp_path / 's.cache'} keeps teacher embeddings")
     assert hint.endswith("the same command with --resume continues from there")
     assert "Traceback" not in errors
     assert not (tmp_path / "s").exists()
@@ -197,12 +197,12 @@ def test_an_interrupted_distillation_leaves_no_student_and_says_how_to_resume(
         ("--xyz", "No such option"),
     ],
 )
-def test_an_unknown_command_is_refused_in_one_line(given: str, message: str, capsys: Captured) -> None:
+def test_an_unknown_command_is_an_error_of_one_line(given: str, message: str, capsys: Captured) -> None:
     assert run([given]) == 2
     assert message in one_line(capsys.readouterr().err)
 
 
-def test_the_version_is_told(capsys: Captured) -> None:
+def test_version_prints_the_version(capsys: Captured) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out.startswith("edgeembed, version")
 
@@ -240,7 +240,7 @@ def test_a_recipe_is_printed_as_toml_that_can_be_saved_and_used(capfd: Captured,
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows ends processes without a signal")
-def test_a_command_that_is_told_to_end_does_so_in_one_line(tmp_path: Path) -> None:
+def test_a_terminated_command_ends_with_one_line(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "corpus.txt")
     vocab = ["vocab", "--corpus", str(tmp_path / "corpus.txt"), "--size", "200", "--out", str(tmp_path / "t.json")]
     command = [sys.executable, "-c", "import sys; from edgeembed.cli.main import main; main(sys.argv[1:])", *vocab]
@@ -261,5 +261,5 @@ def test_the_demo_replaces_nothing_that_it_did_not_write(tmp_path: Path, capsys:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "costs.html").write_text("mine", encoding="utf-8")
     assert run(["demo", "--out", str(tmp_path / "site")]) == 2
-    assert "costs.html exists already and no demo wrote it" in one_line(capsys.readouterr().err)
+    assert "costs.html exists and no demo wrote it" in one_line(capsys.readouterr().err)
     assert [path.name for path in (tmp_path / "site").iterdir()] == ["costs.html"]

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from edgeembed_runtime.builtin_models import builtin_bundle
+from edgeembed_runtime.errors import VerificationError
 
 from edgeembed.cli.main import main
+from edgeembed.exporting import verify
 
 Captured = pytest.CaptureFixture[str]
 
@@ -24,7 +26,7 @@ def bundle(tmp_path: Path) -> Path:
     return shutil.copytree(str(builtin_bundle()), tmp_path / "bundle")
 
 
-def test_verify_says_how_far_the_exporters_vectors_are(bundle: Path, capsys: Captured) -> None:
+def test_verify_prints_the_distance_to_the_golden_vectors(bundle: Path, capsys: Captured) -> None:
     assert run("verify", bundle) == 0
     files, vectors = capsys.readouterr().out.splitlines()
     assert files.endswith("as exported; it encodes")
@@ -36,7 +38,7 @@ def test_verify_says_how_far_the_exporters_vectors_are(bundle: Path, capsys: Cap
     assert 0.99 < result["golden"]["min_cosine"] <= 1
 
 
-def test_verify_lists_what_differs_as_json_and_exits_with_1(bundle: Path, capsys: Captured) -> None:
+def test_verify_lists_differences_as_json_and_exits_with_1(bundle: Path, capsys: Captured) -> None:
     (bundle / "config.json").write_text("changed by hand", encoding="utf-8")
     assert run("verify", bundle, "--json") == 1
     out, err = capsys.readouterr()
@@ -47,7 +49,7 @@ def test_verify_lists_what_differs_as_json_and_exits_with_1(bundle: Path, capsys
     assert err.count("\n") == 1
 
 
-def test_verify_notices_a_manifest_that_gives_other_vectors(bundle: Path, capsys: Captured) -> None:
+def test_verify_detects_a_manifest_that_changes_the_embeddings(bundle: Path, capsys: Captured) -> None:
     manifest = json.loads((bundle / "edgeembed.json").read_text(encoding="utf-8"))
     manifest |= {"prompts": {"query": "Write a poem about "}, "default_prompt_name": "query"}
     (bundle / "edgeembed.json").write_text(json.dumps(manifest), encoding="utf-8")
@@ -66,7 +68,7 @@ def test_verify_notices_a_manifest_that_gives_other_vectors(bundle: Path, capsys
         (shutil.rmtree, "is not a folder"),
     ],
 )
-def test_verify_of_what_cannot_be_read_as_a_bundle_is_bad_input(
+def test_verify_exits_with_2_if_the_folder_is_not_a_bundle(
     bundle: Path, capsys: Captured, damage: Callable[[Path], object], said: str
 ) -> None:
     damage(bundle)
@@ -78,3 +80,10 @@ def test_verify_of_what_cannot_be_read_as_a_bundle_is_bad_input(
     assert (result["bundle"], result["verified"], result["golden"]) == (str(bundle), False, None)
     assert said in err
     assert said in result["differences"][0]
+
+
+def test_a_report_raises_for_its_differences(bundle: Path) -> None:
+    verify(bundle).raise_for_differences()
+    (bundle / "config.json").write_text("changed by hand", encoding="utf-8")
+    with pytest.raises(VerificationError, match=r"config\.json"):
+        verify(bundle).raise_for_differences()

@@ -1,4 +1,4 @@
-"""`edgeembed vocab`: what it prints, writes and refuses."""
+"""The command `edgeembed vocab`."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def run(*arguments: object, text: str | None = None) -> Result:
     return CliRunner().invoke(command, [str(argument) for argument in arguments], input=text)
 
 
-def test_a_vocabulary_is_trained_written_and_reported_beside_another(tmp_path: Path, corpus: Path) -> None:
+def test_a_vocabulary_is_trained_written_and_compared_with_another(tmp_path: Path, corpus: Path) -> None:
     out = tmp_path / "made" / "tokenizer.json"
     done = run("--corpus", corpus, "--size", 120, "--out", out, "--against", TEACHER)
     assert done.exit_code == 0
@@ -46,7 +46,7 @@ def test_json_is_the_only_thing_on_stdout(tmp_path: Path, corpus: Path) -> None:
     assert result["coverage"][TEACHER]["size"] == 30_522
 
 
-def test_the_report_can_be_left_out_and_does_not_change_the_vocabulary(tmp_path: Path, corpus: Path) -> None:
+def test_measuring_is_optional_and_does_not_change_the_vocabulary(tmp_path: Path, corpus: Path) -> None:
     arguments = ["--corpus", corpus, "--size", 120]
     assert "coverage" in run(*arguments, "--out", tmp_path / "a.json").stdout
     assert "coverage" not in run(*arguments, "--out", tmp_path / "b.json", "--no-report").stdout
@@ -86,7 +86,7 @@ def test_an_existing_result_is_kept_unless_forced(tmp_path: Path, corpus: Path) 
 
 
 @pytest.mark.parametrize("size", [0, -5, 10])
-def test_a_size_that_is_too_small_is_refused_and_leaves_nothing(tmp_path: Path, corpus: Path, size: int) -> None:
+def test_a_size_that_is_too_small_is_an_error_and_writes_nothing(tmp_path: Path, corpus: Path, size: int) -> None:
     done = run("--corpus", corpus, "--size", size, "--out", tmp_path / "made" / "t.json")
     assert isinstance(done.exception, InputError)
     assert not (tmp_path / "made").exists()
@@ -123,7 +123,7 @@ def languages(tmp_path: Path, sentences: list[str]) -> list[str]:
     return ["--corpus", f"en={english}", "--corpus", f"de={german}"]
 
 
-def test_each_language_is_reported_beside_another_vocabulary(tmp_path: Path, languages: list[str]) -> None:
+def test_each_language_is_measured_with_both_vocabularies(tmp_path: Path, languages: list[str]) -> None:
     out = tmp_path / "t.json"
     done = run(*languages, "--size", 150, "--out", out, "--against", TEACHER, "--smoothing", 0.5, "--json")
     assert done.exit_code == 0, done.output
@@ -145,7 +145,7 @@ def test_each_language_is_reported_beside_another_vocabulary(tmp_path: Path, lan
 def test_languages_are_shown_in_tables(tmp_path: Path, languages: list[str]) -> None:
     done = run(*languages, "--size", 150, "--out", tmp_path / "t.json", "--against", TEACHER)
     assert "share of the text and of the sample" in done.stdout
-    assert "words that are one token of the first N" in done.stdout
+    assert "words that are a single token" in done.stdout
     assert "75.0%" in done.stdout
 
 
@@ -184,10 +184,10 @@ def test_a_models_vocabulary_is_trimmed_to_several_languages(tmp_path: Path, lan
     assert json.loads(done.stdout)["size"] == 200
 
 
-def test_options_that_would_do_nothing_are_refused(tmp_path: Path, corpus: Path, languages: list[str]) -> None:
+def test_options_without_effect_are_an_error(tmp_path: Path, corpus: Path, languages: list[str]) -> None:
     rest = ["--size", 150, "--out", tmp_path / "t.json"]
     smoothed = run("--corpus", corpus, *rest, "--smoothing", 0.5)
-    assert "--smoothing has no languages" in str(smoothed.exception)
+    assert "smoothing is 0.5, but the corpus has no languages" in str(smoothed.exception)
     trimmed = run(*languages, *rest, "--trim", TEACHER, "--cased")
-    assert "--trim keeps case" in str(trimmed.exception)
+    assert "trimming keeps case" in str(trimmed.exception)
     assert not (tmp_path / "t.json").exists()

@@ -1,4 +1,4 @@
-"""Students without attention, against products taken one by one in float64."""
+"""CMOW students compared with sequential float64 matrix products."""
 
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,8 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from edgeembed.students.cmow import MatrixEmbedding, Shape
-from edgeembed.students.matrix_products import chain_matmul, prefix_products
-from edgeembed.students.matrix_tables import TokenTable
+from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding, TokenTable
+from edgeembed.students.matrix_chain import chain_matmul, prefix_products
 
 Numbers = npt.NDArray[np.float64]
 
@@ -24,12 +23,12 @@ def words(tokenizer: Any) -> PreTrainedTokenizerBase:
 def student(words: PreTrainedTokenizerBase, noise: float = 0.2, **shape: Any) -> MatrixEmbedding:
     """A student whose matrices differ from the identity by more than at first."""
     torch.manual_seed(1)
-    made = MatrixEmbedding(words, Shape(**{"matrix_dim": 4, "vector_dim": 6, **shape}), max_seq_length=2048)
-    for name, weight in made.matrices.named_parameters():
-        if name.endswith("basis" if made.shape.rank else "weight"):
+    module = MatrixEmbedding(words, CMOWConfig(**{"matrix_dim": 4, "vector_dim": 6, **shape}), max_seq_length=2048)
+    for name, weight in module.matrices.named_parameters():
+        if name.endswith("basis" if module.cmow_config.rank else "weight"):
             torch.nn.init.normal_(weight, std=noise)
-    made.eval()
-    return made
+    module.eval()
+    return module
 
 
 def rows_of(table: Any) -> Numbers:
@@ -37,9 +36,9 @@ def rows_of(table: Any) -> Numbers:
     return np.asarray(weight if table.basis is None else weight @ table.basis.detach().double().numpy())
 
 
-def matrices_of(made: MatrixEmbedding, direction: str, ids: list[int]) -> list[Numbers]:
-    d = made.shape.matrix_dim
-    return [np.eye(d) + rows_of(made.matrices[direction])[each].reshape(d, d) for each in ids]
+def matrices_of(module: MatrixEmbedding, direction: str, ids: list[int]) -> list[Numbers]:
+    d = module.cmow_config.matrix_dim
+    return [np.eye(d) + rows_of(module.matrices[direction])[each].reshape(d, d) for each in ids]
 
 
 def product(matrices: list[Numbers]) -> Numbers:
@@ -49,19 +48,19 @@ def product(matrices: list[Numbers]) -> Numbers:
     return result
 
 
-def by_hand(made: MatrixEmbedding, ids: list[int]) -> Numbers:
+def expected_embedding(module: MatrixEmbedding, ids: list[int]) -> Numbers:
     """The paper's equations of section 2.1."""
     parts = []
-    for direction in made.shape.directions:
+    for direction in module.cmow_config.directions:
         order = ids if direction == "forwards" else ids[::-1]
-        parts.append(product(matrices_of(made, direction, order)).ravel())
-    if made.vectors is not None:
-        total = rows_of(made.vectors)[ids].sum(axis=0)
-        parts.append(total / len(ids) if made.shape.cbow_pooling == "mean" else total)
+        parts.append(product(matrices_of(module, direction, order)).ravel())
+    if module.vectors is not None:
+        total = rows_of(module.vectors)[ids].sum(axis=0)
+        parts.append(total / len(ids) if module.cmow_config.cbow_pooling == "mean" else total)
     together = np.concatenate(parts)
-    if made.head is None:
+    if module.head is None:
         return together
-    return np.asarray(made.head.weight.detach().numpy() @ together + made.head.bias.detach().numpy())
+    return np.asarray(module.head.weight.detach().numpy() @ together + module.head.bias.detach().numpy())
 
 
 def batch(*texts: list[int]) -> dict[str, torch.Tensor]:
@@ -83,24 +82,30 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_text_is_the_papers_equations_whatever_it_is_padded_with(
+def test_embeddings_follow_the_papers_equations_whatever_the_padding(
     words: PreTrainedTokenizerBase, shape: dict[str, Any]
 ) -> None:
-    made = student(words, **shape)
+    module = student(words, **shape)
     texts = [[7, 8, 9, 10, 11], [9], [8, 7], [7, 8, 9, 10, 11, 12, 13]]
-    found = made(batch(*texts))["sentence_embedding"].detach().numpy()
+    found = module(batch(*texts))["sentence_embedding"].detach().numpy()
     for vector, text in zip(found, texts, strict=True):
-        np.testing.assert_allclose(vector, by_hand(made, text), rtol=1e-5, atol=1e-5)
-    assert found.shape[1] == made.get_embedding_dimension()
+        np.testing.assert_allclose(vector, expected_embedding(module, text), rtol=1e-5, atol=1e-5)
+    assert found.shape[1] == module.get_embedding_dimension()
 
 
 @pytest.mark.parametrize("shape", SHAPES[3:])
-def test_training_in_bfloat16_rounds_no_product(words: PreTrainedTokenizerBase, shape: dict[str, Any]) -> None:
-    made, given = student(words, **shape), batch([7, 8, 9, 10, 11], [9])
+def test_autocast_to_bfloat16_does_not_round_matrix_products(
+    words: PreTrainedTokenizerBase, shape: dict[str, Any]
+) -> None:
+    module, given = student(words, **shape), batch([7, 8, 9, 10, 11], [9])
 
     def numbers() -> list[torch.Tensor]:
         ids, mask = given["input_ids"], given["attention_mask"]
-        return [made(dict(given))["sentence_embedding"], made.token_vectors(ids, mask), made.token_rows(ids)]
+        return [
+            module(dict(given))["sentence_embedding"],
+            module.contextual_embeddings(ids, mask),
+            module.static_embeddings(ids),
+        ]
 
     expected = numbers()
     with torch.autocast("cpu", torch.bfloat16):
@@ -109,7 +114,7 @@ def test_training_in_bfloat16_rounds_no_product(words: PreTrainedTokenizerBase, 
         torch.testing.assert_close(one, other)
 
 
-def test_order_matters_to_matrices_alone(words: PreTrainedTokenizerBase) -> None:
+def test_only_matrices_depend_on_word_order(words: PreTrainedTokenizerBase) -> None:
     orders = batch([7, 8, 9], [9, 8, 7])
     for architecture, matters in (("cbow", False), ("cmow", True), ("hybrid", True)):
         one, other = student(words, architecture=architecture)(dict(orders))["sentence_embedding"]
@@ -117,7 +122,7 @@ def test_order_matters_to_matrices_alone(words: PreTrainedTokenizerBase) -> None
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 64, 511, 512])
-def test_the_scan_is_the_product_taken_one_by_one(count: int) -> None:
+def test_the_parallel_product_equals_the_sequential_one(count: int) -> None:
     draw = np.random.default_rng(count)
     matrices = np.eye(4) + 0.05 * draw.normal(size=(2, count, 4, 4))
     found, exponents = chain_matmul(torch.tensor(matrices, dtype=torch.float32))
@@ -128,7 +133,7 @@ def test_the_scan_is_the_product_taken_one_by_one(count: int) -> None:
 
 
 @pytest.mark.parametrize("scale", [0.3, 3.0])
-def test_two_thousand_tokens_neither_overflow_nor_vanish(scale: float) -> None:
+def test_products_of_two_thousand_matrices_neither_overflow_nor_underflow(scale: float) -> None:
     draw = np.random.default_rng(4)
     matrices = scale * (np.eye(4) + 0.05 * draw.normal(size=(1, 2000, 4, 4)))
     expected, size = np.eye(4), 0.0
@@ -147,48 +152,50 @@ def test_two_thousand_tokens_neither_overflow_nor_vanish(scale: float) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES[2:])
 @pytest.mark.parametrize("noise", [0.8, 2.0])
-def test_a_long_text_has_a_finite_vector_that_does_not_vanish(
+def test_the_embedding_of_a_long_text_is_finite_and_not_zero(
     words: PreTrainedTokenizerBase, shape: dict[str, Any], noise: float
 ) -> None:
-    made = student(words, noise, **shape)
-    ids = np.random.default_rng(5).integers(5, made.tokenizer.vocab_size, 2000).tolist()
-    (vector,) = made(batch(ids))["sentence_embedding"]
+    module = student(words, noise, **shape)
+    ids = np.random.default_rng(5).integers(5, module.tokenizer.vocab_size, 2000).tolist()
+    (vector,) = module(batch(ids))["sentence_embedding"]
     assert torch.nn.functional.normalize(vector, dim=0).norm().item() == pytest.approx(1, abs=1e-5)
     vector.square().sum().sqrt().backward()
-    assert all(torch.isfinite(weight.grad).all() for weight in made.parameters() if weight.grad is not None)
+    assert all(torch.isfinite(weight.grad).all() for weight in module.parameters() if weight.grad is not None)
 
 
 @pytest.mark.parametrize("shape", SHAPES[:1] + SHAPES[2:5])
-def test_tokens_see_what_stands_before_and_after_them(words: PreTrainedTokenizerBase, shape: dict[str, Any]) -> None:
-    made = student(words, **shape)
+def test_contextual_embeddings_are_prefix_and_suffix_products(
+    words: PreTrainedTokenizerBase, shape: dict[str, Any]
+) -> None:
+    module = student(words, **shape)
     texts = [[7, 8, 9, 10], [9, 7]]
     given = batch(*texts)
-    found = made.token_vectors(given["input_ids"], given["attention_mask"]).detach().numpy()
-    assert found.shape == (2, 4, made.token_width)
+    found = module.contextual_embeddings(given["input_ids"], given["attention_mask"]).detach().numpy()
+    assert found.shape == (2, 4, module.contextual_width)
     for row, text in enumerate(texts):
         for place in range(len(text)):
             parts = []
-            for direction in made.shape.directions:
+            for direction in module.cmow_config.directions:
                 seen = text[: place + 1] if direction == "forwards" else text[place:][::-1]
-                parts.append(product(matrices_of(made, direction, seen)).ravel())
-            if made.vectors is not None:
-                rows = rows_of(made.vectors)
+                parts.append(product(matrices_of(module, direction, seen)).ravel())
+            if module.vectors is not None:
+                rows = rows_of(module.vectors)
                 parts.append(rows[text[: place + 1]].sum(axis=0))
-                if made.shape.bidirectional:
+                if module.cmow_config.bidirectional:
                     parts.append(rows[text[place:]].sum(axis=0))
             np.testing.assert_allclose(found[row, place], np.concatenate(parts), rtol=1e-5, atol=1e-5)
 
 
-def test_matrices_start_at_the_identity_and_a_little_noise(words: PreTrainedTokenizerBase) -> None:
+def test_matrices_are_initialized_near_the_identity(words: PreTrainedTokenizerBase) -> None:
     for rank in (0, 16):
-        made = MatrixEmbedding(words, Shape(rank=rank), max_seq_length=16)
-        noise = rows_of(made.matrices["forwards"])
+        module = MatrixEmbedding(words, CMOWConfig(rank=rank), max_seq_length=16)
+        noise = rows_of(module.matrices["forwards"])
         assert noise.std() == pytest.approx(0.01, rel=0.1)
         assert abs(noise.mean()) < 1e-3
 
 
 @pytest.mark.parametrize("rank", [16, 96, 288])
-def test_a_table_of_low_rank_moves_no_faster_than_a_whole_one(rank: int) -> None:
+def test_rows_of_a_factorized_table_move_no_faster_than_those_of_a_full_one(rank: int) -> None:
     torch.manual_seed(0)
     tokens, wanted = torch.arange(40), torch.randn(40, 400)
     moved = []
@@ -202,17 +209,17 @@ def test_a_table_of_low_rank_moves_no_faster_than_a_whole_one(rank: int) -> None
     assert 0.1 < moved[1] / moved[0] < 1.5
 
 
-def test_dropout_leaves_the_identity_alone(words: PreTrainedTokenizerBase) -> None:
-    shape = Shape(architecture="cmow", matrix_dim=3)
-    made = MatrixEmbedding(words, shape, max_seq_length=16, dropout=1.0).train()
-    matrices = made._matrices("forwards", *batch([7, 8]).values())
+def test_dropout_does_not_affect_the_identity(words: PreTrainedTokenizerBase) -> None:
+    shape = CMOWConfig(architecture="cmow", matrix_dim=3)
+    module = MatrixEmbedding(words, shape, max_seq_length=16, dropout=1.0).train()
+    matrices = module._matrices("forwards", *batch([7, 8]).values())
     torch.testing.assert_close(matrices, torch.eye(3).expand(1, 2, 3, 3))
 
 
-def test_a_student_can_be_read_again(words: PreTrainedTokenizerBase, tmp_path: Path) -> None:
-    made = student(words, rank=3, dimension=5, cbow_pooling="mean")
-    made.save(str(tmp_path))
+def test_a_saved_student_loads(words: PreTrainedTokenizerBase, tmp_path: Path) -> None:
+    module = student(words, rank=3, dimension=5, cbow_pooling="mean")
+    module.save(str(tmp_path))
     again = MatrixEmbedding.load(str(tmp_path)).eval()
     texts = batch([7, 8, 9], [8])
-    torch.testing.assert_close(again(dict(texts))["sentence_embedding"], made(dict(texts))["sentence_embedding"])
-    assert again.shape == made.shape
+    torch.testing.assert_close(again(dict(texts))["sentence_embedding"], module(dict(texts))["sentence_embedding"])
+    assert again.cmow_config == module.cmow_config

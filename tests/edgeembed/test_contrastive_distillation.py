@@ -1,3 +1,5 @@
+import os
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,8 +10,8 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from edgeembed.objectives import DistillationLoss, ObjectiveInputs
-from edgeembed.objectives.contrastive_distillation import ContrastiveDistillation
+from edgeembed.losses import DistillationLoss, LossInputs
+from edgeembed.losses.contrastive import ContrastiveDistillation
 
 DIM, TEMPERATURE = 5, 0.05
 Matrix = npt.NDArray[np.float64]
@@ -21,35 +23,35 @@ def unit(draw: np.random.Generator, count: int) -> Matrix:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
-def given(student: Matrix, target: Matrix, rows: list[int] | None = None) -> ObjectiveInputs:
+def given(student: Matrix, target: Matrix, rows: list[int] | None = None) -> LossInputs:
     ours, theirs = (torch.tensor(each, dtype=torch.float64) for each in (student, target))
     places = torch.tensor(rows) if rows is not None else torch.arange(len(student))
     nothing = torch.zeros(len(student), 1, dtype=torch.long)
-    return ObjectiveInputs(ours, theirs, theirs, places, nothing, nothing, student_raw=ours, target_raw=theirs)
+    return LossInputs(ours, theirs, theirs, places, nothing, nothing, student_raw=ours, target_raw=theirs)
 
 
 def equation_5(student: Matrix, target: Matrix, bank: Matrix) -> float:
-    """With an empty bank, equation 4."""
+    """Return equation 5; with an empty bank it is equation 4."""
     in_batch, in_bank = np.exp(student @ target.T / TEMPERATURE), np.exp(student @ bank.T / TEMPERATURE)
     return float(np.mean(-np.log(np.diag(in_batch) / (in_batch.sum(axis=1) + in_bank.sum(axis=1)))))
 
 
 def test_without_a_bank_it_is_equation_4_however_many_batches_there_were() -> None:
     draw = np.random.default_rng(1)
-    objective = ContrastiveDistillation(0, DIM, TEMPERATURE).double()
+    contrastive = ContrastiveDistillation(0, DIM, TEMPERATURE).double()
     for _ in range(3):
         student, target = unit(draw, 6), unit(draw, 6)
-        assert objective(given(student, target)).item() == pytest.approx(
+        assert contrastive(given(student, target)).item() == pytest.approx(
             equation_5(student, target, np.zeros((0, DIM)))
         )
 
 
-def test_a_translation_in_the_batch_is_no_negative_of_its_sentence() -> None:
+def test_a_translation_in_the_batch_is_not_a_negative_of_its_sentence() -> None:
     draw = np.random.default_rng(5)
     student, target = unit(draw, 3), unit(draw, 3)
     target[2] = target[0]  # the third is a translation of the first
-    objective = ContrastiveDistillation(0, DIM, TEMPERATURE).double()
-    found = objective(given(student, target, [7, 8, 7])).item()
+    contrastive = ContrastiveDistillation(0, DIM, TEMPERATURE).double()
+    found = contrastive(given(student, target, [7, 8, 7])).item()
     cosines = np.exp(student @ target.T / TEMPERATURE)
     negatives = np.array([cosines[0, 1], cosines[1, [0, 2]].sum(), cosines[2, 1]])
     assert found == pytest.approx(np.mean(-np.log(np.diag(cosines) / (np.diag(cosines) + negatives))))
@@ -57,32 +59,32 @@ def test_a_translation_in_the_batch_is_no_negative_of_its_sentence() -> None:
 
 def test_with_a_bank_it_is_equation_5_and_the_oldest_leave_first() -> None:
     draw = np.random.default_rng(2)
-    objective = ContrastiveDistillation(8, DIM, TEMPERATURE).double()
+    contrastive = ContrastiveDistillation(8, DIM, TEMPERATURE).double()
     seen = NOTHING
     for batch in range(6):  # 3 vectors a batch: the bank of 8 is full in the third and wraps around inside of one
         student, target = unit(draw, 3), unit(draw, 3)
         rows = [3 * batch + each for each in range(3)]
-        found = objective(given(student, target, rows)).item()
+        found = contrastive(given(student, target, rows)).item()
         assert found == pytest.approx(equation_5(student, target, seen[-8:]))
         seen = np.vstack([seen, target])
-    held = {tuple(row) for row in objective.bank.numpy().round(9)}
+    held = {tuple(row) for row in contrastive.bank.numpy().round(9)}
     assert held == {tuple(row) for row in seen[-8:].round(9)}
-    assert sorted(objective.rows.tolist()) == list(range(10, 18))
+    assert sorted(contrastive.rows.tolist()) == list(range(10, 18))
 
 
 def test_a_batch_larger_than_the_bank_leaves_its_last_vectors() -> None:
     draw = np.random.default_rng(3)
-    objective = ContrastiveDistillation(4, DIM, TEMPERATURE).double()
-    objective(given(unit(draw, 7), unit(draw, 7)))
-    assert sorted(objective.rows.tolist()) == [3, 4, 5, 6]
+    contrastive = ContrastiveDistillation(4, DIM, TEMPERATURE).double()
+    contrastive(given(unit(draw, 7), unit(draw, 7)))
+    assert sorted(contrastive.rows.tolist()) == [3, 4, 5, 6]
 
 
-def test_a_sentence_is_no_negative_of_its_own_when_it_comes_again() -> None:
+def test_a_repeated_sentence_is_not_a_negative_of_itself() -> None:
     draw = np.random.default_rng(4)
-    objective = ContrastiveDistillation(6, DIM, TEMPERATURE).double()
+    contrastive = ContrastiveDistillation(6, DIM, TEMPERATURE).double()
     student, target = unit(draw, 6), unit(draw, 6)
-    objective(given(student, target))
-    found = objective(given(student, target)).item()
+    contrastive(given(student, target))
+    found = contrastive(given(student, target)).item()
     in_batch = np.exp(student @ target.T / TEMPERATURE)
     others = [np.exp(student[row] @ np.delete(target, row, axis=0).T / TEMPERATURE).sum() for row in range(6)]
     expected = np.mean([-np.log(in_batch[row, row] / (in_batch[row].sum() + others[row])) for row in range(6)])
@@ -91,17 +93,17 @@ def test_a_sentence_is_no_negative_of_its_own_when_it_comes_again() -> None:
 
 def test_the_gradient_reaches_the_student_alone() -> None:
     draw = np.random.default_rng(5)
-    objective = ContrastiveDistillation(8, DIM, TEMPERATURE).double()
+    contrastive = ContrastiveDistillation(8, DIM, TEMPERATURE).double()
     for _ in range(2):
         inputs = given(unit(draw, 3), unit(draw, 3))
         inputs = replace(inputs, student=inputs.student.requires_grad_(), target=inputs.target.requires_grad_())
-        objective(inputs).backward()
+        contrastive(inputs).backward()
         assert inputs.student.grad is not None
-    assert not objective.bank.requires_grad
-    assert not list(objective.parameters())
+    assert not contrastive.bank.requires_grad
+    assert not list(contrastive.parameters())
 
 
-def test_a_saved_bank_goes_on_where_it_was() -> None:
+def test_a_restored_bank_continues_where_it_was() -> None:
     draw = np.random.default_rng(6)
     first, second = (ContrastiveDistillation(5, DIM, TEMPERATURE).double() for _ in range(2))
     first(given(unit(draw, 3), unit(draw, 3)))
@@ -120,14 +122,16 @@ class _Narrow(torch.nn.Module):
         return {"sentence_embedding": self.vectors[features["input_ids"][:, 0]].float()}
 
 
-def test_a_narrower_student_goes_through_the_matrix_in_equation_6_and_the_matrix_learns() -> None:
+def test_a_narrower_student_is_projected_as_in_equation_6_and_the_projection_learns() -> None:
     draw = np.random.default_rng(7)
     student, target, weights = draw.normal(size=(9, 3)), unit(draw, 9).astype(np.float16), draw.normal(size=(DIM, 3))
     matrix = torch.nn.Linear(3, DIM, bias=False)
     matrix.load_state_dict({"weight": torch.tensor(weights)})
     name = "contrastive_distillation"
-    objectives = {name: ContrastiveDistillation(8, DIM, TEMPERATURE)}
-    loss = DistillationLoss(_Narrow(student), target, None, objectives, {name: 1.0}, normalized=False, matrix=matrix)
+    losses = {name: ContrastiveDistillation(8, DIM, TEMPERATURE)}
+    loss = DistillationLoss(
+        _Narrow(student), target, None, losses, {name: 1.0}, normalized=False, student_projection=matrix
+    )
     mapped, wanted = student @ weights.T, target.astype(np.float64)
     mapped, wanted = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (mapped, wanted))
     for rows, bank in ((slice(0, 4), NOTHING), (slice(4, 9), wanted[:4])):
@@ -140,40 +144,47 @@ def test_a_narrower_student_goes_through_the_matrix_in_equation_6_and_the_matrix
 
 
 _TWO_PROCESSES = """
+import os
 import sys
 import torch
 import torch.distributed
-from edgeembed.objectives import DistillationLoss, ObjectiveInputs
-from edgeembed.objectives.contrastive_distillation import ContrastiveDistillation
+from edgeembed.losses import DistillationLoss, LossInputs
+from edgeembed.losses.contrastive import ContrastiveDistillation
 
-torch.distributed.init_process_group("gloo")
-rank, count = torch.distributed.get_rank(), torch.distributed.get_world_size()
+out, rank, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+torch.distributed.init_process_group("gloo", init_method=f"file://{out}.store", rank=rank, world_size=count)
 torch.manual_seed(0)
 texts, targets = torch.randn(3, 8, 4), torch.nn.functional.normalize(torch.randn(3, 8, 5), dim=2)
 student = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 5))
-objective = ContrastiveDistillation(12, 5, 0.1)
+contrastive = ContrastiveDistillation(12, 5, 0.1)
 for step in range(3):
     mine = slice(rank * 8 // count, (rank + 1) * 8 // count)
     rows = torch.arange(8 * step, 8 * step + 8)[mine]
     vectors = torch.nn.functional.normalize(student(texts[step][mine]))
     target = targets[step][mine]
-    objective(ObjectiveInputs(vectors, target, target, rows, rows, rows, vectors, target)).backward()
+    contrastive(LossInputs(vectors, target, target, rows, rows, rows, vectors, target)).backward()
 if rank == 0:
     gradients = [weight.grad for weight in student.parameters()]
-    torch.save([*gradients, objective.bank, objective.rows], sys.argv[1])
-torch.distributed.destroy_process_group()
+    torch.save([*gradients, contrastive.bank, contrastive.rows], out)
+torch.distributed.barrier()  # a process that ends early would close the other's connection
+os._exit(0)  # gloo's threads sometimes abort the process when the interpreter ends in the usual way
 """
 
 
 @pytest.mark.slow
 def test_two_processes_give_the_gradient_and_the_bank_of_one_with_the_doubled_batch(tmp_path: Path) -> None:
+    loopback = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
     script = tmp_path / "script.py"
     script.write_text(_TWO_PROCESSES, encoding="utf-8")
     results = []
     for count in (1, 2):
         out = tmp_path / f"{count}.pt"
-        launch = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}")
-        subprocess.run([sys.executable, *launch, str(script), str(out)], check=True, capture_output=True, timeout=120)
+        commands = [[sys.executable, str(script), str(out), str(rank), str(count)] for rank in range(count)]
+        environment = {**os.environ, "GLOO_SOCKET_IFNAME": loopback}
+        processes = [subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) for command in commands]
+        for process in processes:
+            _, errors = process.communicate(timeout=240)
+            assert process.returncode == 0, errors.decode()
         results.append(torch.load(out))
     for one, two in zip(*results, strict=True):
         torch.testing.assert_close(one, two)

@@ -1,4 +1,4 @@
-"""Corpora: what is read, what is dropped, what is refused."""
+"""Corpora: reading, cleaning, deduplication, sampling, and errors."""
 
 import gzip
 import io
@@ -36,12 +36,12 @@ def zst(data: bytes) -> bytes:
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {".xz": lzma.compress, ".gz": gzip.compress, ".zst": zst}
 
 
-def test_a_text_file_gives_its_lines_in_order(tmp_path: Path) -> None:
+def test_a_text_file_is_read_line_by_line(tmp_path: Path) -> None:
     assert read_corpus([write(tmp_path / "a.txt", LINES)]) == LINES
 
 
 @pytest.mark.parametrize("ending", COMPRESSORS)
-def test_a_compressed_file_gives_the_same_lines(tmp_path: Path, ending: str) -> None:
+def test_a_compressed_file_is_decompressed(tmp_path: Path, ending: str) -> None:
     lines = [f"{line} {number}" for number in range(9000) for line in LINES]
     file = tmp_path / f"a.txt{ending}"
     file.write_bytes(COMPRESSORS[ending]("\n".join(lines).encode()))
@@ -49,14 +49,14 @@ def test_a_compressed_file_gives_the_same_lines(tmp_path: Path, ending: str) -> 
 
 
 @pytest.mark.parametrize("ending", COMPRESSORS)
-def test_compressed_parts_one_after_another_are_all_read(tmp_path: Path, ending: str) -> None:
+def test_concatenated_compressed_streams_are_all_read(tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"a.txt{ending}"
     file.write_bytes(b"".join(COMPRESSORS[ending](f"{line}\n".encode()) for line in LINES))
     assert read_corpus([file]) == LINES
 
 
 @pytest.mark.parametrize("ending", COMPRESSORS)
-def test_a_file_cut_off_in_its_compression_is_refused_by_name(tmp_path: Path, ending: str) -> None:
+def test_a_truncated_compressed_file_is_an_error(tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"a.txt{ending}"
     file.write_bytes(COMPRESSORS[ending](os.urandom(3000).hex().encode() * 50)[:-7])
     with pytest.raises(InputError, match=rf"a\.txt\{ending} cannot be decompressed"):
@@ -64,12 +64,12 @@ def test_a_file_cut_off_in_its_compression_is_refused_by_name(tmp_path: Path, en
 
 
 @pytest.mark.parametrize("ending", COMPRESSORS)
-def test_a_file_that_is_not_compressed_as_its_ending_says_is_refused(tmp_path: Path, ending: str) -> None:
+def test_a_file_whose_compression_differs_from_its_ending_is_an_error(tmp_path: Path, ending: str) -> None:
     with pytest.raises(InputError, match="cannot be decompressed"):
         read_corpus([write(tmp_path / f"a.txt{ending}", LINES)])
 
 
-def test_white_space_is_folded_and_repeats_are_dropped_across_files(tmp_path: Path) -> None:
+def test_white_space_is_normalized_and_duplicates_are_dropped_across_files(tmp_path: Path) -> None:
     first = write(tmp_path / "a.txt", [LINES[0], f"  {LINES[0].replace(' ', chr(9))} "])
     second = write(tmp_path / "b.txt", [LINES[0].replace(" ", "\u00a0"), LINES[1]])
     corpus = gather_corpus([first, second])
@@ -79,13 +79,13 @@ def test_white_space_is_folded_and_repeats_are_dropped_across_files(tmp_path: Pa
     }  # fmt: skip
 
 
-def test_windows_line_ends_and_a_byte_order_mark_leave_no_trace(tmp_path: Path) -> None:
+def test_windows_line_ends_and_a_byte_order_mark_are_removed(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(LINES).encode())
     assert read_corpus([file]) == LINES
 
 
-def test_line_separators_inside_a_sentence_do_not_cut_it(tmp_path: Path) -> None:
+def test_unicode_line_separators_do_not_end_a_line(tmp_path: Path) -> None:
     assert read_corpus([write(tmp_path / "a.txt", ["one\u2028two\x0bthree"])]) == ["one two three"]
 
 
@@ -96,41 +96,41 @@ def test_short_and_long_lines_are_dropped_and_counted(tmp_path: Path) -> None:
     assert str(counts) == "6 read, 3 kept, 0 duplicate, 2 too short, 1 too long, 0 not sampled"
 
 
-def test_a_corpus_of_one_enormous_line_is_refused_with_the_reason(tmp_path: Path) -> None:
+def test_a_corpus_without_a_usable_sentence_is_an_error_with_the_counts(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no usable sentence \(1 read, .* 1 too long"):
         read_corpus([write(tmp_path / "a.txt", ["x" * 1_000_000])])
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.csv", "a.jsonl"])
-def test_an_empty_file_is_refused_with_the_number_of_lines(tmp_path: Path, name: str) -> None:
+def test_an_empty_file_is_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=r"no usable sentence \(0 read"):
         read_corpus([write(tmp_path / name, [])])
 
 
-def test_text_that_is_not_utf8_is_refused_with_file_and_line(tmp_path: Path) -> None:
+def test_text_that_is_not_utf8_is_an_error_with_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_bytes(b"fine\nna\xefve\n")
     with pytest.raises(InputError, match=r"a\.txt line 2 is not UTF-8 \(byte 3 is 0xef\)"):
         read_corpus([file])
 
 
-def test_no_source_at_all_is_refused() -> None:
+def test_an_empty_list_of_sources_is_an_error() -> None:
     with pytest.raises(InputError, match="no corpus"):
         read_corpus([])
 
 
-def test_a_path_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.txt does not exist"):
         read_corpus([tmp_path / "nowhere.txt"])
 
 
 @pytest.mark.parametrize("name", ["a.doc", "a", "a.xz", "a.parquet.gz", "a.txt.xz.gz"])
-def test_an_unknown_ending_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="ending that is not known"):
+def test_an_unknown_ending_is_an_error(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="has an unknown ending"):
         read_corpus([write(tmp_path / name, LINES)])
 
 
-def test_a_folder_gives_the_files_below_it_sorted_and_ignores_the_rest(tmp_path: Path) -> None:
+def test_a_folder_is_replaced_by_its_corpus_files_sorted_by_path(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     write(tmp_path / "deep" / "b.txt", LINES[1:2])
     write(tmp_path / "a.txt", LINES[:1])
@@ -138,7 +138,7 @@ def test_a_folder_gives_the_files_below_it_sorted_and_ignores_the_rest(tmp_path:
     assert read_corpus([tmp_path]) == LINES[:2]
 
 
-def test_a_folder_without_a_corpus_file_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_corpus_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no corpus file"):
         read_corpus([tmp_path])
 
@@ -148,7 +148,7 @@ def test_a_dash_reads_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_corpus(["-"]) == LINES
 
 
-def test_standard_input_that_is_not_utf8_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_that_is_not_utf8_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe\n")))
     with pytest.raises(InputError, match="standard input line 1"):
         read_corpus(["-"])
@@ -157,7 +157,7 @@ def test_standard_input_that_is_not_utf8_is_refused(monkeypatch: pytest.MonkeyPa
 TABLE = ["sentence1\tlabel\tsentence2", f'{LINES[0]}\t1\t"{LINES[1]}', f"{LINES[2]}\t0\t{LINES[0]}"]
 
 
-def test_a_tsv_gives_the_columns_known_to_hold_text_and_keeps_quotes(tmp_path: Path) -> None:
+def test_default_columns_of_a_tsv_are_read_and_quotes_are_kept(tmp_path: Path) -> None:
     assert read_corpus([write(tmp_path / "a.tsv", TABLE)]) == [LINES[0], f'"{LINES[1]}', LINES[2]]
 
 
@@ -166,26 +166,26 @@ def test_columns_are_chosen_after_a_hash(tmp_path: Path) -> None:
     assert read_corpus([f"{file}#sentence2"]) == [f'"{LINES[1]}', LINES[0]]
 
 
-def test_a_file_whose_name_holds_a_hash_is_read(tmp_path: Path) -> None:
+def test_a_file_name_may_contain_a_hash(tmp_path: Path) -> None:
     assert read_corpus([write(tmp_path / "c#.txt", LINES)]) == LINES
 
 
-def test_columns_of_a_text_file_are_refused(tmp_path: Path) -> None:
+def test_columns_of_a_text_file_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="asks for columns"):
         read_corpus([f"{write(tmp_path / 'a.txt', LINES)}#text"])
 
 
-def test_a_table_without_a_known_column_is_refused_with_its_columns(tmp_path: Path) -> None:
+def test_a_table_without_a_default_column_is_an_error_with_its_columns(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="its columns are complex, split: choose with PATH#"):
         read_corpus([write(tmp_path / "a.tsv", ["complex\tsplit", "a\tb"])])
 
 
-def test_a_column_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_missing_column_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no column body; its columns are sentence1, label, sentence2"):
         read_corpus([f"{write(tmp_path / 'a.tsv', TABLE)}#body"])
 
 
-def test_a_tsv_row_with_too_few_fields_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_a_short_tsv_row_is_an_error_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 4 has 1 tab-separated fields; expected 3"):
         read_corpus([write(tmp_path / "a.tsv", [*TABLE, "alone"])])
 
@@ -201,7 +201,7 @@ QUOTED = 'She said "stay, please" and left, without a word.'
 
 
 @pytest.mark.parametrize("ending", ["", *COMPRESSORS])
-def test_a_csv_is_read_with_its_quoting(tmp_path: Path, ending: str) -> None:
+def test_a_csv_file_may_have_quoted_fields(tmp_path: Path, ending: str) -> None:
     compress = COMPRESSORS.get(ending, bytes)
     (tmp_path / f"a.csv{ending}").write_bytes(compress("".join(f"{line}\r\n" for line in CSV).encode("utf-8-sig")))
     assert read_corpus([tmp_path / f"a.csv{ending}"]) == [LINES[0], QUOTED, LINES[2]]
@@ -218,12 +218,12 @@ def test_a_csv_is_read_with_its_quoting(tmp_path: Path, ending: str) -> None:
         (["a;b", "one;two"], "its columns are a;b: choose with PATH#"),
     ],
 )
-def test_a_broken_csv_is_refused_with_its_line(tmp_path: Path, rows: list[str], message: str) -> None:
+def test_an_invalid_csv_file_is_an_error_with_its_line(tmp_path: Path, rows: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_corpus([write(tmp_path / "a.csv", rows)])
 
 
-def test_json_lines_give_their_known_keys(tmp_path: Path) -> None:
+def test_default_keys_of_json_lines_are_read(tmp_path: Path) -> None:
     rows = [{"id": 1, "text": LINES[0]}, {"text": None, "title": LINES[1]}]
     assert read_corpus([write(tmp_path / "a.jsonl", map_json(rows))]) == LINES[:2]
 
@@ -239,28 +239,28 @@ def map_json(rows: Sequence[object]) -> list[str]:
         ("[]", "line 1 holds a list"),
         ('{"text": 3}', "key text holds a int"),
         ('{"words": "a"}', "its columns are words"),
-        ('{"text": "\\ud800 half"}', "half a surrogate pair"),
+        ('{"text": "\\ud800 half"}', "lone surrogate"),
         ("[" * 100_000, "line 1 is not JSON"),
     ],
 )
-def test_a_bad_json_line_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+def test_an_invalid_json_line_is_an_error_with_its_number(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_corpus([write(tmp_path / "a.jsonl", [line])])
 
 
-def test_a_parquet_file_gives_its_known_columns_row_by_row(tmp_path: Path) -> None:
+def test_default_columns_of_a_parquet_file_are_read_row_by_row(tmp_path: Path) -> None:
     table = pa.table({"text": [LINES[0], None], "id": [1, 2], "answer": [LINES[1], LINES[2]]})
     pq.write_table(table, tmp_path / "a.parquet")
     assert read_corpus([tmp_path / "a.parquet"]) == LINES
 
 
-def test_a_parquet_column_that_holds_no_strings_is_refused(tmp_path: Path) -> None:
+def test_a_parquet_column_without_strings_is_an_error(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
     with pytest.raises(InputError, match="column id holds int64"):
         read_corpus([f"{tmp_path / 'a.parquet'}#id"])
 
 
-def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_parquet_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read as Parquet"):
         read_corpus([write(tmp_path / "a.parquet", LINES)])
 
@@ -272,7 +272,7 @@ def many(tmp_path: Path) -> list[Path]:
     ]
 
 
-def test_a_limit_draws_a_sample_that_the_seed_decides(tmp_path: Path) -> None:
+def test_a_limit_draws_a_sample_determined_by_the_seed(tmp_path: Path) -> None:
     files = many(tmp_path)
     sample = read_corpus(files, limit=50, seed=1)
     assert len(sample) == 50
@@ -283,7 +283,7 @@ def test_a_limit_draws_a_sample_that_the_seed_decides(tmp_path: Path) -> None:
     assert {line[0] for line in sample} == {"a", "b"}
 
 
-def test_a_limit_a_source_draws_as_much_from_each_file(tmp_path: Path) -> None:
+def test_a_limit_per_source_samples_each_file(tmp_path: Path) -> None:
     many(tmp_path)
     corpus = gather_corpus([tmp_path], limit_per_source=30)
     assert [sum(line.startswith(name) for line in corpus.sentences) for name in "ab"] == [30, 30]
@@ -291,12 +291,12 @@ def test_a_limit_a_source_draws_as_much_from_each_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_below_one_is_refused(tmp_path: Path, limit: int) -> None:
+def test_a_limit_below_one_is_an_error(tmp_path: Path, limit: int) -> None:
     with pytest.raises(InputError, match=f"limit is {limit}"):
         read_corpus(many(tmp_path), limit=limit)
 
 
-def test_holding_out_gives_two_disjoint_parts_in_order() -> None:
+def test_the_held_out_split_is_disjoint_and_in_order() -> None:
     sentences = [str(number) for number in range(100)]
     train, held = split_holdout(sentences, 10, seed=4)
     assert sorted([*train, *held], key=int) == sentences
@@ -307,11 +307,11 @@ def test_holding_out_gives_two_disjoint_parts_in_order() -> None:
 
 
 @pytest.mark.parametrize(("sentences", "count"), [(0, 0), (9, 0), (40, 4), (400, 40), (999, 99), (50_000, 1000)])
-def test_a_tenth_of_a_small_corpus_is_held_out_and_the_most_of_a_large_one(sentences: int, count: int) -> None:
+def test_the_held_out_split_is_a_tenth_up_to_a_maximum(sentences: int, count: int) -> None:
     assert held_out_count(sentences, 1000) == count
 
 
 @pytest.mark.parametrize("count", [-1, 3, 4])
-def test_holding_out_all_or_less_than_none_is_refused(count: int) -> None:
+def test_an_impossible_size_of_the_held_out_split_is_an_error(count: int) -> None:
     with pytest.raises(InputError, match=f"{count} of 3 sentences cannot be held out"):
         split_holdout(LINES, count)

@@ -1,4 +1,4 @@
-"""Python's documentation as a corpus: found without running code, cleaned to sentences."""
+"""Docstrings as a corpus: found without running code, and split into sentences."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def sentences(docstring: str) -> list[str]:
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty site-packages folder in place of the real one."""
+    """Replace site-packages by an empty folder."""
     find = sysconfig.get_path
     monkeypatch.setattr(
         sysconfig, "get_path", lambda name: str(tmp_path) if name in ("purelib", "platlib") else find(name)
@@ -26,12 +26,12 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_standard_library_gives_thousands_of_sentences_on_any_machine(packages: Path) -> None:
+def test_the_standard_library_has_thousands_of_sentences(packages: Path) -> None:
     counts = gather_corpus(["pydoc:"]).counts
     assert counts.kept > 10_000
 
 
-def test_modules_can_be_chosen() -> None:
+def test_modules_can_be_selected() -> None:
     names = [found.name for found in docstrings(["json", "email.utils"])]
     assert "json.decoder.JSONDecoder.decode" in names
     assert "email.utils.make_msgid" in names
@@ -43,23 +43,23 @@ def test_builtins_and_c_modules_are_documented_too() -> None:
     assert {"open", "str.split", "len", "math.sqrt", "os.listdir", "os.walk"} <= names
 
 
-def test_names_come_once_and_in_the_same_order() -> None:
+def test_names_are_unique_and_in_a_fixed_order() -> None:
     names = [found.name for found in docstrings(["datetime", "functools", "io"])]
     assert len(names) == len(set(names))
     assert names == [found.name for found in docstrings(["datetime", "functools", "io"])]
 
 
-def test_only_public_names_are_given() -> None:
+def test_only_public_names_are_read() -> None:
     names = [found.name for found in docstrings(["collections", "threading"])]
     assert not [name for name in names if any(part.startswith("_") for part in name.split("."))]
 
 
-def test_an_unknown_module_is_refused_by_name() -> None:
+def test_an_unknown_module_is_an_error() -> None:
     with pytest.raises(InputError, match="no docstrings of nowhere"):
         list(docstrings(["json", "nowhere"]))
 
 
-def test_code_is_not_run_and_files_that_do_not_parse_are_passed_over(packages: Path) -> None:
+def test_code_is_not_run_and_invalid_files_are_skipped(packages: Path) -> None:
     (packages / "loud.py").write_text('"""A module that must not run."""\nraise SystemExit\n')
     (packages / "broken.py").write_text('"""A module that no Python reads."""\ndef\n')
     (packages / "escape.py").write_text('"""A module with an odd escape: \\d."""\n')
@@ -73,7 +73,7 @@ def test_code_is_not_run_and_files_that_do_not_parse_are_passed_over(packages: P
     assert not everything & {"broken", "half", "_private", "tests.more"}
 
 
-def test_definitions_under_conditions_are_found_and_those_in_functions_are_not(packages: Path) -> None:
+def test_definitions_under_conditions_are_found_but_not_inside_functions(packages: Path) -> None:
     (packages / "shapes.py").write_text(
         "try:\n    import nothing\nexcept ImportError:\n    class Circle:\n        '''A round shape.'''\n"
         "if True:\n    async def draw():\n        '''Draw it.'''\n"
@@ -157,7 +157,7 @@ SPHINX = """Open a :class:`~http.client.Connection` to a ``host`` named in `the 
     """
 
 
-def test_google_sections_are_dropped_and_notes_stay() -> None:
+def test_google_sections_are_dropped_and_notes_are_kept() -> None:
     assert sentences(GOOGLE) == [
         "Read a file line by line, e.g. a log.",
         "The lines are given one after another.",
@@ -166,11 +166,11 @@ def test_google_sections_are_dropped_and_notes_stay() -> None:
     ]
 
 
-def test_numpy_sections_are_dropped_and_notes_stay() -> None:
+def test_numpy_sections_are_dropped_and_notes_are_kept() -> None:
     assert sentences(NUMPY) == ["Compute the mean of an array.", "The mean is the sum over the count."]
 
 
-def test_sphinx_fields_code_and_tables_are_dropped_and_markup_is_undone() -> None:
+def test_sphinx_fields_code_and_tables_are_dropped_and_markup_is_removed() -> None:
     assert sentences(SPHINX) == [
         "Open a Connection to a host named in the list.",
         "The first connection is always slow.",
@@ -179,7 +179,7 @@ def test_sphinx_fields_code_and_tables_are_dropped_and_markup_is_undone() -> Non
     ]
 
 
-def test_sentences_are_cut_before_capitals_but_not_after_abbreviations() -> None:
+def test_paragraphs_are_split_before_capitals_but_not_after_abbreviations() -> None:
     text = "It works, e.g. Linux has it. (Windows too.) See J. Smith et al. 1999! Is it 3.5 or 4.0? Yes."
     assert split_paragraph(text) == [
         "It works, e.g. Linux has it.", "(Windows too.)", "See J. Smith et al. 1999!",
@@ -198,7 +198,7 @@ def test_sentences_look_like_language(text: str) -> None:
      "--help -v -q",
      "see https://example.org for all of it", "1 2 3 4 5 6 words in here"],
 )  # fmt: skip
-def test_code_and_lead_ins_do_not_look_like_language(text: str) -> None:
+def test_code_and_introductions_of_lists_do_not_look_like_language(text: str) -> None:
     assert not looks_like_language(text)
 
 
@@ -211,7 +211,7 @@ def test_reading_docstrings_imports_no_torch() -> None:
     assert done.stdout == "False\n"
 
 
-def test_the_standard_library_is_a_corpus_of_its_own() -> None:
+def test_the_standard_library_can_be_read_alone() -> None:
     library = read_corpus(["pydoc:stdlib"])
     assert "Return the arc cosine (measured in radians) of x." in library
     assert not any("pytest" in sentence for sentence in library[:2000])

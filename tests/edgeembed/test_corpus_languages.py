@@ -1,4 +1,4 @@
-"""Samples of several languages: their shares, what is held out, and how little of the text is in memory."""
+"""Samples of several languages: shares, held-out sentences, and memory."""
 
 import tracemalloc
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ import pytest
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus import LanguageCorpus, label_languages, sample_languages
-from edgeembed.corpus.distinct_sample import DistinctSample
 from edgeembed.corpus.languages import smoothed_shares
+from edgeembed.corpus.sampling import DistinctSample
 
 
 def text(folder: Path, language: str, count: int) -> str:
@@ -27,7 +27,7 @@ def uses(corpus: LanguageCorpus) -> dict[str, int]:
     return {each.language: len(each.training) for each in corpus.languages}
 
 
-def test_shares_are_exponentiated_and_renormalised() -> None:
+def test_shares_are_exponentiated_and_renormalized() -> None:
     # 0.8 and 0.2 under the square root: 2 to 1.
     assert smoothed_shares({"en": 80, "tr": 20}, 0.5) == pytest.approx({"en": 2 / 3, "tr": 1 / 3})
     assert smoothed_shares({"en": 80, "tr": 20}, 1.0) == pytest.approx({"en": 0.8, "tr": 0.2})
@@ -35,18 +35,26 @@ def test_shares_are_exponentiated_and_renormalised() -> None:
 
 
 @pytest.mark.parametrize("exponent", [-0.1, 1.5, float("nan")])
-def test_another_exponent_is_refused(exponent: float) -> None:
+def test_an_exponent_outside_0_to_1_is_an_error(exponent: float) -> None:
     with pytest.raises(InputError, match=r"smoothing exponent is .*; expected 0, which makes shares equal, to 1"):
         smoothed_shares({"en": 80, "tr": 20}, exponent)
 
 
 def test_a_label_before_a_source_is_its_language() -> None:
     given = ["en=a.txt", "de=b.tsv#text", "en=pydoc:json", "zh-Hant=folder/c=d.txt"]
-    assert label_languages(given) == {
-        "en": ["a.txt", "pydoc:json"],
-        "de": ["b.tsv#text"],
-        "zh-Hant": ["folder/c=d.txt"],
+    expected = {
+        "en": [Path("a.txt"), Path("pydoc:json")],
+        "de": [Path("b.tsv#text")],
+        "zh-Hant": [Path("folder/c=d.txt")],
     }
+    assert label_languages(given) == label_languages([Path(each) for each in given]) == expected
+
+
+def test_texts_with_equals_signs_have_no_languages() -> None:
+    assert label_languages(["x=1", "x=1 for all y", "no label"]) == {}
+    assert label_languages("one text") == {}
+    with pytest.raises(InputError, match="no text has no language"):
+        label_languages([Path("en=a.txt"), Path("no text")])
 
 
 def test_sources_without_labels_have_no_languages(tmp_path: Path) -> None:
@@ -55,18 +63,20 @@ def test_sources_without_labels_have_no_languages(tmp_path: Path) -> None:
     assert label_languages(given) == {}
 
 
-def test_a_file_that_is_called_like_a_label_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_existing_file_name_is_not_split_into_label_and_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "en=a.tsv").write_text("text\nA row here.\n")
     assert label_languages(["en=a.tsv", "en=a.tsv#text"]) == {}
 
 
-def test_text_with_and_without_labels_is_refused() -> None:
+def test_labels_on_only_some_sources_are_an_error() -> None:
     with pytest.raises(InputError, match=r"b\.txt has no language .* expected a label .*: en=b\.txt"):
         label_languages(["en=a.txt", "b.txt"])
 
 
-def test_with_the_exponent_one_each_language_is_used_as_it_is(sources: dict[str, list[str]]) -> None:
+def test_with_exponent_one_each_sentence_is_used_once(sources: dict[str, list[str]]) -> None:
     corpus = sample_languages(sources, smoothing=1)
     assert uses(corpus) == {"en": 810, "tr": 90}
     assert [len(each.held_out) for each in corpus.languages] == [90, 10]
@@ -77,7 +87,7 @@ def test_with_the_exponent_one_each_language_is_used_as_it_is(sources: dict[str,
     }  # fmt: skip
 
 
-def test_smoothing_gives_a_small_language_more_of_the_sample_and_repeats_it(sources: dict[str, list[str]]) -> None:
+def test_smoothing_repeats_the_sentences_of_a_small_language(sources: dict[str, list[str]]) -> None:
     corpus = sample_languages(sources, smoothing=0.5)
     # 0.9 and 0.1 under the square root: 3 to 1, of 900 sentences.
     assert uses(corpus) == {"en": 675, "tr": 225}
@@ -88,11 +98,11 @@ def test_smoothing_gives_a_small_language_more_of_the_sample_and_repeats_it(sour
     assert {turkish.training.count(sentence) for sentence in turkish.sentences} == {2, 3}
 
 
-def test_a_size_bounds_the_sample_and_leaves_its_shares(sources: dict[str, list[str]]) -> None:
+def test_a_size_limits_the_sample_and_keeps_the_shares(sources: dict[str, list[str]]) -> None:
     assert uses(sample_languages(sources, smoothing=0.5, size=80)) == {"en": 60, "tr": 20}
 
 
-def test_what_is_held_out_is_not_trained_on_and_does_not_depend_on_the_exponent(tmp_path: Path) -> None:
+def test_held_out_sentences_are_not_trained_on_and_do_not_depend_on_the_exponent(tmp_path: Path) -> None:
     sources = {"en": [text(tmp_path, "en", 30_000)], "tr": [text(tmp_path, "tr", 25_000)]}
     first, second = (sample_languages(sources, smoothing=smoothing, seed=3) for smoothing in (1.0, 0.0))
     for one, other in zip(first.languages, second.languages, strict=True):
@@ -101,36 +111,36 @@ def test_what_is_held_out_is_not_trained_on_and_does_not_depend_on_the_exponent(
         assert not {*one.held_out} & {*one.training}
 
 
-def test_the_seed_decides_the_sample(sources: dict[str, list[str]]) -> None:
+def test_the_seed_determines_the_sample(sources: dict[str, list[str]]) -> None:
     one, again, other = (sample_languages(sources, smoothing=0.7, size=50, seed=seed) for seed in (1, 1, 2))
     assert one == again
     assert one != other
 
 
-def test_repeated_and_unfit_lines_are_counted(tmp_path: Path) -> None:
+def test_dropped_lines_are_counted(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("A sentence here.\nA  sentence here.\nno\n" + "x" * 2000 + "\nAnother one.\n")
     corpus = sample_languages({"en": [str(file)]}, smoothing=1)
     assert str(corpus.counts) == "5 read, 2 kept, 1 duplicate, 1 too short, 1 too long, 0 not sampled"
 
 
-def test_a_language_without_text_is_refused_by_name(sources: dict[str, list[str]], tmp_path: Path) -> None:
+def test_a_language_without_text_is_an_error(sources: dict[str, list[str]], tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text("\n")
     with pytest.raises(InputError, match="language nl has no usable sentence"):
         sample_languages(sources | {"nl": [str(tmp_path / "empty.txt")]}, smoothing=1)
 
 
-def test_standard_input_is_refused_because_text_is_read_twice(sources: dict[str, list[str]]) -> None:
-    with pytest.raises(InputError, match="language nl comes from standard input, which can be read once"):
+def test_standard_input_is_an_error_because_text_is_read_twice(sources: dict[str, list[str]]) -> None:
+    with pytest.raises(InputError, match="language nl comes from standard input, which can be read only once"):
         sample_languages(sources | {"nl": ["-"]}, smoothing=1)
 
 
-def test_a_size_below_the_number_of_languages_is_refused(sources: dict[str, list[str]]) -> None:
-    with pytest.raises(InputError, match="1 sentences was asked for; expected at least one of each"):
+def test_a_size_below_the_number_of_languages_is_an_error(sources: dict[str, list[str]]) -> None:
+    with pytest.raises(InputError, match="the sample size is 1; expected at least 2, one sentence of each language"):
         sample_languages(sources, smoothing=1, size=1)
 
 
-def test_a_distinct_sample_draws_each_text_alike_however_often_it_comes() -> None:
+def test_a_distinct_sample_ignores_frequencies() -> None:
     stream = [f"rare {number}" for number in range(500)] + [f"often {number}" for number in range(500)] * 20
     sample = DistinctSample(200, seed=0)
     sample.read(stream)
@@ -139,7 +149,7 @@ def test_a_distinct_sample_draws_each_text_alike_however_often_it_comes() -> Non
     assert sum(each.startswith("rare") for each in found) == pytest.approx(100, abs=25)
 
 
-def test_a_distinct_sample_does_not_depend_on_the_streams_order_and_a_smaller_one_begins_it() -> None:
+def test_a_distinct_sample_ignores_order_and_a_smaller_one_is_its_prefix() -> None:
     stream = [f"text {number}" for number in range(1000)]
     samples = []
     for count, texts in ((300, stream), (300, stream[::-1]), (20, stream)):
@@ -150,7 +160,7 @@ def test_a_distinct_sample_does_not_depend_on_the_streams_order_and_a_smaller_on
     assert samples[0][:20] == samples[2]
 
 
-def test_memory_grows_with_the_sample_and_not_with_the_stream() -> None:
+def test_memory_is_bounded_by_the_sample() -> None:
     def stream(count: int) -> Iterator[str]:
         return (
             f"{number} is a text of this stream, and it is about as long as a sentence is" for number in range(count)

@@ -1,4 +1,4 @@
-"""GLUE on frozen vectors, on sets of which the right answer is known."""
+"""GLUE on frozen embeddings, on sets with known scores."""
 
 from pathlib import Path
 from typing import Any
@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.evaluation import TaskPaths, evaluate_models, evaluation_tables, suite
-from edgeembed.evaluation.glue import TASKS, read_glue, score_glue
+from edgeembed.evaluation import evaluate, evaluator, read_glue, score_glue
+from edgeembed.evaluation.glue import GLUE_TASKS
 
 
 class _Numbers:
-    """An encoder whose vector of "3 0.5" is (3, 0.5)."""
+    """An encoder whose embedding of "3 0.5" is (3, 0.5)."""
 
     def encode(self, texts: Any, /, *, batch_size: int = 32) -> Any:  # noqa: ARG002
         return np.array([[float(number) for number in text.split()] for text in texts], dtype=np.float32)
@@ -22,14 +22,14 @@ class _Numbers:
 
 
 class _Same(_Numbers):
-    """One that tells nothing apart."""
+    """An encoder with equal embeddings for all texts."""
 
     def encode(self, texts: Any, /, *, batch_size: int = 32) -> Any:  # noqa: ARG002
         return np.ones((len(texts), 2), dtype=np.float32)
 
 
 def singles(path: Path, count: int, seed: int, wrong: int = 0) -> None:
-    """Texts whose first number's sign is the label, but for those that are wrong."""
+    """Write texts labeled by the sign of their first number, except for the first `wrong` ones."""
     random = np.random.default_rng(seed)
     numbers = random.uniform(1, 2, size=(count, 2)) * random.choice([-1, 1], size=(count, 2))
     labels = [int((first > 0) != (row < wrong)) for row, (first, _) in enumerate(numbers)]
@@ -38,7 +38,7 @@ def singles(path: Path, count: int, seed: int, wrong: int = 0) -> None:
 
 
 def pairs(path: Path, count: int, seed: int, header: str, kind: str = "label") -> None:
-    """Pairs that are near or far, which the difference alone tells."""
+    """Write pairs of near or distant texts, which only the difference of their embeddings shows."""
     random = np.random.default_rng(seed)
     rows = []
     for _ in range(count):
@@ -57,15 +57,15 @@ def folder(tmp_path: Path) -> Path:
     pairs(tmp_path / "mrpc_test.tsv", 100, 3, "sentence1\tsentence2")
     pairs(tmp_path / "stsb_train.tsv", 200, 4, "sentence1\tsentence2", "score")
     pairs(tmp_path / "stsb_dev.tsv", 100, 5, "sentence1\tsentence2", "score")
-    pairs(tmp_path / "qnli_dev.tsv", 100, 6, "question\tsentence")  # without a part to learn from
+    pairs(tmp_path / "qnli_dev.tsv", 100, 6, "question\tsentence")  # without a training split
     return tmp_path
 
 
-def test_tasks_that_are_whole_are_read_in_glues_order(folder: Path) -> None:
+def test_tasks_with_both_splits_are_read_in_glues_order(folder: Path) -> None:
     assert [each.name for each in read_glue(folder)] == ["GLUE CoLA", "GLUE MRPC", "GLUE STS-B"]
 
 
-def test_each_task_has_glues_measure(folder: Path) -> None:
+def test_each_task_has_glues_metric(folder: Path) -> None:
     cola, mrpc, stsb = (score_glue(_Numbers(), each) for each in read_glue(folder))
     assert cola.metric == "matthews x100"
     assert cola.details["accuracy x100"] == pytest.approx(90)
@@ -75,21 +75,21 @@ def test_each_task_has_glues_measure(folder: Path) -> None:
     assert cola.items == 100
 
 
-def test_an_encoder_that_tells_nothing_apart_has_nothing(folder: Path) -> None:
+def test_equal_embeddings_score_0(folder: Path) -> None:
     cola, _, stsb = (score_glue(_Same(), each) for each in read_glue(folder))
     assert cola.value == 0
     assert stsb.value == 0
 
 
-def test_the_table_shows_absent_tasks_as_absent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suite, "open_encoder", lambda _: _Numbers())
-    (found,) = evaluate_models(["it"], TaskPaths(glue=[folder]))
-    (table,) = evaluation_tables([found])
+def test_the_table_shows_missing_tasks_as_a_dash(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluator, "find_encoder", lambda _: _Numbers)
+    found = evaluate(["it"], glue=[folder])
+    (table,) = found.tables
     row = dict(zip(table.columns, table.rows[0], strict=True))
     assert (row["QNLI"], row["MRPC"]) == ("-", "100.0")
-    assert set(TASKS) <= row.keys()
+    assert set(GLUE_TASKS) <= row.keys()
 
 
-def test_a_folder_without_tasks_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds none of GLUE's tasks; expected cola_train.tsv and cola_dev.tsv"):
+def test_a_folder_without_tasks_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"contains none of GLUE's tasks; expected cola_train.tsv and cola_dev.tsv"):
         read_glue(tmp_path)

@@ -10,34 +10,31 @@ import pytest
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.evaluation import (
-    TaskPaths,
-    evaluate_models,
-    evaluation_markdown,
-    evaluation_tables,
+    evaluate,
+    evaluator,
     read_bitext,
     read_cross_lingual_retrieval,
     read_cross_lingual_sts,
     score_bitext,
     score_cross_lingual_retrieval,
     score_cross_lingual_sts,
-    suite,
 )
-from edgeembed.evaluation.language_pairs import choose_pairs, is_within
-from edgeembed.evaluation.remembering import RememberingEncoder
+from edgeembed.evaluation.cross_lingual import choose_language_pairs, is_monolingual
+from edgeembed.evaluation.encoders import CachingEncoder
 
 
 class _Angles:
-    """An encoder that looks two-dimensional vectors up by angle in degrees, and counts what it is asked for.
+    """An encoder that looks up two-dimensional embeddings by angle in degrees and records the texts.
 
-    Queries are turned by `turned` degrees.
+    Queries are rotated by `turned` degrees.
     """
 
     def __init__(self, turned: float = 0, **degrees: float) -> None:
         self.degrees, self.turned = degrees, turned
-        self.asked: list[str] = []
+        self.texts: list[str] = []
 
     def encode(self, texts: list[str], /, *, batch_size: int = 32, turned: float = 0) -> Any:  # noqa: ARG002
-        self.asked += texts
+        self.texts += texts
         angles = np.radians([self.degrees[text] + turned for text in texts])
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
@@ -49,7 +46,7 @@ class _Angles:
 
 GERMAN = ("rot\tblau\t4", "rot\tgelb\t2", "rot\trosa\t1")
 ENGLISH = ("red\tblue\t4", "red\tyellow\t2", "red\tpink\t1")
-COLOURS = _Angles(rot=0, blau=10, gelb=20, rosa=30, red=0, blue=50, yellow=40, pink=60)
+COLORS = _Angles(rot=0, blau=10, gelb=20, rosa=30, red=0, blue=50, yellow=40, pink=60)
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -66,32 +63,37 @@ def translated(tmp_path: Path) -> Path:
     return folder
 
 
-def test_pairs_are_those_with_english_unless_others_are_asked_for() -> None:
+def test_the_default_pairs_are_those_with_english() -> None:
     where, languages = Path("set"), ["fr", "en", "de"]
-    assert list(choose_pairs(where, languages, (), both_ways=False)) == [
+    assert list(choose_language_pairs(where, languages, (), both_directions=False)) == [
         "de-de", "en-en", "fr-fr", "de-en", "fr-en",
     ]  # fmt: skip
-    assert list(choose_pairs(where, languages, (), both_ways=True))[3:] == ["de-en", "en-de", "en-fr", "fr-en"]
-    assert choose_pairs(where, languages, ("fr-de",), both_ways=False) == {"fr-de": ("fr", "de")}
+    assert list(choose_language_pairs(where, languages, (), both_directions=True))[3:] == [
+        "de-en",
+        "en-de",
+        "en-fr",
+        "fr-en",
+    ]
+    assert choose_language_pairs(where, languages, ("fr-de",), both_directions=False) == {"fr-de": ("fr", "de")}
 
 
-def test_without_english_every_two_languages_are_a_pair() -> None:
-    found = choose_pairs(Path("set"), ["fr", "de", "it"], (), both_ways=False)
+def test_without_english_all_languages_are_paired() -> None:
+    found = choose_language_pairs(Path("set"), ["fr", "de", "it"], (), both_directions=False)
     assert list(found) == ["de-de", "fr-fr", "it-it", "de-fr", "de-it", "fr-it"]
-    assert len(choose_pairs(Path("set"), ["fr", "de", "it"], (), both_ways=True)) == 9
+    assert len(choose_language_pairs(Path("set"), ["fr", "de", "it"], (), both_directions=True)) == 9
 
 
-def test_a_pair_of_a_language_that_is_not_there_is_refused() -> None:
+def test_a_pair_with_an_unknown_language_is_an_error() -> None:
     with pytest.raises(InputError, match="set has no pair de-pl; expected two of de, en"):
-        choose_pairs(Path("set"), ["en", "de"], ("de-en", "de-pl"), both_ways=False)
+        choose_language_pairs(Path("set"), ["en", "de"], ("de-en", "de-pl"), both_directions=False)
 
 
 @pytest.mark.parametrize(
     ("name", "within"),
     [("es-es", True), ("es-es-wmt", True), ("es-en", False), ("es-en-wmt", False), ("zh-Hant-zh-Hant", True)],
 )
-def test_a_pair_is_within_a_language_or_across(name: str, within: bool) -> None:
-    assert is_within(name) is within
+def test_a_pair_is_monolingual_or_cross_lingual(name: str, within: bool) -> None:
+    assert is_monolingual(name) is within
 
 
 def test_translated_rows_are_paired_across_languages(translated: Path) -> None:
@@ -101,8 +103,8 @@ def test_translated_rows_are_paired_across_languages(translated: Path) -> None:
     assert pairs["de-en"].scores.tolist() == [4, 2, 1]
 
 
-def test_similarity_across_languages_by_hand(translated: Path) -> None:
-    scores = score_cross_lingual_sts(COLOURS, read_cross_lingual_sts(translated))
+def test_cross_lingual_sts_equals_the_hand_computed_values(translated: Path) -> None:
+    scores = score_cross_lingual_sts(COLORS, read_cross_lingual_sts(translated))
     found = {score.task: score.value for score in scores}
     # German cosines are in the order of the scores. Of English ones the first two are swapped: 1 - 6 * 2 / (3 * 8).
     assert found == pytest.approx(
@@ -114,23 +116,23 @@ def test_similarity_across_languages_by_hand(translated: Path) -> None:
     assert scores[-1].items == 9
 
 
-def test_each_sentence_is_read_once(translated: Path) -> None:
-    encoder = _Angles(**COLOURS.degrees)
+def test_each_distinct_sentence_is_encoded_once(translated: Path) -> None:
+    encoder = _Angles(**COLORS.degrees)
     score_cross_lingual_sts(encoder, read_cross_lingual_sts(translated))
-    assert sorted(encoder.asked) == sorted(encoder.degrees)
+    assert sorted(encoder.texts) == sorted(encoder.degrees)
 
 
-def test_a_remembering_encoder_gives_the_vectors_of_the_encoder() -> None:
+def test_a_caching_encoder_returns_the_embeddings_of_its_encoder() -> None:
     encoder = _Angles(turned=90, a=10, b=20)
-    remembering = RememberingEncoder(encoder)
-    remembering.encode_query(["b"])
-    np.testing.assert_array_equal(remembering.encode_query(["a", "b", "a"]), encoder.encode_query(["a", "b", "a"]))
-    np.testing.assert_array_equal(remembering.encode_document(["a"]), encoder.encode(["a"]))
-    symmetric = RememberingEncoder(encoder, symmetric=True)
+    caching = CachingEncoder(encoder)
+    caching.encode_query(["b"])
+    np.testing.assert_array_equal(caching.encode_query(["a", "b", "a"]), encoder.encode_query(["a", "b", "a"]))
+    np.testing.assert_array_equal(caching.encode_document(["a"]), encoder.encode(["a"]))
+    symmetric = CachingEncoder(encoder, symmetric=True)
     np.testing.assert_array_equal(symmetric.encode_query(["a"]), encoder.encode(["a"]))
 
 
-def test_a_file_a_pair_of_languages_is_read_as_it_is(tmp_path: Path) -> None:
+def test_one_file_per_language_pair_is_read(tmp_path: Path) -> None:
     for name in ("de-de", "de-en", "de-en-news"):
         write(tmp_path / "sts" / f"{name}.tsv", "sentence1\tsentence2\tscore", *GERMAN)
     found = read_cross_lingual_sts(tmp_path / "sts")
@@ -140,23 +142,23 @@ def test_a_file_a_pair_of_languages_is_read_as_it_is(tmp_path: Path) -> None:
         read_cross_lingual_sts(f"{tmp_path / 'sts'}#fr-en")
 
 
-def test_one_kind_of_pair_has_one_mean(translated: Path) -> None:
-    scores = score_cross_lingual_sts(COLOURS, read_cross_lingual_sts(f"{translated}#de-en,en-de"))
+def test_pairs_of_one_kind_have_one_mean(translated: Path) -> None:
+    scores = score_cross_lingual_sts(COLORS, read_cross_lingual_sts(f"{translated}#de-en,en-de"))
     assert [score.task for score in scores] == ["mt, de-en", "mt, en-de", "mt, average"]
 
 
 @pytest.mark.parametrize("rows", [GERMAN[:2], (*GERMAN[1:], GERMAN[0])])
-def test_rows_that_are_no_translations_are_refused(translated: Path, rows: tuple[str, ...]) -> None:
+def test_rows_with_different_scores_are_an_error(translated: Path, rows: tuple[str, ...]) -> None:
     write(translated / "en" / "test.tsv", "sentence1\tsentence2\tscore", *rows)
-    with pytest.raises(InputError, match="different scores; expected rows of the same number to be translations"):
+    with pytest.raises(InputError, match="different scores; expected equal row numbers to be translations"):
         read_cross_lingual_sts(translated)
 
 
-def test_a_folder_without_languages_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_languages_is_an_error(tmp_path: Path) -> None:
     for read in (read_cross_lingual_sts, read_cross_lingual_retrieval):
-        with pytest.raises(InputError, match="holds no"):
+        with pytest.raises(InputError, match="contains no"):
             read(tmp_path)
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         read_cross_lingual_sts(tmp_path / "absent")
 
 
@@ -184,7 +186,7 @@ def questions(tmp_path: Path) -> Path:
 PLACES = _Angles(wo=0, where=0, Haus=50, Baum=20, Tal=30, house=10, tree=20, valley=30)
 
 
-def test_retrieval_across_languages_by_hand(questions: Path) -> None:
+def test_cross_lingual_retrieval_equals_the_hand_computed_values(questions: Path) -> None:
     found = {
         score.task: score for score in score_cross_lingual_retrieval(PLACES, read_cross_lingual_retrieval(questions))
     }
@@ -202,15 +204,15 @@ def test_retrieval_across_languages_by_hand(questions: Path) -> None:
     assert found["quad, average"].items == 4
 
 
-def test_questions_are_read_as_queries(questions: Path) -> None:
+def test_questions_are_encoded_as_queries(questions: Path) -> None:
     turned = _Angles(turned=50, **PLACES.degrees)
     (score, _) = score_cross_lingual_retrieval(turned, read_cross_lingual_retrieval(f"{questions}#de-de"))
     assert score.details["MRR@10 x100"] == 50  # the question is then at 50 degrees, where the wrong document is
 
 
-def test_languages_that_judge_differently_are_refused(questions: Path) -> None:
+def test_judgments_that_differ_between_languages_are_an_error(questions: Path) -> None:
     beir(questions, "en", judged=("1",))
-    with pytest.raises(InputError, match="de and en judge different queries or documents; expected the same ids"):
+    with pytest.raises(InputError, match="de and en have different judgments; expected the same ids"):
         read_cross_lingual_retrieval(questions)
 
 
@@ -218,7 +220,7 @@ def bitext(folder: Path, *rows: str, header: str = "de\ten\tsource") -> Path:
     return write(folder / "text" / "de-en.tsv", header, *rows)
 
 
-def test_bitext_accuracy_by_hand_both_ways(tmp_path: Path) -> None:
+def test_bitext_accuracy_equals_the_hand_computed_values_in_both_directions(tmp_path: Path) -> None:
     file = bitext(tmp_path, "rot\tred\tx", "blau\tblue\tx", "gelb\tyellow\tx")
     encoder = _Angles(rot=0, blau=20, gelb=40, red=5, blue=36, yellow=33)
     there, back = score_bitext(encoder, read_bitext([file]))
@@ -229,7 +231,7 @@ def test_bitext_accuracy_by_hand_both_ways(tmp_path: Path) -> None:
     assert (there.items, there.details) == (3, {"candidates": 3})
 
 
-def test_any_of_several_translations_may_be_the_nearest(tmp_path: Path) -> None:
+def test_any_of_several_translations_is_correct(tmp_path: Path) -> None:
     file = bitext(tmp_path, "rot\tred\tx", "rot\tpink\tx", "blau\tred\tx", "rot\tred\ty")
     task = read_bitext([file])
     assert len(task.files[0].pairs) == 3
@@ -238,7 +240,7 @@ def test_any_of_several_translations_may_be_the_nearest(tmp_path: Path) -> None:
     assert (back.value, back.items) == (100, 2)
 
 
-def test_bitext_is_read_as_sentences_by_the_columns_that_are_chosen(tmp_path: Path) -> None:
+def test_bitext_columns_are_selected_and_encoded_as_sentences(tmp_path: Path) -> None:
     file = bitext(tmp_path, "x\trot\tred", "y\tblau\tblue", header="id\tde\ten")
     task = read_bitext([f"{file}#en,de"])
     assert task.files[0].languages == ("en", "de")
@@ -246,9 +248,9 @@ def test_bitext_is_read_as_sentences_by_the_columns_that_are_chosen(tmp_path: Pa
     assert [score.value for score in scores] == [100, 100]
 
 
-def test_a_sample_of_a_bitext_is_always_the_same(tmp_path: Path) -> None:
+def test_the_sample_of_a_bitext_is_deterministic(tmp_path: Path) -> None:
     file = bitext(tmp_path, *(f"eins {number}\tone {number}\tx" for number in range(50)))
-    first, again = (read_bitext([file], rows=10).files[0].pairs for _ in range(2))
+    first, again = (read_bitext([file], max_rows=10).files[0].pairs for _ in range(2))
     assert first == again
     assert len(first) == 10
     assert all(one.split()[1] == other.split()[1] for one, other in first)
@@ -259,48 +261,50 @@ def test_a_sample_of_a_bitext_is_always_the_same(tmp_path: Path) -> None:
     [
         (("rot\t\tx",), "de\ten\tsource", "row 1 lacks a sentence"),
         (("rot\tred\tx", "rot\tred\ty"), "de\ten\tsource", "has 1 distinct pairs"),
-        (("rot",), "de", "is read by 1 columns, de"),
+        (("rot",), "de", ": 1 columns, de"),
     ],
 )
-def test_a_bad_bitext_is_refused_in_a_line(tmp_path: Path, rows: tuple[str, ...], header: str, message: str) -> None:
-    with pytest.raises(InputError, match=message) as refusal:
+def test_a_malformed_bitext_is_a_one_line_error(
+    tmp_path: Path, rows: tuple[str, ...], header: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message) as error:
         read_bitext([bitext(tmp_path, *rows, header=header)])
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.fixture
-def everything(translated: Path, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TaskPaths:
-    degrees = COLOURS.degrees | PLACES.degrees
+def everything(translated: Path, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    degrees = COLORS.degrees | PLACES.degrees
     encoders = {"teacher": _Angles(**degrees), "student": _Angles(**(degrees | {"blue": 5, "yellow": 50}))}
-    monkeypatch.setattr(suite, "open_encoder", encoders.__getitem__)
+    monkeypatch.setattr(evaluator, "find_encoder", lambda name: lambda: encoders[name])
     files = [bitext(tmp_path / name, "rot\tred\tx", "blau\tblue\tx", "gelb\tyellow\tx") for name in "ab"]
-    return TaskPaths(
-        retrieval=[questions / "en"],
-        cross_lingual_sts=[f"{translated}#de-de,en-en,de-en"],
-        cross_lingual_retrieval=[f"{questions}#de-en"],
-        bitext=files,
-    )
+    return {
+        "retrieval": [questions / "en"],
+        "cross_lingual_sts": [f"{translated}#de-de,en-en,de-en"],
+        "cross_lingual_retrieval": [f"{questions}#de-en"],
+        "bitext": files,
+    }
 
 
-def test_tables_have_the_papers_forms(everything: TaskPaths) -> None:
-    sts, retrieval, texts = evaluation_tables(evaluate_models(["student"], everything, against="teacher"))
+def test_tables_have_the_papers_columns(everything: dict[str, Any]) -> None:
+    sts, retrieval, texts = evaluate(["student"], **everything, against="teacher").tables
     assert sts.columns == (
-        "model", "DE-DE", "EN-EN", "DE-EN", "within", "across", "Avg.", "%", "params", "w/o tables",
+        "model", "DE-DE", "EN-EN", "DE-EN", "within", "across", "Avg.", "%", "params", "w/o embeddings",
     )  # fmt: skip
     assert sts.rows[0][1:8] == ("100.00", "50.00", "50.00", "75.00", "50.00", "66.67", "100.00")
     assert sts.rows[1][1:8] == ("100.00", "100.00", "100.00", "100.00", "100.00", "100.00", "150.00")
-    assert retrieval.columns == ("model", "set", "queries", "MRR@10", "NDCG@10", "MAP@100", "%")
+    assert retrieval.columns == ("model", "set", "queries", "MRR@10", "nDCG@10", "MAP@100", "%")
     assert [row[:2] for row in retrieval.rows[:3]] == [("teacher", "en"), ("student", "en"), ("teacher", "quad, de-en")]
     assert retrieval.rows[0][2:] == ("1", "0.5000", "0.6934", "0.5833", "100.00")
     assert texts.columns[-2:] == ("bitext, average", "bitext, average, %")
-    assert "sentences: 3 a column" in texts.legend
+    assert "sentences: 3 per column" in texts.legend
 
 
-def test_markdown_and_json_hold_every_pair(everything: TaskPaths) -> None:
-    found = evaluate_models(["student"], everything)
-    assert "## Similarity across languages, mt" in evaluation_markdown(found)
-    assert "## Bitext retrieval" in evaluation_markdown(found)
-    tasks = {score["task"]: score["value"] for score in found[0].as_dict()["scores"]}
+def test_markdown_and_json_contain_every_pair(everything: dict[str, Any]) -> None:
+    found = evaluate(["student"], **everything)
+    assert "## Similarity across languages, mt" in found.to_markdown()
+    assert "## Bitext retrieval" in found.to_markdown()
+    tasks = {score["task"]: score["value"] for score in found.models[0].to_dict()["scores"]}
     assert tasks["mt, de-en"] == pytest.approx(100)
     assert "quad, de-en" in tasks
     assert "bitext, average" in tasks

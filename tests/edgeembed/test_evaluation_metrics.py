@@ -7,9 +7,9 @@ import pytest
 from edgeembed_runtime.errors import CheckError, InputError
 
 from edgeembed.evaluation import (
-    Evaluation,
+    ModelEvaluation,
     Score,
-    compare,
+    compare_scores,
     ranking_agreement,
     read_retrieval,
     read_sts,
@@ -19,7 +19,7 @@ from edgeembed.evaluation import (
 
 
 class _Table:
-    """An encoder that looks its two-dimensional vectors up by angle in degrees."""
+    """An encoder that looks up two-dimensional embeddings by angle in degrees."""
 
     def __init__(self, **degrees: float) -> None:
         self.degrees = degrees
@@ -59,7 +59,7 @@ def test_spearman_equals_the_hand_computed_rank_correlation(tmp_path: Path) -> N
     assert (score.task, score.items) == (f"{tmp_path.name}/pairs", 4)
 
 
-def test_pairs_outside_stsb_are_scored_apart_where_the_file_tells(tmp_path: Path) -> None:
+def test_pairs_outside_stsb_are_scored_separately_if_the_file_marks_them(tmp_path: Path) -> None:
     rows = ("a\ta\t4\tnone", "a\tc\t3\tnone", "a\tb\t2\ttrain", "a\td\t1\tnone")
     file = _sts_file(tmp_path, *rows, header="sentence1\tsentence2\tscore\tin_stsb")
     everything, outside = score_sts(_Table(a=0, b=30, c=60, d=90), read_sts(file))
@@ -80,18 +80,18 @@ def test_quotes_are_text(tmp_path: Path) -> None:
         ("sentence1\tscore\na\t1\n", "lacks the column sentence2"),
         ("", "lacks the column sentence1"),
         ("sentence1\tsentence2\tscore\n", "holds no pairs"),
-        ("sentence1\tsentence2\tscore\na\tb\thigh\n", "pair 1: score 'high' is no number"),
-        ("sentence1\tsentence2\tscore\na\tb\t1\na\tb\n", "pair 2: score '' is no number"),
-        ("sentence1\tsentence2\tscore\na\tb\tnan\n", "pair 1: score 'nan' is no number"),
+        ("sentence1\tsentence2\tscore\na\tb\thigh\n", "pair 1: score 'high' is not a number"),
+        ("sentence1\tsentence2\tscore\na\tb\t1\na\tb\n", "line 3 has 2 tab-separated fields; expected 3"),
+        ("sentence1\tsentence2\tscore\na\tb\tnan\n", "pair 1: score 'nan' is not a number"),
         ("sentence1\tsentence2\tscore\na\tb\t1\nc\td\t1\n", "2 pairs, 1 different scores"),
     ],
 )
-def test_a_bad_similarity_file_is_refused_in_a_line(tmp_path: Path, content: str, message: str) -> None:
+def test_a_malformed_sts_file_is_a_one_line_error(tmp_path: Path, content: str, message: str) -> None:
     file = tmp_path / "bad.tsv"
     file.write_text(content)
-    with pytest.raises(InputError, match=message) as refusal:
+    with pytest.raises(InputError, match=message) as error:
         read_sts(file)
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,10 @@ def test_a_bad_similarity_file_is_refused_in_a_line(tmp_path: Path, content: str
     [
         (b"\xff\xfe\x00bad", r"bad\.tsv line 1 is not UTF-8"),
         (None, r"bad\.tsv cannot be read"),
-        (b"sentence1\tsentence2\tscore\na\tb\t1\tc\n", "row 1 has more fields than the header"),
+        (b"sentence1\tsentence2\tscore\na\tb\t1\tc\n", "line 2 has 4 tab-separated fields; expected 3"),
     ],
 )
-def test_an_unreadable_similarity_file_is_refused(tmp_path: Path, content: bytes | None, message: str) -> None:
+def test_an_unreadable_sts_file_is_an_error(tmp_path: Path, content: bytes | None, message: str) -> None:
     file = tmp_path / "bad.tsv"
     if content is not None:
         file.write_bytes(content)
@@ -117,19 +117,19 @@ def test_scored_pairs_may_be_csv(tmp_path: Path) -> None:
     assert (pairs.first[0], pairs.second[0], list(pairs.scores)) == ("Then, he left.", 'He "went".', [1, 2])
 
 
-def test_an_encoder_that_tells_nothing_apart_has_no_score(tmp_path: Path) -> None:
+def test_equal_similarities_of_all_pairs_fail(tmp_path: Path) -> None:
     pairs = read_sts(_sts_file(tmp_path, "a\tb\t1", "b\ta\t2"))
     with pytest.raises(CheckError, match="same cosine"):
         score_sts(_Table(a=0, b=30), pairs)
 
 
-def test_vectors_that_are_not_finite_have_no_score(tmp_path: Path) -> None:
+def test_embeddings_that_are_not_finite_fail(tmp_path: Path) -> None:
     pairs = read_sts(_sts_file(tmp_path, "a\tb\t1", "b\ta\t2"))
-    with pytest.raises(CheckError, match=r"vectors are not finite, the first for: 'a'"):
+    with pytest.raises(CheckError, match=r"embeddings are not finite, the first is of the text 'a'"):
         score_sts(_Table(a=math.nan, b=30), pairs)
 
 
-def test_retrieval_equals_the_hand_computed_figures(tmp_path: Path) -> None:
+def test_retrieval_metrics_equal_the_hand_computed_values(tmp_path: Path) -> None:
     # Ranking of the query at 0 degrees: near, middle, far away; relevant are the second and the third.
     task = read_retrieval(_retrieval_folder(tmp_path))
     score = score_retrieval(_Table(ask=0, near=10, middle=40, far_away=80), task)
@@ -140,7 +140,7 @@ def test_retrieval_equals_the_hand_computed_figures(tmp_path: Path) -> None:
     assert score.details["recall@10 x100"] == score.details["recall@100 x100"] == pytest.approx(100)
 
 
-def test_only_judged_queries_count_and_title_and_text_are_joined(tmp_path: Path) -> None:
+def test_queries_without_judgments_are_left_out_and_title_and_text_are_joined(tmp_path: Path) -> None:
     task = read_retrieval(_retrieval_folder(tmp_path))
     assert task.queries == {"q": "ask"}
     assert task.documents == {"1": "far away", "2": "near", "3": "middle"}
@@ -151,17 +151,17 @@ def test_only_judged_queries_count_and_title_and_text_are_joined(tmp_path: Path)
     ("file", "content", "message"),
     [
         ("corpus.jsonl", None, "corpus.jsonl cannot be read"),
-        ("corpus.jsonl", "{", "corpus.jsonl, line 1 is no text"),
-        ("corpus.jsonl", '{"_id": "1"}', "corpus.jsonl, line 1 is no text"),
-        ("corpus.jsonl", '{"_id": "1", "text": "a"}', "names a text that is not there"),
-        ("queries.jsonl", '{"_id": "x", "text": "a"}', "names a text that is not there"),
+        ("corpus.jsonl", "{", "corpus.jsonl, line 1 is malformed"),
+        ("corpus.jsonl", '{"_id": "1"}', "corpus.jsonl, line 1 is malformed"),
+        ("corpus.jsonl", '{"_id": "1", "text": "a"}', "refers to an unknown query or document"),
+        ("queries.jsonl", '{"_id": "x", "text": "a"}', "refers to an unknown query or document"),
         ("qrels/test.tsv", None, "test.tsv cannot be read"),
         ("qrels/test.tsv", "a\tb\n1\t2\n", "is malformed"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\t1\thigh\n", "is malformed"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\t1\t0\n", "judges no document relevant"),
     ],
 )
-def test_a_bad_retrieval_folder_is_refused(tmp_path: Path, file: str, content: str | None, message: str) -> None:
+def test_a_malformed_retrieval_folder_is_an_error(tmp_path: Path, file: str, content: str | None, message: str) -> None:
     folder = _retrieval_folder(tmp_path)
     if content is None:
         (folder / file).unlink()
@@ -193,7 +193,7 @@ def test_agreement_equals_the_hand_computed_share() -> None:
     assert agreement.spearman_percent == pytest.approx(100 * (1 - 6 * 4 * 2**2 / (12 * 143)))
 
 
-def test_unrelated_encoders_keep_what_chance_keeps() -> None:
+def test_unrelated_encoders_agree_no_more_than_chance() -> None:
     random = np.random.default_rng(1)
     agreement = ranking_agreement(random.normal(size=(201, 16)), random.normal(size=(201, 8)))
     assert agreement.kept_percent == pytest.approx(5, abs=2)
@@ -213,15 +213,15 @@ def test_agreement_refuses_vectors_that_rank_nothing() -> None:
 
 
 def test_percentages_are_of_the_reference_task_by_task() -> None:
-    evaluation = Evaluation("s", (Score("t", "m", 78.09, 9),), "r", (Score("t", "m", 78.87, 9),))
+    evaluation = ModelEvaluation("s", (Score("t", "m", 78.09, 9),), "r", (Score("t", "m", 78.87, 9),))
     assert evaluation.comparisons[0].percent == pytest.approx(99.01, abs=0.01)
-    assert evaluation.as_dict()["percent_of_reference"]["t"] == pytest.approx(99.01, abs=0.01)
+    assert evaluation.to_dict()["percent_of_reference"]["t"] == pytest.approx(99.01, abs=0.01)
 
 
-def test_there_is_no_percentage_of_a_reference_that_scores_nothing() -> None:
-    assert compare([Score("t", "m", 5.0, 9)], [Score("t", "m", -1.0, 9)])[0].percent is None
+def test_there_is_no_percentage_of_a_reference_score_that_is_not_positive() -> None:
+    assert compare_scores([Score("t", "m", 5.0, 9)], [Score("t", "m", -1.0, 9)])[0].percent is None
 
 
 def test_scores_of_different_tasks_are_not_compared() -> None:
-    with pytest.raises(ValueError, match="same tasks"):
-        compare([Score("t", "m", 5.0, 9)], [Score("u", "m", 5.0, 9)])
+    with pytest.raises(ValueError, match="same tasks in the same order"):
+        compare_scores([Score("t", "m", 5.0, 9)], [Score("u", "m", 5.0, 9)])

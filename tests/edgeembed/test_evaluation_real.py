@@ -1,4 +1,4 @@
-"""The teacher's scores on real sets, as others measured them."""
+"""Scores on real sets, compared with published ones."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from edgeembed_runtime import Encoder
 from edgeembed.evaluation import (
     count_parameters,
     evaluate,
-    open_encoder,
+    load_encoder,
     read_geometry,
     read_transfer,
     score_geometry,
@@ -34,16 +34,16 @@ def teacher_is_installed() -> None:
 
 @pytest.mark.parametrize(("part", "expected"), [("test", 82.0), ("dev", 86.7)])
 def test_teacher_scores_on_stsb_as_published(part: str, expected: float) -> None:
-    evaluation = evaluate(TEACHER, sts=[EVAL / "stsb" / f"{part}.tsv"])
-    assert evaluation.scores[0].value == pytest.approx(expected, abs=0.1)
+    report = evaluate(TEACHER, sts=EVAL / "stsb" / f"{part}.tsv")
+    assert report[TEACHER].scores[0].value == pytest.approx(expected, abs=0.1)
 
 
 def test_teacher_scores_on_scifact_as_published() -> None:
-    evaluation = evaluate(TEACHER, retrieval=[EVAL / "retrieval" / "scifact"])
-    assert evaluation.scores[0].value == pytest.approx(64.5, abs=0.3)
+    report = evaluate(TEACHER, retrieval=EVAL / "retrieval" / "scifact")
+    assert report[TEACHER].scores[0].value == pytest.approx(64.5, abs=0.3)
 
 
-def test_teacher_scores_on_the_papers_sets_as_simtde_printed_them() -> None:
+def test_teacher_scores_on_the_sts_sets_as_in_simtde() -> None:
     printed = {
         "STS12": 72.37,
         "STS13": 80.60,
@@ -53,21 +53,21 @@ def test_teacher_scores_on_the_papers_sets_as_simtde_printed_them() -> None:
         "STS-B": 82.03,
         "SICK-R": 77.15,
     }
-    found = evaluate(TEACHER, sts=[EVAL]).sts
+    found = evaluate(TEACHER, sts=EVAL)[TEACHER].sts
     assert found is not None
-    assert found.present
-    for name in found.present:
+    assert found.evaluated
+    for name in found.evaluated:
         assert found.values[name] == pytest.approx(printed[name], abs=0.1), name
 
 
-def test_teacher_holds_as_many_parameters_as_simtde_printed() -> None:
-    counted = count_parameters(open_encoder(TEACHER))
+def test_teacher_has_as_many_parameters_as_in_simtde() -> None:
+    counted = count_parameters(load_encoder(TEACHER))
     assert counted is not None
     assert counted.parameters == pytest.approx(22.7e6, rel=0.001)
     assert counted.embedding_parameters == (30_522 + 512 + 2) * 384
 
 
-def test_geometry_of_stsb_is_what_torch_finds_of_all_distances_at_once() -> None:
+def test_geometry_of_stsb_equals_torch() -> None:
     task, encoder = read_geometry(EVAL / "stsb" / "dev.tsv"), Encoder()
     alignment, uniformity = score_geometry(encoder, task)
     points = torch.nn.functional.normalize(torch.from_numpy(np.asarray(encoder.encode(list(task.sentences)))))
@@ -76,16 +76,16 @@ def test_geometry_of_stsb_is_what_torch_finds_of_all_distances_at_once() -> None
     assert 0 < alignment.value < 0.5
 
 
-def test_the_shipped_encoder_tells_kinds_of_questions_apart() -> None:
+def test_the_built_in_encoder_classifies_trec_questions() -> None:
     (task,) = read_transfer([EVAL / "senteval" / "trec_train.tsv"])
     score = score_transfer(Encoder(), task)
     assert (score.task, score.items) == ("TREC", 500)
-    assert 80 < score.value < 95  # 28 if all were of the most frequent kind
+    assert 80 < score.value < 95  # 28 is the share of the most frequent label
 
 
-def test_the_shipped_encoder_tells_paraphrases_apart() -> None:
+def test_the_built_in_encoder_classifies_mrpc_paraphrases() -> None:
     (task,) = read_transfer([EVAL / "senteval" / "mrpc_tok_test.tsv"])
     score = score_transfer(Encoder(), task)
     assert (score.task, score.items) == ("MRPC", 1_725)
-    assert score.value > 68  # 66.5 if all were
+    assert score.value > 68  # 66.5 is the share of paraphrases
     assert score.details["F1 x100"] > 78

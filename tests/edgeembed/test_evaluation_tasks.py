@@ -1,4 +1,4 @@
-"""The papers' tasks: seven similarity sets, entity resolution, duplicate questions, and the tables made of them."""
+"""STS suite, entity resolution, duplicate questions, parameter counts, and the tables of a report."""
 
 from pathlib import Path
 from typing import Any
@@ -10,22 +10,19 @@ from edgeembed_runtime import Encoder
 from edgeembed_runtime.errors import CheckError, InputError
 
 from edgeembed.evaluation import (
-    Evaluation,
-    ListSettings,
+    EvaluationReport,
+    ModelEvaluation,
     Score,
-    TaskPaths,
     count_parameters,
-    evaluate_models,
-    evaluation_markdown,
-    evaluation_tables,
+    evaluate,
+    evaluator,
     read_entities,
     read_retrieval,
-    read_seven_sets,
     read_sts,
+    read_sts_suite,
     score_entities,
     score_sts,
-    seven_sets,
-    suite,
+    suite_scores,
 )
 from edgeembed.models import load_model
 
@@ -34,7 +31,7 @@ ROWS = ("a\ta\t4", "a\tc\t3", "a\tb\t2", "a\td\t1")
 
 
 class _Angles:
-    """An encoder that looks its two-dimensional vectors up by angle in degrees."""
+    """An encoder that looks up two-dimensional embeddings by angle in degrees."""
 
     def __init__(self, **degrees: float) -> None:
         self.degrees = degrees
@@ -65,7 +62,9 @@ def _sets(folder: Path, *names: str) -> Path:
 
 @pytest.fixture
 def two_encoders(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suite, "open_encoder", {"teacher": ENCODER, "student": WORSE, "again": ENCODER}.__getitem__)
+    monkeypatch.setattr(
+        evaluator, "find_encoder", lambda name: lambda: {"teacher": ENCODER, "student": WORSE, "again": ENCODER}[name]
+    )
 
 
 def test_spearman_gives_ties_their_mean_rank(tmp_path: Path) -> None:
@@ -75,43 +74,43 @@ def test_spearman_gives_ties_their_mean_rank(tmp_path: Path) -> None:
     assert score.value == pytest.approx(100 * 3 / np.sqrt(4.5 * 5))
 
 
-def test_all_seven_sets_are_read_in_the_papers_order_and_averaged(tmp_path: Path) -> None:
-    found = read_seven_sets(_sets(tmp_path, *reversed(SETS), "sts17"))
+def test_the_seven_sts_sets_are_read_in_the_papers_order_and_averaged(tmp_path: Path) -> None:
+    found = read_sts_suite(_sets(tmp_path, *reversed(SETS), "sts17"))
     assert [pairs.name for pairs in found] == ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
-    row = seven_sets([Score(pairs.name, "Spearman x100", 10.0 * place, 4) for place, pairs in enumerate(found)])
+    row = suite_scores([Score(pairs.name, "Spearman x100", 10.0 * place, 4) for place, pairs in enumerate(found)])
     assert row is not None
     assert row.average == pytest.approx(30)
     assert row.average_of == "Avg."
 
 
-def test_an_absent_set_is_none_and_the_average_says_which_sets_it_is_over(tmp_path: Path) -> None:
-    found = read_seven_sets(_sets(tmp_path, "sts14", "stsb"))
-    row = seven_sets(
+def test_a_missing_set_is_none_and_the_average_names_its_sets(tmp_path: Path) -> None:
+    found = read_sts_suite(_sets(tmp_path, "sts14", "stsb"))
+    row = suite_scores(
         [Score(pairs.name, "Spearman x100", value, 4) for pairs, value in zip(found, (70, 80), strict=True)]
     )
     assert row is not None
-    assert row.as_dict()["values"]["STS12"] is None
+    assert row.to_dict()["values"]["STS12"] is None
     assert row.average == pytest.approx(75)
     assert row.average_of == "Avg. (2 of 7: STS14, STS-B)"
 
 
-def test_pairs_that_are_in_stsb_too_count_as_in_the_papers(tmp_path: Path) -> None:
+def test_the_suite_keeps_pairs_that_are_also_in_stsb(tmp_path: Path) -> None:
     rows = [f"{row}\t{part}" for row, part in zip(ROWS, ("none", "none", "train", "none"), strict=True)]
     _file(tmp_path / "sts12" / "test.tsv", "sentence1\tsentence2\tscore\tin_stsb", *rows)
-    (score,) = score_sts(ENCODER, read_seven_sets(tmp_path)[0])
+    (score,) = score_sts(ENCODER, read_sts_suite(tmp_path)[0])
     assert (score.task, score.items) == ("STS12", 4)
 
 
-def test_a_folder_without_any_of_the_sets_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none of the seven similarity sets; expected one or more of sts12/test\.tsv"):
-        read_seven_sets(_sets(tmp_path, "sts17"))
+def test_a_folder_without_sts_sets_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none of the seven STS sets; expected one or more of sts12/test\.tsv"):
+        read_sts_suite(_sets(tmp_path, "sts17"))
 
 
-def test_a_file_of_pairs_is_in_no_row_of_the_papers_table() -> None:
-    assert seven_sets([Score("sts12/test", "Spearman x100", 70.0, 4)]) is None
+def test_a_single_file_of_pairs_is_not_part_of_the_suite() -> None:
+    assert suite_scores([Score("sts12/test", "Spearman x100", 70.0, 4)]) is None
 
 
-def test_recall_at_one_by_hand(tmp_path: Path) -> None:
+def test_recall_at_one_equals_the_hand_computed_value(tmp_path: Path) -> None:
     # The nearest of b, c and d is b to a at 0 degrees, which may mean b or c; d to d; and c to c, which means b.
     file = _file(tmp_path / "radio.tsv", "query\tentity", "a\tb", "a\tc", "d\td", "c\tb")
     scores = score_entities(_Angles(a=0, b=20, c=60, d=90), read_entities(file))
@@ -120,13 +119,13 @@ def test_recall_at_one_by_hand(tmp_path: Path) -> None:
     assert scores[0].details == {"entities": 3}
 
 
-def test_an_entity_that_a_query_does_not_mean_is_in_the_catalogue_alone(tmp_path: Path) -> None:
+def test_rows_with_label_0_only_add_to_the_catalog(tmp_path: Path) -> None:
     file = _file(tmp_path / "radio.tsv", "query\tentity\tlabel", "a\tc\t1", "d\tb\t0")
     (score,) = score_entities(ENCODER, read_entities(file))
     assert (score.value, score.items, score.details["entities"]) == (0, 1, 2)
 
 
-def test_each_language_has_its_own_catalogue_and_counts_the_same_in_the_average(tmp_path: Path) -> None:
+def test_each_language_has_its_own_catalog_and_equal_weight_in_the_average(tmp_path: Path) -> None:
     rows = ("a\tb\tde", "d\tc\tde", "a\tc\tfr", "b\td\tfr", "c\td\tfr")
     file = _file(tmp_path / "radio.tsv", "query\tentity\tlanguage", *rows)
     german, french, average = score_entities(ENCODER, read_entities(file))
@@ -139,7 +138,7 @@ def test_each_language_has_its_own_catalogue_and_counts_the_same_in_the_average(
 
 
 @pytest.mark.parametrize(("name", "lines"), [("all.txt", ("b", "", "c", "a")), ("all.tsv", ("entity", "b", "c", "a"))])
-def test_a_catalogue_of_its_own_takes_the_place_of_the_files(tmp_path: Path, name: str, lines: tuple[str, ...]) -> None:
+def test_a_catalog_file_replaces_the_entities_of_the_rows(tmp_path: Path, name: str, lines: tuple[str, ...]) -> None:
     file = _file(tmp_path / "radio.tsv", "query\tentity", "d\tc", "a\tc")
     (score,) = score_entities(ENCODER, read_entities(file, _file(tmp_path / name, *lines)))
     assert (score.value, score.details["entities"]) == (50, 3)
@@ -149,32 +148,32 @@ def test_a_catalogue_of_its_own_takes_the_place_of_the_files(tmp_path: Path, nam
     ("lines", "message"),
     [
         (("query\tname", "a\tb"), "lacks the column entity"),
-        (("query\tentity",), "holds no rows"),
-        (("query\tentity", "a\tb", "a"), "row 2 lacks a field"),
-        (("query\tentity", "a\tb\t1"), "row 1 has more fields than the header"),
-        (("query\tentity\tlabel", "a\tb\tyes"), "row 1 lacks a field or has another label"),
+        (("query\tentity",), "has no rows"),
+        (("query\tentity", "a\tb", "a"), "line 3 has 1 tab-separated fields; expected 2"),
+        (("query\tentity", "a\tb\t1"), "line 2 has 3 tab-separated fields; expected 2"),
+        (("query\tentity\tlabel", "a\tb\tyes"), "row 1 lacks a field or its label is neither 0 nor 1"),
         (("query\tentity\tlanguage", "a\tb\t"), "row 1 lacks a field"),
         (("query\tentity\tlabel\tlanguage", "a\tb\t1\tde", "a\tb\t0\tfr"), "no query of language fr means an entity"),
-        (("query\tentity", "a\telsewhere"), "'elsewhere' is not in the catalogue"),
+        (("query\tentity", "a\telsewhere"), "'elsewhere' is not in the catalog"),
     ],
 )
-def test_a_bad_file_of_entities_is_refused_in_a_line(tmp_path: Path, lines: tuple[str, ...], message: str) -> None:
-    catalogue = _file(tmp_path / "all.txt", "b")
-    with pytest.raises(InputError, match=message) as refusal:
-        read_entities(_file(tmp_path / "radio.tsv", *lines), catalogue)
-    assert "\n" not in str(refusal.value)
+def test_a_malformed_entity_file_is_a_one_line_error(tmp_path: Path, lines: tuple[str, ...], message: str) -> None:
+    catalog = _file(tmp_path / "all.txt", "b")
+    with pytest.raises(InputError, match=message) as error:
+        read_entities(_file(tmp_path / "radio.tsv", *lines), catalog)
+    assert "\n" not in str(error.value)
 
 
-def test_an_empty_catalogue_is_refused(tmp_path: Path) -> None:
+def test_an_empty_catalog_is_an_error(tmp_path: Path) -> None:
     file = _file(tmp_path / "radio.tsv", "query\tentity", "a\tb")
-    with pytest.raises(InputError, match="holds no entities"):
+    with pytest.raises(InputError, match="contains no entities"):
         read_entities(file, _file(tmp_path / "all.txt", ""))
 
 
 HEADER = "id\tquestion1\tquestion2\tis_duplicate"
 
 
-def test_duplicates_of_question1_are_to_be_found_among_all_question2(tmp_path: Path) -> None:
+def test_each_question1_is_searched_among_all_question2(tmp_path: Path) -> None:
     rows = ("1\tp\tx\t1", "2\tp\ty\t1", "3\tp\tz\t0", "4\tq\tx\t0", "5\tr\tz\t1", "6\ts\t\t1")
     found = read_retrieval(_file(tmp_path / "pairs.tsv", HEADER, *rows))
     assert found.name == f"{tmp_path.name}/pairs"
@@ -184,14 +183,14 @@ def test_duplicates_of_question1_are_to_be_found_among_all_question2(tmp_path: P
     assert answers == [{"x", "y"}, {"z"}]
 
 
-def test_questions_quoted_as_in_quoras_file_are_unquoted_even_over_two_lines(tmp_path: Path) -> None:
+def test_quoted_questions_are_unquoted_even_across_lines(tmp_path: Path) -> None:
     rows = ('"1"\t"What is ""it""?"\t"two\nlines"\t"1"', '"2"\t"p"\t"x"\t"0"')
     found = read_retrieval(_file(tmp_path / "pairs.tsv", HEADER, *rows))
     assert list(found.queries.values()) == ['What is "it"?']
     assert list(found.documents.values()) == ["two lines", "x"]
 
 
-def test_quotes_of_an_unquoted_file_are_text(tmp_path: Path) -> None:
+def test_quotes_in_an_unquoted_file_are_text(tmp_path: Path) -> None:
     rows = ('1\t"It" is what?\t"What\t1', "2\tp\tx\t0")
     found = read_retrieval(_file(tmp_path / "pairs.tsv", HEADER, *rows))
     assert list(found.queries.values()) == ['"It" is what?']
@@ -205,23 +204,25 @@ def test_quotes_of_an_unquoted_file_are_text(tmp_path: Path) -> None:
         (("",), "lacks the column question1"),
         ((HEADER, "1\ta\tb"), "more or fewer fields than its header"),
         ((HEADER, "1\ta\tb\tyes"), "pair 1: is_duplicate is 'yes'; expected 0 or 1"),
-        ((HEADER, "1\ta\tb\t0"), "holds no duplicates"),
+        ((HEADER, "1\ta\tb\t0"), "contains no duplicates"),
     ],
 )
-def test_a_bad_file_of_duplicates_is_refused_in_a_line(tmp_path: Path, lines: tuple[str, ...], message: str) -> None:
-    with pytest.raises(InputError, match=message) as refusal:
+def test_a_malformed_file_of_duplicates_is_a_one_line_error(
+    tmp_path: Path, lines: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(InputError, match=message) as error:
         read_retrieval(_file(tmp_path / "pairs.tsv", *lines))
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(error.value)
 
 
-def test_a_file_of_duplicates_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_duplicates_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "pairs.tsv"
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="cannot be read"):
         read_retrieval(file)
 
 
-def test_parameters_are_counted_with_and_without_the_tables_that_rows_are_looked_up_in(teacher_folder: Path) -> None:
+def test_parameters_are_counted_with_and_without_embedding_tables(teacher_folder: Path) -> None:
     model = load_model(str(teacher_folder))
     counted = count_parameters(model)
     assert counted is not None
@@ -230,7 +231,7 @@ def test_parameters_are_counted_with_and_without_the_tables_that_rows_are_looked
     assert counted.inner_parameters == counted.parameters - counted.embedding_parameters
 
 
-def test_a_bundle_is_counted_as_the_student_that_it_was_made_of() -> None:
+def test_a_bundle_has_the_parameter_counts_of_its_student() -> None:
     encoder = Encoder()
     counted = count_parameters(encoder)
     assert counted is not None
@@ -238,61 +239,62 @@ def test_a_bundle_is_counted_as_the_student_that_it_was_made_of() -> None:
     assert counted.embedding_parameters == 20_000 * 128 + 256 * 384
 
 
-def test_an_encoder_of_another_kind_is_not_counted() -> None:
+def test_the_parameters_of_other_encoders_are_unknown() -> None:
     assert count_parameters(ENCODER) is None
 
 
 @pytest.mark.usefixtures("two_encoders")
-def test_the_table_of_similarity_sets_has_the_papers_form(tmp_path: Path) -> None:
-    found = evaluate_models(["student"], TaskPaths(sts=[_sets(tmp_path, "sts12", "stsb")]), against="teacher")
-    (table,) = evaluation_tables(found)
+def test_the_sts_table_has_the_papers_columns(tmp_path: Path) -> None:
+    found = evaluate(["student"], sts=[_sets(tmp_path, "sts12", "stsb")], against="teacher")
+    (table,) = found.tables
     assert table.columns[:8] == ("model", "STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
-    assert table.columns[8:] == ("Avg. (2 of 7)", "% (2 of 7)", "params", "w/o tables")
+    assert table.columns[8:] == ("Avg. (2 of 7)", "% (2 of 7)", "params", "w/o embeddings")
     teacher, student = table.rows
     assert teacher == ("teacher", "80.00", "-", "-", "-", "-", "80.00", "-", "80.00", "100.00", "-", "-")
     assert (student[1], student[9]) == ("20.00", "25.00")
-    assert "Avg. (2 of 7: STS12, STS-B) is over these sets alone" in table.legend
-    assert "share of teacher's" in table.legend
+    assert "Avg. (2 of 7: STS12, STS-B) is over these sets only" in table.legend
+    assert "percent of teacher's" in table.legend
 
 
 @pytest.mark.usefixtures("two_encoders")
-def test_with_all_seven_sets_the_average_is_the_papers(tmp_path: Path) -> None:
-    found = evaluate_models(["student"], TaskPaths(sts=[_sets(tmp_path, *SETS)]))
-    (table,) = evaluation_tables(found)
-    assert table.columns[8:] == ("Avg.", "params", "w/o tables")
-    assert found[0].as_dict()["sts"]["average_of"] == "Avg."
+def test_with_all_seven_sets_the_average_has_no_count(tmp_path: Path) -> None:
+    found = evaluate(["student"], sts=[_sets(tmp_path, *SETS)])
+    (table,) = found.tables
+    assert table.columns[8:] == ("Avg.", "params", "w/o embeddings")
+    assert found.models[0].to_dict()["sts"]["average_of"] == "Avg."
 
 
 def test_parameters_are_shown_in_millions() -> None:
-    found = Evaluation("m", (Score("STS12", "Spearman x100", 70.0, 4),), parameters=Parameters(22_700_000, 11_900_000))
-    assert evaluation_tables([found])[0].rows[0][-2:] == ("22.7M", "10.8M")
-    assert found.as_dict()["parameters"]["inner_parameters"] == 10_800_000
+    found = ModelEvaluation(
+        "m", (Score("STS12", "Spearman x100", 70.0, 4),), parameters=Parameters(22_700_000, 11_900_000)
+    )
+    assert EvaluationReport((found,)).tables[0].rows[0][-2:] == ("22.7M", "10.8M")
+    assert found.to_dict()["parameters"]["inner_parameters"] == 10_800_000
 
 
 @pytest.mark.usefixtures("two_encoders")
-def test_entity_resolution_is_shown_beside_the_reference_as_in_the_paper(tmp_path: Path) -> None:
+def test_the_entity_resolution_table_shows_the_change_from_the_reference(tmp_path: Path) -> None:
     file = _file(tmp_path / "radio.tsv", "query\tentity", "a\tb", "b\tb", "c\tc", "a\td")
-    found = evaluate_models(["student"], TaskPaths(entities=[file]), against="teacher")
-    (table,) = evaluation_tables(found)
+    found = evaluate(["student"], entities=[file], against="teacher")
+    (table,) = found.tables
     assert [row[1:3] for row in table.rows] == [("100.00", "+0.00%"), ("100.00", "+0.00%")]
     assert table.columns[1:3] == (f"{tmp_path.name}/radio", f"{tmp_path.name}/radio, change")
 
 
 @pytest.mark.usefixtures("two_encoders")
-def test_semantic_retrieval_tells_what_a_model_saves_beside_the_reference(tmp_path: Path) -> None:
+def test_semantic_retrieval_reports_the_savings_of_a_model(tmp_path: Path) -> None:
     pytest.importorskip("faiss", reason="needs faiss: edgeembed-runtime[faiss]")
     file = _file(tmp_path / "pairs.tsv", HEADER, "1\ta\ta\t1", "2\td\tb\t1", "3\tb\td\t0", "4\tb\tc\t0")
-    paths = TaskPaths(semantic_retrieval=[file], lists=ListSettings(nlist=64, nprobe=2))
-    found = evaluate_models(["again", "student"], paths, against="teacher")
-    score = found[0].scores[0]
+    found = evaluate(["again", "student"], semantic_retrieval=[file], nlist=64, nprobe=2, against="teacher")
+    score = found.models[0].scores[0]
     # The nearest to a is a itself; to d at 90 degrees d, then c, then b; to the student d is at 20, b at 30.
     assert score.value == pytest.approx(100 * (1 + 1 / 3) / 2)
-    assert found[1].scores[0].value == pytest.approx(100 * (1 + 1 / 2) / 2)
+    assert found.models[1].scores[0].value == pytest.approx(100 * (1 + 1 / 2) / 2)
     assert (score.details["nlist"], score.details["nprobe"], score.details["dimension"]) == (1, 2, 2)
-    assert found[0].savings[0].times_smaller == 1
-    assert found[0].savings[0].times_faster > 0
-    assert found[0].as_dict()["percent_of_reference"][score.task] == pytest.approx(100)
-    (table,) = evaluation_tables(found)
+    assert found.models[0].savings[0].times_smaller == 1
+    assert found.models[0].savings[0].times_faster > 0
+    assert found.models[0].to_dict()["percent_of_reference"][score.task] == pytest.approx(100)
+    (table,) = found.tables
     assert [row[0] for row in table.rows] == ["teacher", "again", "student"]
     assert table.columns == ("model", "dim", "MRR@10", "%", "time ms", "time", "mem MB", "mem")
     assert table.rows[0][-1] == "1.0x"
@@ -300,10 +302,10 @@ def test_semantic_retrieval_tells_what_a_model_saves_beside_the_reference(tmp_pa
 
 
 @pytest.mark.usefixtures("two_encoders")
-def test_markdown_holds_a_table_for_each_kind_of_task_with_every_model(tmp_path: Path) -> None:
+def test_markdown_has_a_table_per_kind_of_task_with_every_model(tmp_path: Path) -> None:
     pairs = _file(tmp_path / "own.tsv", "sentence1\tsentence2\tscore", *ROWS)
-    paths = TaskPaths(sts=[_sets(tmp_path, "stsb"), pairs])
-    text = evaluation_markdown(evaluate_models(["student", "again"], paths, against="teacher"))
+    sts = [_sets(tmp_path, "stsb"), pairs]
+    text = evaluate(["student", "again"], sts=sts, against="teacher").to_markdown()
     assert [line for line in text.splitlines() if line.startswith("## ")] == ["## STS", "## Scores"]
     assert sum(line.startswith("| again") for line in text.splitlines()) == 2
     assert text.endswith("\n")
@@ -311,16 +313,17 @@ def test_markdown_holds_a_table_for_each_kind_of_task_with_every_model(tmp_path:
 
 @pytest.mark.usefixtures("two_encoders")
 def test_a_reference_among_the_models_has_one_row(tmp_path: Path) -> None:
-    paths = TaskPaths(sts=[_sets(tmp_path, "stsb")])
-    found = evaluate_models(["teacher", "student"], paths, against="teacher")
-    assert [row[0] for row in evaluation_tables(found)[0].rows] == ["teacher", "student"]
-    assert found[0].sts_percent == pytest.approx(100)
+    found = evaluate(["teacher", "student"], sts=[_sets(tmp_path, "stsb")], against="teacher")
+    assert [row[0] for row in found.tables[0].rows] == ["teacher", "student"]
+    assert found.models[0].sts_percent == pytest.approx(100)
 
 
 @pytest.mark.usefixtures("two_encoders")
-def test_vectors_that_are_not_finite_are_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embeddings_that_are_not_finite_fail_semantic_retrieval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("faiss", reason="needs faiss: edgeembed-runtime[faiss]")
-    monkeypatch.setattr(suite, "open_encoder", lambda _: _Angles(a=np.nan, b=1))
+    monkeypatch.setattr(evaluator, "find_encoder", lambda _: lambda: _Angles(a=np.nan, b=1))
     file = _file(tmp_path / "pairs.tsv", HEADER, "1\ta\tb\t1")
     with pytest.raises(CheckError, match="not finite"):
-        evaluate_models(["broken"], TaskPaths(semantic_retrieval=[file]))
+        evaluate(["broken"], semantic_retrieval=[file])

@@ -1,4 +1,4 @@
-"""The transfer tasks, on sets of which the right answer is known."""
+"""Transfer tasks, on sets with known scores."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,26 +12,24 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
 from edgeembed.evaluation import (
-    TaskPaths,
-    classification,
-    evaluate_models,
-    evaluation_tables,
+    evaluate,
+    evaluator,
+    logistic_regression,
     read_transfer,
     score_transfer,
-    suite,
 )
 
 Row = tuple[str, ...]
 
 
 class _Numbers:
-    """An encoder whose vector of "3 0.5" is (3, 0.5), and which remembers what it was asked for."""
+    """An encoder whose embedding of "3 0.5" is (3, 0.5), and which records the texts."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.texts: list[str] = []
 
     def encode(self, texts: Any, /, *, batch_size: int = 32) -> Any:  # noqa: ARG002
-        self.asked.extend(texts)
+        self.texts.extend(texts)
         return np.array([[float(number) for number in text.split()] for text in texts], dtype=np.float32)
 
     encode_query = encode
@@ -39,7 +37,7 @@ class _Numbers:
 
 
 class _Worse(_Numbers):
-    """One that tells nothing apart."""
+    """An encoder with equal embeddings for all texts."""
 
     def encode(self, texts: Any, /, *, batch_size: int = 32) -> Any:  # noqa: ARG002
         return np.ones((len(texts), 2), dtype=np.float32)
@@ -51,7 +49,7 @@ def _write(path: Path, rows: Iterable[Row], header: str = "text\tlabel") -> Path
 
 
 def _separable(count: int, seed: int = 0, labels: tuple[str, ...] = ("0", "1")) -> list[Row]:
-    """Give texts whose vector lies far out in the direction of their label."""
+    """Return texts whose embeddings are far from the origin, in a direction per label."""
     random = np.random.default_rng(seed)
     kinds = [number % len(labels) for number in range(count)]
     angles = [2 * np.pi * kind / len(labels) + random.normal(scale=0.05) for kind in kinds]
@@ -77,12 +75,12 @@ def _split(folder: Path, stem: str, **parts: list[Row]) -> Path:
 
 @pytest.fixture
 def three_folds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classification, "FOLDS", 3)
+    monkeypatch.setattr(logistic_regression, "FOLDS", 3)
 
 
 @pytest.fixture
 def fitted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Any]]:
-    """C and the rows of every fit."""
+    """Record C and the rows of every fit."""
     seen = []
     plain = LogisticRegression.fit
 
@@ -95,20 +93,20 @@ def fitted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Any]]:
 
 
 @pytest.mark.usefixtures("three_folds")
-def test_what_is_linearly_separable_is_classified_without_a_fault(tmp_path: Path) -> None:
+def test_linearly_separable_texts_are_classified_perfectly(tmp_path: Path) -> None:
     (task,) = read_transfer([_write(tmp_path / "subj.tsv", _separable(40))])
     score = score_transfer(_Numbers(), task)
     assert (score.task, score.metric, score.value, score.items) == ("SUBJ", "accuracy x100", 100, 40)
     assert score.details["dev accuracy x100"] == 100
 
 
-def test_labels_that_mean_nothing_are_classified_by_chance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classification, "FOLDED_C", (1.0,))
+def test_random_labels_are_classified_at_chance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logistic_regression, "CROSS_VALIDATION_C", (1.0,))
     (task,) = read_transfer([_write(tmp_path / "mr.tsv", _noise(400))])
     assert score_transfer(_Numbers(), task).value == pytest.approx(50, abs=8)
 
 
-def test_three_labels_are_told_apart(tmp_path: Path) -> None:
+def test_three_labels_are_classified(tmp_path: Path) -> None:
     kinds = ("HUM", "LOC", "NUM")
     _split(tmp_path, "trec", train=_separable(60, labels=kinds), test=_separable(9, seed=1, labels=kinds))
     (task,) = read_transfer([tmp_path])
@@ -116,17 +114,17 @@ def test_three_labels_are_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("three_folds")
-def test_every_text_of_a_set_without_parts_is_tested_once_by_what_was_not_learned_from_it(
+def test_cross_validation_tests_every_text_once_and_never_trains_on_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
-    plain = classification._outcome
+    plain = logistic_regression._fit_and_test
 
     def outcome(train: Any, dev: Any, test: Any, grid: Any) -> Any:
         seen.append((train, dev, test, grid))
         return plain(train, dev, test, grid)
 
-    monkeypatch.setattr(classification, "_outcome", outcome)
+    monkeypatch.setattr(logistic_regression, "_fit_and_test", outcome)
     (task,) = read_transfer([_write(tmp_path / "cr.tsv", [*_separable(30), *_noise(30)])])
     score_transfer(_Numbers(), task)
     assert len(seen) == 3
@@ -141,12 +139,12 @@ def test_every_text_of_a_set_without_parts_is_tested_once_by_what_was_not_learne
 
 
 @pytest.mark.usefixtures("three_folds")
-def test_folds_are_the_same_each_time(tmp_path: Path) -> None:
+def test_folds_are_deterministic(tmp_path: Path) -> None:
     (task,) = read_transfer([_write(tmp_path / "mr.tsv", _noise(60))])
     assert score_transfer(_Numbers(), task) == score_transfer(_Numbers(), task)
 
 
-def test_the_test_part_is_never_learned_from(tmp_path: Path, fitted: list[tuple[float, Any]]) -> None:
+def test_the_test_split_is_never_trained_on(tmp_path: Path, fitted: list[tuple[float, Any]]) -> None:
     _split(tmp_path, "trec", train=_noise(40, seed=1), test=_noise(20, seed=2))
     (task,) = read_transfer([tmp_path])
     score_transfer(_Numbers(), task)
@@ -156,29 +154,29 @@ def test_the_test_part_is_never_learned_from(tmp_path: Path, fitted: list[tuple[
     assert Counter(len(rows) for _, rows in fitted) == {36: 70, 40: 1}  # ten folds of each C, then all of them
 
 
-def test_dev_chooses_and_is_not_learned_from(tmp_path: Path, fitted: list[tuple[float, Any]]) -> None:
+def test_the_development_split_selects_c_and_is_not_trained_on(tmp_path: Path, fitted: list[tuple[float, Any]]) -> None:
     train: list[Row] = [("1 0", "0"), ("2 0", "0"), ("3 0", "0"), ("30 0", "1"), ("40 0", "1")]
     _split(tmp_path, "sst2", train=train, dev=[("1 5", "0"), ("30 5", "1")], test=[("1 7", "0"), ("39 7", "1")])
     (task,) = read_transfer([tmp_path])
     score = score_transfer(_Numbers(), task)
     assert (score.task, score.value, score.items) == ("SST-2", 100, 2)
-    assert [c for c, _ in fitted] == [0.25, 0.5, 1, 2, 4, 8, score.details["least C"]]
+    assert [c for c, _ in fitted] == [0.25, 0.5, 1, 2, 4, 8, score.details["min C"]]
     assert all(len(rows) == 5 and not rows[:, 1].any() for _, rows in fitted)
-    assert score.details["least C"] == score.details["greatest C"]
+    assert score.details["min C"] == score.details["max C"]
 
 
-def test_c_is_the_one_that_is_best_on_dev(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_c_with_the_best_development_accuracy_is_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     def predict(self: Any, features: Any) -> Any:
         return np.full(len(features), "1" if self.C == 4 else "0")
 
     monkeypatch.setattr(LogisticRegression, "predict", predict)
-    rows = classification.Labelled(np.eye(4, dtype=np.float32), np.array(["0", "1", "0", "1"]))
-    ones = classification.Labelled(np.eye(4, dtype=np.float32)[:2], np.array(["1", "1"]))
-    found = classification.tested(rows, ones, rows)
+    rows = logistic_regression.LabeledFeatures(np.eye(4, dtype=np.float32), np.array(["0", "1", "0", "1"]))
+    ones = logistic_regression.LabeledFeatures(np.eye(4, dtype=np.float32)[:2], np.array(["1", "1"]))
+    found = logistic_regression.fit_and_test(rows, ones, rows)
     assert (found.c, found.dev_accuracy, found.accuracy) == (4, 1, 0.5)
 
 
-def test_pairs_are_told_by_their_difference_and_their_product(tmp_path: Path, fitted: list[tuple[float, Any]]) -> None:
+def test_pairs_are_classified_by_difference_and_product(tmp_path: Path, fitted: list[tuple[float, Any]]) -> None:
     header = "sentence1\tsentence2\tlabel"
     alike = [(f"{x} 1", f"{x} 1", "1") for x in range(1, 13)]
     unlike = [(f"{x} 1", f"{x} -5", "0") for x in range(1, 13)]
@@ -202,20 +200,20 @@ def test_each_distinct_text_is_encoded_once(tmp_path: Path) -> None:
     _split(tmp_path, "sst2", train=rows, dev=rows[:4], test=rows[:6])
     (task,) = read_transfer([tmp_path])
     score_transfer(encoder, task)
-    assert len(encoder.asked) == len(set(encoder.asked)) == 20
+    assert len(encoder.texts) == len(set(encoder.texts)) == 20
 
 
-def test_a_classifier_that_does_not_converge_warns_nobody(
+def test_a_classifier_that_does_not_converge_raises_no_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
-    monkeypatch.setattr(classification, "_classifier", lambda: LogisticRegression(max_iter=1))
+    monkeypatch.setattr(logistic_regression, "_classifier", lambda: LogisticRegression(max_iter=1))
     _split(tmp_path, "sst2", train=_noise(20), dev=_noise(6), test=_noise(6))
     (task,) = read_transfer([tmp_path])
     score_transfer(_Numbers(), task)
     assert not recwarn.list
 
 
-def test_a_folder_is_searched_for_the_tasks_in_the_papers_order(tmp_path: Path) -> None:
+def test_the_tasks_of_a_folder_are_read_in_the_papers_order(tmp_path: Path) -> None:
     _split(tmp_path, "sst2", train=_separable(4), dev=_separable(2), test=_separable(2))
     for stem in ("mpqa", "subj", "cr", "mr", "sst5_train", "notes"):
         _write(tmp_path / f"{stem}.tsv", _separable(24))
@@ -223,14 +221,14 @@ def test_a_folder_is_searched_for_the_tasks_in_the_papers_order(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("part", ["train", "dev", "test"])
-def test_any_file_of_a_set_stands_for_all_its_parts(tmp_path: Path, part: str) -> None:
+def test_any_split_of_a_task_stands_for_all_splits(tmp_path: Path, part: str) -> None:
     _split(tmp_path, "own", train=_separable(4), dev=_separable(2), test=_separable(6))
     (task,) = read_transfer([tmp_path / f"own_{part}.tsv"])
     assert task.name == f"{tmp_path.name}/own"
-    assert [len(each.labels) for each in task.parts] == [4, 2, 6]
+    assert [len(each.labels) for each in task.splits] == [4, 2, 6]
 
 
-def test_an_empty_text_is_a_text(tmp_path: Path) -> None:
+def test_an_empty_text_is_kept(tmp_path: Path) -> None:
     (task,) = read_transfer([_write(tmp_path / "cr.tsv", [("", "1"), *_separable(24)])])
     assert task.train.first[0] == ""
 
@@ -238,76 +236,75 @@ def test_an_empty_text_is_a_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, r"holds none of the transfer tasks; expected one or more of mr\.tsv"),
-        ({"trec_train": _separable(20)}, r"trec_train\.tsv stands without trec_test\.tsv"),
-        ({"sst2_dev": _separable(2), "sst2_test": _separable(2)}, r"sst2_dev\.tsv stands without sst2_train\.tsv"),
-        ({"mr": []}, "holds no rows below its header"),
+        ({}, r"contains none of the transfer tasks; expected one or more of mr\.tsv"),
+        ({"trec_train": _separable(20)}, r"trec_train\.tsv has no trec_test\.tsv beside it"),
+        ({"sst2_dev": _separable(2), "sst2_test": _separable(2)}, r"sst2_dev\.tsv has no sst2_train\.tsv beside it"),
+        ({"mr": []}, "has no rows below its header"),
         ({"mr": [("1 1", "0"), ("1 2", "")]}, "row 2 has no label"),
-        ({"mr": [("1 1", "0", "x")]}, "row 1 has more fields than the header"),
-        ({"mr": [("1 1", "0")]}, "holds one label, '0'"),
-        ({"mr": _separable(22)}, "holds 11 rows of label '0'; expected 12 or more"),
-        ({"trec_train": _separable(18), "trec_test": _separable(2)}, "holds 9 rows of label '0'; expected 10 or more"),
+        ({"mr": [("1 1", "0", "x")]}, "line 2 has 3 tab-separated fields; expected 2"),
+        ({"mr": [("1 1", "0")]}, "has one label, '0'"),
+        ({"mr": _separable(22)}, "has 11 rows of label '0'; expected at least 12"),
+        ({"trec_train": _separable(18), "trec_test": _separable(2)}, "has 9 rows of label '0'; expected at least 10"),
         (
             {"trec_train": _separable(20), "trec_test": [("1 1", "2")]},
-            r"TREC: '2' is no label in .*trec_train\.tsv; expected the same in all parts",
+            r"TREC: the label '2' is not in .*trec_train\.tsv; expected the same in all splits",
         ),
     ],
 )
-def test_a_set_that_cannot_be_learned_from_is_refused_in_a_line(
-    tmp_path: Path, files: dict[str, list[Row]], message: str
-) -> None:
+def test_an_unusable_task_is_a_one_line_error(tmp_path: Path, files: dict[str, list[Row]], message: str) -> None:
     for stem, rows in files.items():
         _write(tmp_path / f"{stem}.tsv", rows)
-    with pytest.raises(InputError, match=message) as refusal:
+    with pytest.raises(InputError, match=message) as error:
         read_transfer([tmp_path])
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("header", "message"),
     [("text\tkind", "lacks the column label"), ("label\tsentence2", "lacks the column sentence1")],
 )
-def test_a_file_that_lacks_a_column_is_refused(tmp_path: Path, header: str, message: str) -> None:
+def test_a_missing_column_is_an_error(tmp_path: Path, header: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_transfer([_write(tmp_path / "own.tsv", [("1", "1")], header)])
 
 
-def test_parts_of_different_kinds_are_refused(tmp_path: Path) -> None:
+def test_mixing_single_texts_and_pairs_is_an_error(tmp_path: Path) -> None:
     _split(tmp_path, "own", train=_separable(20))
     _write(tmp_path / "own_test.tsv", [("1 1", "1 1", "1")], "sentence1\tsentence2\tlabel")
-    with pytest.raises(InputError, match="single texts in one part and pairs in another"):
+    with pytest.raises(InputError, match="single texts in one split and pairs in another"):
         read_transfer([tmp_path / "own_train.tsv"])
 
 
-def test_a_set_that_is_given_twice_is_refused(tmp_path: Path) -> None:
+def test_a_task_given_twice_is_an_error(tmp_path: Path) -> None:
     file = _write(tmp_path / "mr.tsv", _separable(24))
-    with pytest.raises(InputError, match="MR is given already"):
+    with pytest.raises(InputError, match="MR is given twice"):
         read_transfer([tmp_path, file])
 
 
-def test_a_path_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not there; expected a TSV or a folder"):
+def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist; expected a TSV file or a folder"):
         read_transfer([tmp_path / "absent_train.tsv"])
 
 
-def test_the_table_shows_absent_tasks_and_which_the_average_is_over(
+def test_the_table_shows_missing_tasks_and_names_those_of_the_average(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suite, "open_encoder", {"teacher": _Numbers(), "student": _Worse()}.__getitem__)
+    monkeypatch.setattr(
+        evaluator, "find_encoder", lambda name: lambda: {"teacher": _Numbers(), "student": _Worse()}[name]
+    )
     _split(tmp_path, "trec", train=_separable(20), test=_separable(8))
     _split(tmp_path, "sst2", train=_separable(8), dev=_separable(4), test=_separable(8))
     _split(tmp_path, "own", train=_separable(8), dev=_separable(4), test=_separable(8))
-    paths = TaskPaths(transfer=[tmp_path, tmp_path / "own_train.tsv"])
-    found = evaluate_models(["student"], paths, against="teacher")
-    table, others = evaluation_tables(found)
+    found = evaluate(["student"], transfer=[tmp_path, tmp_path / "own_train.tsv"], against="teacher")
+    table, others = found.tables
     assert table.columns[:8] == ("model", "MR", "CR", "SUBJ", "MPQA", "SST-2", "TREC", "MRPC")
-    assert table.columns[8:] == ("Avg. (2 of 7)", "% (2 of 7)", "params", "w/o tables")
+    assert table.columns[8:] == ("Avg. (2 of 7)", "% (2 of 7)", "params", "w/o embeddings")
     assert table.rows[0][1:10] == ("-", "-", "-", "-", "100.00", "100.00", "-", "100.00", "100.00")
     assert table.rows[1][5:10] == ("50.00", "50.00", "-", "50.00", "50.00")
-    assert "Avg. (2 of 7: SST-2, TREC) is over these sets alone" in table.legend
+    assert "Avg. (2 of 7: SST-2, TREC) is over these sets only" in table.legend
     assert others.columns == ("model", f"{tmp_path.name}/own", f"{tmp_path.name}/own, %")
-    told = found[0].as_dict()
-    assert told["transfer"]["values"]["MR"] is None
-    assert told["transfer"]["average"] == told["transfer"]["percent_of_reference"] == 50
-    assert told["sts"] is None
-    assert told["percent_of_reference"]["TREC"] == 50
+    content = found.models[0].to_dict()
+    assert content["transfer"]["values"]["MR"] is None
+    assert content["transfer"]["average"] == content["transfer"]["percent_of_reference"] == 50
+    assert content["sts"] is None
+    assert content["percent_of_reference"]["TREC"] == 50

@@ -1,4 +1,4 @@
-"""Pairs that differ only by order, beside encoders that are blind to it or read nothing else."""
+"""Bigram shift with encoders that ignore word order and encoders that read it."""
 
 import itertools
 import zlib
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.evaluation import TaskPaths, evaluate_models, evaluation_markdown, suite
-from edgeembed.evaluation.word_order import EXCHANGED, SHUFFLED, read_word_order, score_word_order
+from edgeembed.evaluation import evaluate, evaluator, read_word_order, score_word_order
+from edgeembed.evaluation.word_order import SHUFFLED, SWAPPED
 
 _SUBJECTS = ["baker", "farmer", "sailor", "teacher", "painter", "doctor", "singer", "driver", "lawyer", "dancer"]
 _VERBS = ["sees", "likes", "calls", "helps", "hears", "finds", "meets", "pays", "hires", "draws"]
@@ -23,7 +23,7 @@ SENTENCES = [
 
 
 class _Words:
-    """Sums random vectors of words, or of words that know what stands before them."""
+    """Sums random vectors of words, or of bigrams."""
 
     def __init__(self, *, reads_order: bool) -> None:
         self.reads_order = reads_order
@@ -36,7 +36,9 @@ class _Words:
 
     def _sum(self, words: list[str]) -> Any:
         seen = list(itertools.pairwise(words)) if self.reads_order else words
-        seeds = sorted(zlib.crc32(repr(each).encode()) for each in seen)  # sorted, or rounding would tell of order
+        seeds = sorted(
+            zlib.crc32(repr(each).encode()) for each in seen
+        )  # sorted, so that rounding does not depend on order
         return np.sum([np.random.default_rng(seed).normal(size=48) for seed in seeds], axis=0, dtype=np.float32)
 
 
@@ -47,11 +49,11 @@ def text(tmp_path: Path) -> str:
     return str(file)
 
 
-def test_pairs_have_the_same_words_and_the_first_and_last_stay(text: str) -> None:
+def test_changed_sentences_have_the_same_words_and_the_first_and_last_stay(text: str) -> None:
     pairs = read_word_order(text)
-    assert len(pairs.intact) == len(SENTENCES)
-    for intact, exchanged, shuffled in zip(pairs.intact, pairs.exchanged, pairs.shuffled, strict=True):
-        before, after = intact.split(), exchanged.split()
+    assert len(pairs.original) == len(SENTENCES)
+    for original, swapped, shuffled in zip(pairs.original, pairs.swapped, pairs.shuffled, strict=True):
+        before, after = original.split(), swapped.split()
         assert Counter(before) == Counter(after) == Counter(shuffled.split())
         moved = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
         assert moved == [moved[0], moved[0] + 1]
@@ -60,26 +62,26 @@ def test_pairs_have_the_same_words_and_the_first_and_last_stay(text: str) -> Non
     assert pairs == read_word_order(text)
 
 
-def test_a_sum_of_words_is_at_chance_and_one_that_knows_neighbours_is_not(text: str) -> None:
+def test_a_sum_of_word_vectors_is_at_chance_and_a_sum_of_bigram_vectors_is_not(text: str) -> None:
     pairs = read_word_order(text)
-    blind, seeing = (score_word_order(_Words(reads_order=reads), pairs) for reads in (False, True))
-    assert blind.value == pytest.approx(50, abs=10)
-    assert blind.details == pytest.approx({EXCHANGED: 1, SHUFFLED: 1}, abs=1e-6)
-    assert seeing.value > 90
-    assert seeing.details[SHUFFLED] < seeing.details[EXCHANGED] < 0.9
+    unordered, ordered = (score_word_order(_Words(reads_order=reads), pairs) for reads in (False, True))
+    assert unordered.value == pytest.approx(50, abs=10)
+    assert unordered.details == pytest.approx({SWAPPED: 1, SHUFFLED: 1}, abs=1e-6)
+    assert ordered.value > 90
+    assert ordered.details[SHUFFLED] < ordered.details[SWAPPED] < 0.9
 
 
-def test_it_has_a_table_of_its_own(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suite, "open_encoder", lambda name: _Words(reads_order=name == "seeing"))
-    found = evaluate_models(["seeing"], TaskPaths(word_order=[text]), against="blind")
-    table = evaluation_markdown(found)
+def test_word_order_has_its_own_table(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluator, "find_encoder", lambda name: lambda: _Words(reads_order=name == "bigrams"))
+    found = evaluate(["bigrams"], word_order=[text], against="words")
+    table = found.to_markdown()
     assert table.startswith("## Word order")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("|")]
-    assert [row[0] for row in rows[2:]] == ["blind", "seeing"]
+    assert [row[0] for row in rows[2:]] == ["words", "bigrams"]
     assert rows[2][2:] == ["1.0000", "1.0000"]
 
 
-def test_too_little_text_is_refused(tmp_path: Path) -> None:
+def test_too_few_sentences_are_an_error(tmp_path: Path) -> None:
     file = tmp_path / "short.txt"
     file.write_text("Only this one sentence has words enough to change.\nToo short, this.\n", encoding="utf-8")
     with pytest.raises(InputError, match="has 1 sentences of 5 to 30 words"):

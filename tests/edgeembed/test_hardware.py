@@ -1,6 +1,7 @@
 """bfloat16 is used where it was measured to be faster than float32, and does not fill the memory."""
 
 import os
+import runpy
 import subprocess
 import sys
 from typing import Any
@@ -8,7 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from edgeembed.hardware import attention_in_training, has_bf16, own_precision
+from edgeembed import hardware
+from edgeembed.hardware import attention_in_training, has_bf16, isolated_precision
+
+CACHE_CAPACITY = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
 
 
 @pytest.mark.parametrize(
@@ -34,16 +38,33 @@ def test_devices_that_were_not_measured_compute_in_float32() -> None:
     assert not has_bf16("mps")
 
 
-@pytest.mark.parametrize(("given", "wanted"), [(None, "32"), ("7", "7")])
-def test_products_of_many_shapes_do_not_fill_the_memory(given: str | None, wanted: str) -> None:
-    name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
-    surroundings = {key: value for key, value in os.environ.items() if key != name} | ({name: given} if given else {})
-    code = f"import os, edgeembed.training; print(os.environ[{name!r}])"
-    found = subprocess.run([sys.executable, "-c", code], env=surroundings, capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == wanted
+@pytest.mark.parametrize(("given", "expected"), [(None, "32"), ("7", "7")])
+def test_onednn_cache_is_limited_unless_the_user_chose_a_size(
+    monkeypatch: pytest.MonkeyPatch, given: str | None, expected: str
+) -> None:
+    monkeypatch.setenv(CACHE_CAPACITY, given or "")
+    if given is None:
+        monkeypatch.delenv(CACHE_CAPACITY)
+    runpy.run_path(hardware.__file__)
+    assert os.environ[CACHE_CAPACITY] == expected
 
 
-def test_attentions_are_trained_as_plain_products_on_a_processor_alone() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(("given", "expected"), [(None, "32"), ("7", "7")])
+def test_onednn_cache_is_limited_in_a_process_that_trains(given: str | None, expected: str) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != CACHE_CAPACITY}
+    code = f"import os, edgeembed.training.trainer; print(os.environ[{CACHE_CAPACITY!r}])"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment | ({CACHE_CAPACITY: given} if given else {}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip() == expected
+
+
+def test_attention_is_trained_with_matmuls_on_cpus_only() -> None:
     settings: Any = torch.backends.cuda
     before = settings.flash_sdp_enabled()
     with attention_in_training("cpu"):
@@ -53,9 +74,9 @@ def test_attentions_are_trained_as_plain_products_on_a_processor_alone() -> None
     assert settings.flash_sdp_enabled() == before
 
 
-def test_a_trainer_leaves_its_precision_to_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trainers_precision_does_not_leak_into_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "fp16")
-    with own_precision():
+    with isolated_precision():
         assert "ACCELERATE_MIXED_PRECISION" not in os.environ
         os.environ["ACCELERATE_MIXED_PRECISION"] = "bf16"  # as a trainer does
     assert os.environ["ACCELERATE_MIXED_PRECISION"] == "fp16"

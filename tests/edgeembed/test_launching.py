@@ -9,21 +9,21 @@ import pytest
 from click.testing import CliRunner
 from edgeembed_runtime.errors import InputError
 
+from edgeembed.arguments import check_single_process
 from edgeembed.cli.distill import command as distill
 from edgeembed.cli.finetune import command as finetune
-from edgeembed.launching import refuse_several_processes
 
 
-def test_several_processes_are_refused_and_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_raise_and_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(InputError, match=r"a launcher started 2 processes \(WORLD_SIZE=2\), expected one"):
-        refuse_several_processes()
+    with pytest.raises(InputError, match=r"a launcher started 2 processes \(WORLD_SIZE=2\); expected one"):
+        check_single_process()
     for count in ("1", "", "none"):
         monkeypatch.setenv("WORLD_SIZE", count)
-        refuse_several_processes()
+        check_single_process()
 
 
-def test_training_commands_refuse_before_they_read_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_commands_raise_before_they_read_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "4")
     out = str(tmp_path / "out")
     for done in (

@@ -1,8 +1,9 @@
-"""`edgeembed mine`, with the real teacher."""
+"""Hard-negative mining with the real teacher."""
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from edgeembed import mining
 from edgeembed.cli.mine import command
 from edgeembed.corpus.pairs import read_pairs
-from edgeembed.mining import mine_triplets
+from edgeembed.mining import mine, mine_triplets
 from edgeembed.models import load_model
 
 ANCHORS = ["How do I bake bread?", "Who repairs bicycles?", "Why is the sea salty?", "When do the shops close?"]
@@ -43,7 +44,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(command, [str(argument) for argument in arguments])
 
 
-def test_a_hard_negative_is_the_nearest_positive_of_another(teacher: SentenceTransformer) -> None:
+def test_a_hard_negative_is_the_most_similar_positive_of_another_anchor(teacher: SentenceTransformer) -> None:
     found = mine_triplets({"anchor": ANCHORS, "positive": POSITIVES}, teacher, margin=0.05)
     cosines = teacher.encode(ANCHORS) @ teacher.encode(POSITIVES).T
     own = np.diag(cosines)
@@ -55,7 +56,7 @@ def test_a_hard_negative_is_the_nearest_positive_of_another(teacher: SentenceTra
     assert found.negative_cosine == pytest.approx(others.max(axis=1).mean(), abs=1e-3)
 
 
-def test_the_answer_to_the_same_question_is_no_negative(teacher: SentenceTransformer) -> None:
+def test_another_positive_of_the_same_anchor_is_no_negative(teacher: SentenceTransformer) -> None:
     anchors, positives = [*ANCHORS, ANCHORS[0]], [*POSITIVES, "Knead flour and water to a dough, then bake the bread."]
     found = mine_triplets({"anchor": anchors, "positive": positives}, teacher, margin=0.0)
     answers = {POSITIVES[0], positives[-1]}
@@ -64,7 +65,7 @@ def test_the_answer_to_the_same_question_is_no_negative(teacher: SentenceTransfo
     assert all(negative not in answers for anchor, negative in rows if anchor == ANCHORS[0])
 
 
-def test_a_text_of_the_corpus_is_a_hard_negative_where_it_is_nearer(teacher: SentenceTransformer) -> None:
+def test_a_more_similar_text_of_the_corpus_is_the_hard_negative(teacher: SentenceTransformer) -> None:
     passages = ["Baking a cake takes flour, eggs, sugar and an oven.", "The moon moves the tides."]
     found = mine_triplets({"anchor": ANCHORS, "positive": POSITIVES}, teacher, margin=0.05, corpus=passages)
     rows = dict(zip(found.texts["anchor"], found.texts["hard_negative"], strict=True))
@@ -72,18 +73,18 @@ def test_a_text_of_the_corpus_is_a_hard_negative_where_it_is_nearer(teacher: Sen
     assert set(rows.values()) <= {*passages, *POSITIVES}
 
 
-def test_pairs_of_one_meaning_alone_are_refused(teacher: SentenceTransformer) -> None:
+def test_pairs_without_any_hard_negative_are_an_error(teacher: SentenceTransformer) -> None:
     same = {"anchor": ["A dog runs."] * 2, "positive": ["A dog is running.", "A running dog."]}
     with pytest.raises(InputError, match=r"none of 2 pairs has a hard negative at a margin of 0\.05"):
         mine_triplets(same, teacher, margin=0.05)
 
 
-def test_what_is_written_can_be_learned_from(pairs: Path, tmp_path: Path) -> None:
+def test_the_written_triplets_can_be_read_as_pairs(pairs: Path, tmp_path: Path) -> None:
     out, passages = tmp_path / "mined.tsv", tmp_path / "passages.txt"
     passages.write_text("Baking a cake takes flour, eggs, sugar and an oven.\n" + "A long passage. " * 100 + "\n")
     done = run("--pairs", f"{pairs}#question,answer", "--corpus", passages, "--out", out, "--json")
     report = json.loads(done.stdout)
-    assert (report["triplets"], report["pairs"]) == (4, 4)
+    assert (report["path"], report["triplets"], report["pairs"]) == (str(out), 4, 4)
     assert 0 < report["negative_cosine"] < report["positive_cosine"]
     triplets = read_pairs([out])
     assert list(triplets) == ["anchor", "positive", "hard_negative"]
@@ -91,17 +92,17 @@ def test_what_is_written_can_be_learned_from(pairs: Path, tmp_path: Path) -> Non
     assert any(text.startswith("Baking a cake") for text in triplets["hard_negative"])
 
 
-def test_pairs_are_never_replaced_by_what_is_mined_from_them(pairs: Path) -> None:
+def test_an_input_is_never_replaced(pairs: Path) -> None:
     done = run("--pairs", f"{pairs}#question,answer", "--out", pairs, "--force")
     assert isinstance(done.exception, InputError)
 
 
-def test_pairs_that_are_not_there_are_told_before_the_teacher_is_read(tmp_path: Path) -> None:
+def test_missing_pairs_are_reported_before_the_teacher_is_loaded(tmp_path: Path) -> None:
     done = run("--pairs", tmp_path / "none.tsv", "--out", tmp_path / "mined.tsv", "--teacher", "none")
-    assert "none.tsv is no file" in str(done.exception)
+    assert "none.tsv is not a file" in str(done.exception)
 
 
-def test_stdout_stays_clean_and_warnings_are_heard(
+def test_stdout_stays_empty_and_warnings_are_shown(
     teacher: SentenceTransformer, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def telling(*_: object, **__: object) -> Dataset:
@@ -115,3 +116,35 @@ def test_stdout_stays_clean_and_warnings_are_heard(
     heard = capfd.readouterr()
     assert heard.out == ""
     assert "a warning" in heard.err
+
+
+def test_the_function_takes_a_dataset_texts_in_memory_and_a_loaded_model(
+    teacher: SentenceTransformer, tmp_path: Path
+) -> None:
+    passages = ["Baking a cake takes flour, eggs, sugar and an oven.", "The moon moves the tides."]
+    pairs = Dataset.from_dict({"anchor": ANCHORS, "positive": POSITIVES, "source": ["x"] * 4})
+    report = mine(pairs, str(tmp_path / "mined.tsv"), corpus=passages, teacher=teacher)
+    assert passages[0] in read_pairs(report.path)["hard_negative"]
+    assert str(report).startswith(f"{tmp_path / 'mined.tsv'}: 4 triplets of 4 pairs; mean cosine of positives 0.")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"margin": 1}, "margin is 1; expected a number of at least 0 and below 1"),
+        ({"margin": "small"}, "margin is 'small'; expected a number"),
+        ({"pairs": "none.tsv"}, "none.tsv is not a file; expected a TSV of labeled pairs"),
+        ({"pairs": []}, r"pairs is \[\]; expected a TSV of labeled pairs, a list of them, or a dataset"),
+        ({"pairs": Dataset.from_dict({"anchor": ["a"]})}, "the dataset has the columns anchor; expected anchor, posit"),
+        ({"corpus": "none.txt"}, "none.txt does not exist"),
+        ({"teacher": "none"}, "no model called none"),
+    ],
+)
+def test_wrong_arguments_are_errors_before_anything_is_mined(
+    options: dict[str, Any], message: str, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mining, "mine_triplets", None)
+    arguments = {"pairs": f"{pairs}#question,answer", "out": tmp_path / "mined.tsv", **options}
+    with pytest.raises(InputError, match=message):
+        mine(**arguments)
+    assert not (tmp_path / "mined.tsv").exists()

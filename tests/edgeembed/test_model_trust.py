@@ -1,4 +1,4 @@
-"""A model folder that names code of its own is refused before any of that code is imported."""
+"""Model folders that name foreign code are rejected before any of it is imported."""
 
 import json
 import os
@@ -13,11 +13,10 @@ from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.model_trust import STUDENT_CLASSES, needs_trust
 
 from edgeembed.augmentation.back_translation import BackTranslation
+from edgeembed.classification.examples import ClassificationData, read_classification_data
+from edgeembed.classification.teachers import teacher_logits
 from edgeembed.cli.main import main
-from edgeembed.masked_teacher import load_masked_teacher
-from edgeembed.models import load_model
-from edgeembed.tasks.examples import Task, read_task
-from edgeembed.tasks.teachers import teacher_logits
+from edgeembed.models import load_masked_lm, load_model
 
 STUDENT = "edgeembed.students.transformer.CompactTransformer"
 NORMALIZE = "sentence_transformers.models.Normalize"
@@ -65,14 +64,14 @@ def corpus(tmp_path: Path, sentences: list[str]) -> Path:
 @pytest.mark.parametrize(
     "types",
     [
-        ["edgeembed.students.assembling.Normalize", "sub/evil.X"],
+        ["edgeembed.students.factory.Normalize", "sub/evil.X"],
         [NORMALIZE, "sub/evil.X"],
         [STUDENT, "sub/evil.X"],
         [STUDENT, "sub.evil.X"],
     ],
 )
 @pytest.mark.parametrize("command", ["export", "evaluate", "bench", "distill"])
-def test_every_command_refuses_foreign_code_in_one_line(
+def test_every_command_rejects_foreign_code_with_one_line(
     folder: Path, corpus: Path, tmp_path: Path, types: list[str], command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     marker = write_evil(folder)
@@ -199,7 +198,7 @@ def _student_lookalike(folder: Path) -> None:
         (_student_lookalike, "which would run code"),
     ],
 )
-def test_a_folder_that_reaches_for_other_code_is_refused(folder: Path, tamper: Change, expected: str) -> None:
+def test_a_folder_that_names_foreign_code_is_an_error(folder: Path, tamper: Change, expected: str) -> None:
     tamper(folder)
     for check in (needs_trust, lambda path: load_model(str(path)), _start):
         with pytest.raises(InputError, match=expected.replace(".", r"\.")) as refused:
@@ -211,20 +210,20 @@ def test_a_folder_that_reaches_for_other_code_is_refused(folder: Path, tamper: C
 @pytest.mark.parametrize(
     "load",
     [
-        lambda folder, _: load_masked_teacher(str(folder)),
+        lambda folder, _: load_masked_lm(str(folder)),
         lambda folder, task: teacher_logits(str(folder), task, "cpu"),
         lambda folder, _: BackTranslation(str(folder), str(folder)).vary(["A cat."]),
     ],
     ids=["masked teacher", "classifier teacher", "translator"],
 )
-def test_models_that_transformers_loads_are_refused_if_they_name_code(
-    folder: Path, tmp_path: Path, tamper: Change, load: Callable[[Path, Task], object]
+def test_models_for_transformers_that_name_code_are_an_error(
+    folder: Path, tmp_path: Path, tamper: Change, load: Callable[[Path, ClassificationData], object]
 ) -> None:
     file = tmp_path / "task.tsv"
     file.write_text("text\tlabel\na cat\t0\na dog\t1\n")
     tamper(folder)
     with pytest.raises(InputError, match="has an auto_map, by which transformers would run code") as refused:
-        load(folder, read_task(file, file))
+        load(folder, read_classification_data(file, file))
     assert "\n" not in str(refused.value)
 
 
@@ -233,7 +232,7 @@ def _start(folder: Path) -> None:
         raise AssertionError("the worker started")
 
 
-def test_a_standard_model_is_loaded_without_trust_whatever_scripts_lie_beside_it(folder: Path) -> None:
+def test_a_standard_model_is_loaded_without_trust_even_with_scripts_in_its_folder(folder: Path) -> None:
     marker = write_evil(folder)  # as hub repositories that hold their training script
     assert not needs_trust(folder)
     assert not load_model(str(folder)).trust_remote_code
@@ -248,7 +247,7 @@ def test_the_allowed_classes_exist() -> None:
         assert isinstance(getattr(importlib.import_module(module), kind), type)
 
 
-def test_a_folder_of_links_as_the_hub_keeps_them_is_read(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_of_symbolic_links_like_the_hub_cache_is_read(folder: Path, tmp_path: Path) -> None:
     snapshot = tmp_path / "snapshot"
     for path in [path for path in folder.rglob("*") if path.is_file()]:
         link = snapshot / path.relative_to(folder)
@@ -260,20 +259,20 @@ def test_a_folder_of_links_as_the_hub_keeps_them_is_read(folder: Path, tmp_path:
         needs_trust(snapshot)
 
 
-def test_a_student_is_trusted_by_its_loader_and_by_the_bench(teacher_folder: Path, tmp_path: Path) -> None:
+def test_students_are_loaded_with_trust(teacher_folder: Path, tmp_path: Path) -> None:
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling
 
-    from edgeembed.models import tokenizer_of
-    from edgeembed.recipe_settings import StudentSettings
-    from edgeembed.students.building import build_student, student_tokenizer
+    from edgeembed.models import copy_tokenizer
+    from edgeembed.recipe.schema import StudentSettings
+    from edgeembed.students.initialization import build_transformer, student_tokenizer
 
     teacher = load_model(str(teacher_folder))
     table = teacher[0].auto_model.get_input_embeddings().weight.detach()
     shape = StudentSettings(layers=1, token_dim=8, max_seq_length=32)
-    words = student_tokenizer(tokenizer_of(teacher), teacher, "teacher", 32)
-    first = build_student(teacher, words, table, torch.ones(len(table)), shape, [])
+    words = student_tokenizer(copy_tokenizer(teacher), teacher, "teacher", 32)
+    first = build_transformer(teacher, words, table, torch.ones(len(table)), shape, [])
     student = tmp_path / "student"
     SentenceTransformer(modules=[first, Pooling(32, "mean")], device="cpu").save(str(student), create_model_card=False)
     assert needs_trust(student)

@@ -6,7 +6,7 @@ import pytest
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.parallel import LanguageCounts, ParallelText, read_parallel
-from edgeembed.stage_data import learning_text
+from edgeembed.training.data import build_training_text
 
 
 def table(folder: Path, text: str, name: str = "en-de.tsv") -> Path:
@@ -41,13 +41,13 @@ def test_a_file_can_hold_several_languages(tmp_path: Path) -> None:
     assert ("pl 1", "pl 1!") in pairs(read)
 
 
-def test_columns_with_other_names_are_chosen(tmp_path: Path) -> None:
+def test_columns_with_other_names_can_be_chosen(tmp_path: Path) -> None:
     file = table(tmp_path, "a\tb\tc\nRain\tRegen\tGerman\nSun\tSonne\tGerman\n", "pairs.tsv")
     assert read_parallel([f"{file}#a,b"]).languages == (LanguageCounts("b", 2, 2, 2),)
     assert read_parallel([f"{file}#a,b,c"]).languages == (LanguageCounts("German", 2, 2, 2),)
 
 
-def test_files_of_one_language_and_folders_are_put_together(tmp_path: Path) -> None:
+def test_files_and_folders_of_one_language_are_combined(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     table(tmp_path, "en\tde\nRain\tRegen\n")
     table(tmp_path / "sub", "en\tde\nSun\tSonne\nRain\tRegen\n")
@@ -66,9 +66,7 @@ def test_pairs_with_a_side_too_short_or_too_long_are_dropped_and_counted(tmp_pat
 
 
 @pytest.mark.parametrize(("smoothing", "sampled"), [(1.0, [64, 16, 4]), (0.5, [64, 32, 16]), (0.0, [64, 64, 64])])
-def test_shares_are_smoothed_by_an_exponent_and_no_pair_is_left_out(
-    tmp_path: Path, smoothing: float, sampled: list[int]
-) -> None:
+def test_shares_are_smoothed_and_every_pair_is_used(tmp_path: Path, smoothing: float, sampled: list[int]) -> None:
     file = table(tmp_path, rows(("de", 64), ("fr", 16), ("pl", 4)), "mixed.tsv")
     read = read_parallel([file], smoothing=smoothing)
     assert [counts.sampled for counts in read.languages] == sampled
@@ -79,7 +77,7 @@ def test_shares_are_smoothed_by_an_exponent_and_no_pair_is_left_out(
     assert sum(polish) == sampled[2]
 
 
-def test_a_limit_and_the_seed_decide_the_sample(tmp_path: Path) -> None:
+def test_a_limit_and_the_seed_determine_the_sample(tmp_path: Path) -> None:
     file = table(tmp_path, rows(("de", 64), ("pl", 5)), "mixed.tsv")
     one, again, other = (read_parallel([file], limit=10, smoothing=0.5, seed=seed) for seed in (1, 1, 2))
     assert one.languages == (LanguageCounts("de", 64, 10, 10), LanguageCounts("pl", 5, 5, 7))
@@ -100,18 +98,18 @@ def test_a_limit_and_the_seed_decide_the_sample(tmp_path: Path) -> None:
         ("en-de.tsv", "en\tde\na\tb\tc\n", "", "line 2 has 3 tab-separated fields"),
         ("en-de.tsv", "en\tde\na\tb\n", "#en", r"en-de\.tsv#en names 1 columns"),
         ("en-de.tsv", "en\tde\n", "", "gave no usable pair of 0 read"),
-        ("mixed.tsv", "sentence\ttranslation\tlanguage\na\tb\t\n", "", r"has a pair without a language \('a'\)"),
+        ("mixed.tsv", "sentence\ttranslation\tlanguage\na\tb\t\n", "", r"line 2 has no language"),
     ],
 )
-def test_other_tables_are_refused(tmp_path: Path, name: str, text: str, chosen: str, message: str) -> None:
+def test_other_tables_are_an_error(tmp_path: Path, name: str, text: str, chosen: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as raised:
         read_parallel([f"{table(tmp_path, text, name)}{chosen}"])
     assert "\n" not in str(raised.value)
 
 
-def test_both_sides_of_a_pair_are_to_have_the_vector_of_the_sentence_which_the_teacher_reads_once() -> None:
+def test_both_sides_of_a_pair_have_the_teacher_embedding_of_the_sentence() -> None:
     parallel = ParallelText(["Rain.", "Rain.", "A dog runs."], ["Regen.", "Pluie.", "Ein Hund."], (), ())
-    text = learning_text(["The sun.", "Rain."], parallel)
+    text = build_training_text(["The sun.", "Rain."], parallel)
     assert text.sentences == ["Rain.", "The sun.", "A dog runs."]
     assert [len(each) for each in text.texts] == sorted(len(each) for each in text.texts)
     drawn_to = Counter((each, text.sentences[row]) for each, row in zip(text.texts, text.rows, strict=True))
@@ -125,7 +123,7 @@ def test_both_sides_of_a_pair_are_to_have_the_vector_of_the_sentence_which_the_t
     }
 
 
-def test_without_translations_each_sentence_has_its_own_row() -> None:
-    text = learning_text(["ccc", "a", "bb", "d"])
+def test_without_translations_each_sentence_has_its_own_embedding() -> None:
+    text = build_training_text(["ccc", "a", "bb", "d"])
     assert text.texts == text.sentences == ["a", "d", "bb", "ccc"]
     assert np.array_equal(text.rows, np.arange(4))

@@ -7,18 +7,18 @@ import pytest
 from edgeembed.cli.progress import Pace, TerminalReporter
 
 
-def test_a_line_tells_how_far_a_step_is_how_fast_and_how_long_it_will_take() -> None:
+def test_a_line_states_progress_rate_and_remaining_time() -> None:
     pace = Pace("teacher", 10_000)
     pace.advance(4_000, 100.0)  # found in the cache, so no measure of speed
     pace.advance(5_000, 160.0)
     assert pace.line(160.0, 90.0) == "teacher: 5,000 of 10,000 (50 %), 16.7/s, 5 min left"
 
 
-def test_a_step_that_does_not_count_tells_how_long_it_has_been_running() -> None:
+def test_a_step_without_a_total_states_its_running_time() -> None:
     assert Pace("initialize", None).line(170.0, 100.0) == "initialize: running for 1 min"
 
 
-def test_nothing_is_divided_by_a_rate_that_is_not_known_yet() -> None:
+def test_an_unknown_rate_is_omitted() -> None:
     pace = Pace("teacher", 100)
     pace.advance(40, 5.0)
     assert pace.line(5.0, 0.0) == "teacher: 40 of 100 (40 %)"
@@ -38,7 +38,7 @@ def test_a_long_step_prints_lines_without_a_terminal(capfd: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(("done", "expected"), [(0, "train: 8 in"), (5, "train: 5 of 8 in"), (8, "train: 8 in")])
-def test_a_step_that_ends_early_says_how_much_was_done(
+def test_a_step_that_ends_early_states_how_much_was_done(
     done: int, expected: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with TerminalReporter().step("train", 8) as advance:

@@ -1,6 +1,6 @@
 """Each recipe that comes with edgeembed, run on a tiny random teacher."""
 
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,15 +12,15 @@ from sklearn.decomposition import PCA
 from tokenizers import Tokenizer, models
 from transformers import AutoConfig, AutoModel, TrainerState
 
-from edgeembed import distillation
 from edgeembed.corpus.parallel import LanguageCounts, ParallelText
-from edgeembed.distillation import distil
+from edgeembed.distillation import DistillationReport, distill, pipeline
 from edgeembed.models import load_model
-from edgeembed.recipe import Recipe, load_recipe, recipe_names
-from edgeembed.students.encoders import layers_of, reshaped
-from edgeembed.students.transformer import compact_encoder
-from edgeembed.teacher import with_length
-from edgeembed.training import StepCallback
+from edgeembed.recipe.loading import load_recipe, recipe_names
+from edgeembed.recipe.schema import Recipe
+from edgeembed.students.architectures import encoder_layers, resized_config
+from edgeembed.students.transformer import build_encoder
+from edgeembed.teacher.encoding import with_normalization
+from edgeembed.training.trainer import StepCallback
 
 TEACHER_WIDTH = 32
 QUICK = (
@@ -36,7 +36,7 @@ QUICK = (
 
 @pytest.fixture(autouse=True)
 def _cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distillation, "default_device", lambda: "cpu")
+    monkeypatch.setattr(pipeline, "default_device", lambda: "cpu")
 
 
 @pytest.fixture
@@ -69,11 +69,12 @@ def parallel(sentences: list[str]) -> ParallelText:
 
 
 def tiny(name: str, teacher_folder: Path, *changes: str) -> Recipe:
-    """A recipe with its sizes shrunk to fit the tiny teacher."""
+    """Return a recipe with its sizes reduced to fit the tiny teacher."""
     whole = load_recipe(name)
     sizes = [
         f'teacher="{teacher_folder}"',
         "augmentation.required=false",
+        "corpus.heldout=0",
         "student.max_seq_length=32",
         "vocabulary.size=100",
     ]
@@ -87,9 +88,11 @@ def tiny(name: str, teacher_folder: Path, *changes: str) -> Recipe:
         sizes.append(f"{key}={size}")
     if whole.vocabulary.file:
         sizes.append(f'vocabulary.file="{teacher_folder}"')
+    if name == "xayn-semantic-teacher":
+        sizes.append("stages.losses.gold_similarity.max_score=9")
     recipe = load_recipe(name, [*sizes, *changes])
-    stages = tuple(replace(stage, epochs=1.0, batch_size=32) for stage in recipe.stages)
-    return replace(recipe, stages=stages)
+    stages = tuple(stage.replace(epochs=1.0, batch_size=32) for stage in recipe.stages)
+    return recipe.replace(stages=stages)
 
 
 def made(
@@ -100,19 +103,23 @@ def made(
     *,
     dev: Path | None = None,
     parallel: ParallelText | None = None,
-) -> distillation.DistilReport:
-    labelled = [pairs] if any(stage.reads_pairs for stage in recipe.stages) else []
-    scored = [dev] if dev and any(stage.reads_scored for stage in recipe.stages) else []
-    domains = {sentence: row % 2 for row, sentence in enumerate(sentences)}
+) -> DistillationReport:
+    labeled = [pairs] if any(stage.uses_pairs for stage in recipe.stages) else []
+    scored = [dev] if dev and any(stage.uses_scored_pairs for stage in recipe.stages) else []
+    corpus: Sequence[str | Path] = sentences
+    if recipe.name == "distilcse-metakd":  # each file is a domain
+        corpus = [folder / "one.txt", folder / "other.txt"]
+        for number, file in enumerate(map(Path, corpus)):
+            file.write_text("\n".join(sentences[number::2]))
     translated = parallel if recipe.parallel.required else None
     out = folder / "student"
-    return distil(recipe, sentences, out, parallel=translated, pairs=labelled, scored=scored, domains=domains)
+    return distill(recipe, corpus, out, parallel=translated or (), pairs=labeled, scored=scored)
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in recipe_names()]
 )
-def test_a_recipe_gives_a_student_that_encodes(
+def test_every_recipe_trains_a_student_that_encodes(
     name: str,
     teacher_folder: Path,
     sentences: list[str],
@@ -121,7 +128,7 @@ def test_a_recipe_gives_a_student_that_encodes(
     parallel: ParallelText,
     tmp_path: Path,
 ) -> None:
-    recipe = tiny(name, teacher_folder, "stages.highest_score=9")
+    recipe = tiny(name, teacher_folder)
     report = made(recipe, sentences, tmp_path, pairs, dev=dev, parallel=parallel)
     student = load_model(str(tmp_path / "student"))
     vectors = student.encode(sentences[:10])
@@ -129,7 +136,7 @@ def test_a_recipe_gives_a_student_that_encodes(
     assert np.isfinite(vectors).all()
     assert np.ptp(vectors, axis=0).max() > 0
     if recipe.student.architecture == "transformer":
-        assert len(layers_of(student[0].auto_model)) == (recipe.student.layers or 4)
+        assert len(encoder_layers(student[0].auto_model)) == (recipe.student.layers or 4)
     assert np.isfinite(report.losses).all()
 
 
@@ -148,12 +155,24 @@ def test_a_second_stage_can_start_from_the_student_of_a_first(
 ) -> None:
     first = tmp_path / "first" / "student"
     recipe = tiny("distilcse", teacher_folder)
-    distil(replace(recipe, stages=recipe.stages[:1]), sentences, first)
+    distill(recipe.replace(stages=recipe.stages[:1]), sentences, first)
     unmoved = tiny("simcse", teacher_folder, f'student.source="{first}"', "stages.learning_rate=1e-12")
-    stages = tuple(replace(stage, learning_rate=1e-12) for stage in unmoved.stages)
-    made(replace(unmoved, stages=stages), sentences, tmp_path, pairs)
+    stages = tuple(stage.replace(learning_rate=1e-12) for stage in unmoved.stages)
+    made(unmoved.replace(stages=stages), sentences, tmp_path, pairs)
     before, after = (load_model(str(folder)).encode(sentences) for folder in (first, tmp_path / "student"))
     np.testing.assert_allclose(after, before, atol=1e-5)
+
+
+def test_a_student_can_start_from_one_with_a_factorized_embedding_table(
+    teacher_folder: Path, sentences: list[str], pairs: Path, tmp_path: Path
+) -> None:
+    first = tmp_path / "first" / "student"
+    distill(tiny("compact", teacher_folder), sentences, first)
+    made(tiny("simcse", teacher_folder, f'student.source="{first}"'), sentences, tmp_path, pairs)
+    before, after = (load_model(str(folder))[0].auto_model for folder in (first, tmp_path / "student"))
+    ids = torch.arange(20)
+    table = before.get_input_embeddings()(ids)
+    torch.testing.assert_close(after.get_input_embeddings()(ids), table, atol=1e-2, rtol=0)
 
 
 @pytest.mark.slow
@@ -161,9 +180,9 @@ def test_hpd_learns_the_teachers_principal_components(
     teacher_folder: Path, sentences: list[str], tmp_path: Path
 ) -> None:
     recipe = tiny("hpd-128-no-augmentation", teacher_folder, "student.layers=0")
-    stage = replace(recipe.stages[0], epochs=40.0, learning_rate=5e-3, batch_size=64)
-    distil(replace(recipe, stages=(stage,)), sentences, tmp_path / "student")
-    raw = with_length(load_model(str(teacher_folder)), unit=False).encode(sentences)
+    stage = recipe.stages[0].replace(epochs=40.0, learning_rate=5e-3, batch_size=64)
+    distill(recipe.replace(stages=(stage,)), sentences, tmp_path / "student")
+    raw = with_normalization(load_model(str(teacher_folder)), normalize=False).encode(sentences)
     vectors = load_model(str(tmp_path / "student")).encode(sentences)
     components = PCA(6, svd_solver="full").fit_transform(raw)
     # Up to the sign of each component, which a PCA leaves open.
@@ -183,7 +202,7 @@ def test_whitened_vectors_have_identity_covariance_on_the_corpus(
 
 
 @pytest.mark.parametrize("steps", [2, 500], ids=["looks on the way", "ends before a look"])
-def test_the_checkpoint_that_does_best_on_the_development_set_is_kept(
+def test_the_best_checkpoint_on_the_development_set_is_kept(
     teacher_folder: Path,
     sentences: list[str],
     dev: Path,
@@ -192,65 +211,69 @@ def test_the_checkpoint_that_does_best_on_the_development_set_is_kept(
     steps: int,
 ) -> None:
     # The trainer looks in what it trains in, and in bfloat16 the ranks of ten pairs turn on the last bits.
-    monkeypatch.setattr("edgeembed.training.has_bf16", lambda _device: False)
-    from edgeembed.evaluation.encoders import open_encoder
-    from edgeembed.evaluation.sts import read_sts, score_sts
+    monkeypatch.setattr("edgeembed.training.trainer.has_bf16", lambda _device: False)
+    from edgeembed.corpus.pairs import read_sts
+    from edgeembed.evaluation.encoders import load_encoder
+    from edgeembed.evaluation.sts import score_sts
 
     recipe = tiny("simtde-small", teacher_folder, f"stages.checkpoint_steps={steps}", "stages.learning_rate=0.01")
-    report = distil(recipe, sentences, tmp_path / "student", dev=dev)
+    report = distill(recipe, sentences, tmp_path / "student", dev=dev)
     (best,) = report.dev_spearman
-    found = score_sts(open_encoder(str(tmp_path / "student")), read_sts(dev))[0].value
+    found = score_sts(load_encoder(str(tmp_path / "student")), read_sts(dev))[0].value
     assert best == pytest.approx(found, abs=0.01)
 
 
-def test_a_recipe_for_labelled_pairs_asks_for_them(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"projection-128 learns from labelled pairs; expected --pairs FILE.tsv"):
-        distil(tiny("projection-128", teacher_folder), sentences, tmp_path / "student")
+def test_a_recipe_for_labeled_pairs_needs_them(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"projection-128 learns from labeled pairs; expected --pairs FILE.tsv"):
+        distill(tiny("projection-128", teacher_folder), sentences, tmp_path / "student")
 
 
-def test_pairs_that_no_stage_reads_are_refused(
+def test_pairs_that_no_stage_reads_raise(
     teacher_folder: Path, sentences: list[str], pairs: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match="simtde-small has no stage that reads labelled pairs"):
-        distil(tiny("simtde-small", teacher_folder), sentences, tmp_path / "student", pairs=[pairs])
+    with pytest.raises(InputError, match="simtde-small has no stage that reads labeled pairs"):
+        distill(tiny("simtde-small", teacher_folder), sentences, tmp_path / "student", pairs=[pairs])
 
 
-def test_a_recipe_for_augmented_text_asks_for_it(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
+def test_a_recipe_for_augmented_text_needs_it(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"learns from augmented text; expected --wordnet FOLDER"):
-        distil(tiny("hpd-128", teacher_folder, "augmentation.required=true"), sentences, tmp_path / "student")
+        distill(tiny("hpd-128", teacher_folder, "augmentation.required=true"), sentences, tmp_path / "student")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("student.hidden_size=16", "the student is 16 wide and the teacher's vectors have 32 dimensions"),
-        ("head.whiten_dim=40", "head.whiten_dim is 40, but the student's vectors have 32 dimensions"),
+        ("student.hidden_size=16", "the student is 16 wide and the teacher's embeddings have 32 dimensions"),
+        ("head.whiten_dim=40", "head.whiten_dim is 40, but the student's embeddings have 32 dimensions"),
     ],
 )
-def test_dimensions_that_do_not_meet_are_refused(
+def test_incompatible_dimensions_raise(
     teacher_folder: Path, sentences: list[str], tmp_path: Path, change: str, message: str
 ) -> None:
     recipe = tiny("simtde-small-no-token-loss", teacher_folder, change)
     with pytest.raises(InputError, match=message):
-        distil(recipe, sentences, tmp_path / "student")
+        distill(recipe, sentences, tmp_path / "student")
 
 
 def test_a_student_can_start_from_a_model_other_than_its_teacher(
     teacher_folder: Path, sentences: list[str], tmp_path: Path
 ) -> None:
     recipe = tiny("hpd-128-no-augmentation", teacher_folder, f'student.source="{teacher_folder}"', "student.layers=2")
-    report = distil(recipe, sentences, tmp_path / "student")
+    report = distill(recipe, sentences, tmp_path / "student")
     assert report.dimension == 6
 
 
-def test_a_translation_gets_the_vector_of_its_sentence(
+def test_a_translation_gets_the_embedding_of_its_sentence(
     teacher_folder: Path, sentences: list[str], parallel: ParallelText, tmp_path: Path
 ) -> None:
     recipe = tiny("xayn-semantic", teacher_folder, "vocabulary.size=200")
-    stage = replace(recipe.stages[0], epochs=30.0, learning_rate=2e-2)
-    report = distil(replace(recipe, stages=(stage,)), [], tmp_path / "student", parallel=parallel)
+    stage = recipe.stages[0].replace(epochs=30.0, learning_rate=2e-2)
+    report = distill(recipe.replace(stages=(stage,)), [], tmp_path / "student", parallel=parallel)
     assert (report.sentences, report.dimension, report.languages) == (80, 16, parallel.languages)
-    student, teacher = load_model(str(tmp_path / "student")), with_length(load_model(str(teacher_folder)), unit=False)
+    student, teacher = (
+        load_model(str(tmp_path / "student")),
+        with_normalization(load_model(str(teacher_folder)), normalize=False),
+    )
     components = PCA(16, svd_solver="full").fit_transform(teacher.encode(parallel.sources))
     for texts in (parallel.sources, parallel.translations):
         theirs, ours = components @ components.T, student.encode(texts)
@@ -273,11 +296,11 @@ def test_a_resumed_run_on_translations_gives_the_weights_of_one_that_was_never_i
                 raise _StoppedError
 
     recipe = tiny("xayn-semantic", teacher_folder)
-    stage = replace(recipe.stages[0], epochs=2.0, learning_rate=1e-3, checkpoint_steps=4)
-    run = partial(distil, replace(recipe, stages=(stage,)), sentences, parallel=parallel, cache=tmp_path / "cache")
+    stage = recipe.stages[0].replace(epochs=2.0, learning_rate=1e-3, checkpoint_steps=4)
+    run = partial(distill, recipe.replace(stages=(stage,)), sentences, parallel=parallel, cache=tmp_path / "cache")
     run(tmp_path / "whole")
     with monkeypatch.context() as patched:
-        patched.setattr(distillation, "StepCallback", Stops)
+        patched.setattr(pipeline, "StepCallback", Stops)
         with pytest.raises(_StoppedError):
             run(tmp_path / "resumed")
     report = run(tmp_path / "resumed", resume=True)
@@ -289,7 +312,7 @@ def test_a_resumed_run_on_translations_gives_the_weights_of_one_that_was_never_i
 def test_a_vocabulary_of_translations_keeps_case_and_accents(
     teacher_folder: Path, parallel: ParallelText, tmp_path: Path
 ) -> None:
-    distil(tiny("xayn-semantic", teacher_folder), [], tmp_path / "student", parallel=parallel)
+    distill(tiny("xayn-semantic", teacher_folder), [], tmp_path / "student", parallel=parallel)
     tokenizer = load_model(str(tmp_path / "student")).tokenizer
     one, other, plain = (tokenizer(text)["input_ids"] for text in ("éCat", "écat", "ecat"))
     assert one != other != plain != one
@@ -304,23 +327,21 @@ def test_a_vocabulary_can_be_read_from_a_file_of_another_kind(
     )
     made_of.save(str(file))
     recipe = tiny("xayn-semantic-multilingual-vocabulary", teacher_folder, f'vocabulary.file="{file}"')
-    report = distil(recipe, [], tmp_path / "student", parallel=parallel)
+    report = distill(recipe, [], tmp_path / "student", parallel=parallel)
     assert report.vocabulary_size == 14
     with pytest.raises(InputError, match="expected WordPiece"):
-        distil(
-            replace(recipe, student=replace(recipe.student, table_init="svd")), [], tmp_path / "b", parallel=parallel
-        )
+        distill(recipe.replace(student=recipe.student.replace(table_init="svd")), [], tmp_path / "b", parallel=parallel)
 
 
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
         ({"a": 0, "[UNK]": 1}, r"the vocabulary has no padding token; expected \[PAD\] or <pad>"),
-        ({"[PAD]": 0, "[UNK]": 2}, "has 2 tokens, and ids up to 2; expected ids without gaps"),
+        ({"[PAD]": 0, "[UNK]": 2}, "has 2 tokens, but ids up to 2; expected ids without gaps"),
         (None, "vocabulary.file cannot be read: no model called .*, or a tokenizer.json"),
     ],
 )
-def test_a_vocabulary_that_no_table_can_be_made_for_is_refused(
+def test_an_unusable_vocabulary_raises(
     teacher_folder: Path, parallel: ParallelText, tmp_path: Path, tokens: dict[str, int] | None, message: str
 ) -> None:
     file = tmp_path / "tokenizer.json"
@@ -328,29 +349,33 @@ def test_a_vocabulary_that_no_table_can_be_made_for_is_refused(
         Tokenizer(models.WordLevel(tokens, unk_token="[UNK]")).save(str(file))  # no password
     recipe = tiny("xayn-semantic-multilingual-vocabulary", teacher_folder, f'vocabulary.file="{file}"')
     with pytest.raises(InputError, match=message):
-        distil(recipe, [], tmp_path / "student", parallel=parallel)
+        distill(recipe, [], tmp_path / "student", parallel=parallel)
 
 
 def test_a_student_without_a_head_is_as_wide_as_the_components_that_it_learns(
     teacher_folder: Path, parallel: ParallelText, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=r"head.dim is 8, but the student is 16 wide"):
-        distil(tiny("xayn-semantic", teacher_folder, "head.dim=8"), [], tmp_path / "student", parallel=parallel)
+        distill(tiny("xayn-semantic", teacher_folder, "head.dim=8"), [], tmp_path / "student", parallel=parallel)
 
 
-def test_a_teacher_learns_what_people_scored(teacher_folder: Path, dev: Path, tmp_path: Path) -> None:
-    from edgeembed.evaluation.encoders import open_encoder
-    from edgeembed.evaluation.sts import read_sts, score_sts
+def test_a_teacher_learns_human_similarity_scores(teacher_folder: Path, dev: Path, tmp_path: Path) -> None:
+    from edgeembed.corpus.pairs import read_sts
+    from edgeembed.evaluation.encoders import load_encoder
+    from edgeembed.evaluation.sts import score_sts
 
-    recipe = tiny("xayn-semantic-teacher", teacher_folder, "stages.highest_score=9")
-    stage = replace(recipe.stages[0], epochs=20.0, learning_rate=3e-3)
-    distil(replace(recipe, stages=(stage,)), [], tmp_path / "student", scored=[dev])
-    assert score_sts(open_encoder(str(tmp_path / "student")), read_sts(dev))[0].value > 95
+    recipe = tiny("xayn-semantic-teacher", teacher_folder)
+    stage = recipe.stages[0].replace(epochs=20.0, learning_rate=3e-3)
+    distill(recipe.replace(stages=(stage,)), [], tmp_path / "student", scored=[dev])
+    assert score_sts(load_encoder(str(tmp_path / "student")), read_sts(dev))[0].value > 95
 
 
-def test_scores_beyond_the_highest_are_refused(teacher_folder: Path, dev: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"scores from 0 to 9; expected 0 to 5: set stages.highest_score"):
-        distil(tiny("xayn-semantic-teacher", teacher_folder), [], tmp_path / "student", scored=[dev])
+def test_scores_above_the_maximum_raise(teacher_folder: Path, dev: Path, tmp_path: Path) -> None:
+    recipe = tiny("xayn-semantic-teacher", teacher_folder, "stages.losses.gold_similarity.max_score=5")
+    with pytest.raises(
+        InputError, match=r"scores from 0 to 9; expected 0 to 5: set stages.losses.gold_similarity.max_score"
+    ):
+        distill(recipe, [], tmp_path / "student", scored=[dev])
 
 
 def test_a_teacher_puts_relevant_passages_nearer_to_queries_by_a_margin(
@@ -359,8 +384,8 @@ def test_a_teacher_puts_relevant_passages_nearer_to_queries_by_a_margin(
     from edgeembed.corpus.pairs import read_pairs
 
     recipe = tiny("xayn-relevance-teacher", teacher_folder)
-    stage = replace(recipe.stages[0], epochs=5.0, learning_rate=3e-3, margin=0.5)
-    distil(replace(recipe, stages=(stage,)), [], tmp_path / "student", pairs=[pairs])
+    stage = recipe.stages[0].replace(epochs=5.0, learning_rate=3e-3, losses={"triplet": {"margin": 0.5}})
+    distill(recipe.replace(stages=(stage,)), [], tmp_path / "student", pairs=[pairs])
     student = load_model(str(tmp_path / "student"))
     query, relevant, irrelevant = (student.encode(texts) for texts in read_pairs([pairs]).values())
     gap = np.linalg.norm(query - irrelevant, axis=1) - np.linalg.norm(query - relevant, axis=1)
@@ -371,7 +396,7 @@ def test_a_margin_needs_hard_negatives(teacher_folder: Path, tmp_path: Path) -> 
     file = tmp_path / "pairs.tsv"
     file.write_text("anchor\tpositive\na\tb\nc\td\n")
     with pytest.raises(InputError, match=r"has no hard_negative.*`edgeembed mine` finds hard negatives"):
-        distil(tiny("xayn-relevance-teacher", teacher_folder), [], tmp_path / "student", pairs=[file])
+        distill(tiny("xayn-relevance-teacher", teacher_folder), [], tmp_path / "student", pairs=[file])
 
 
 @pytest.mark.parametrize(("size", "megabytes"), [(50_000, 27), (100_000, 53), (150_000, 79)])
@@ -380,9 +405,9 @@ def test_xayns_students_are_of_the_papers_size(size: int, megabytes: int) -> Non
     sizes = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
     with torch.device("meta"):  # shapes without weights
         teacher = AutoModel.from_config(AutoConfig.for_model("bert", **sizes))
-        config = reshaped(teacher, layers=1, hidden_size=shape.student.hidden_size, dropout=0.0)
+        config = resized_config(teacher, layers=1, hidden_size=shape.student.hidden_size, dropout=0.0)
         config.vocab_size = shape.vocabulary.size
-        student = compact_encoder(config, shape.student.token_dim)
+        student = build_encoder(config, shape.student.token_dim)
     assert 4e-6 * sum(weight.numel() for weight in student.parameters()) == pytest.approx(megabytes, rel=0.03)
 
 
@@ -400,7 +425,7 @@ def test_students_are_of_the_papers_size(name: str, width: int, depth: int, pape
     sizes = {"hidden_size": width, "num_hidden_layers": depth, "num_attention_heads": 2, "intermediate_size": 4 * width}
     with torch.device("meta"):  # shapes without weights
         teacher = AutoModel.from_config(AutoConfig.for_model("bert", **sizes))
-        config = reshaped(teacher, layers=shape.layers or depth, hidden_size=width, dropout=0.0)
-        student = compact_encoder(config, shape.token_dim)
+        config = resized_config(teacher, layers=shape.layers or depth, hidden_size=width, dropout=0.0)
+        student = build_encoder(config, shape.token_dim)
     # The paper's figures have two digits, and may count a pooler, which no student needs.
     assert sum(weight.numel() for weight in student.parameters()) == pytest.approx(papers, rel=0.04)

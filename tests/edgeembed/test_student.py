@@ -1,4 +1,7 @@
+"""Transformer students initialized from a teacher."""
+
 from collections.abc import Sequence
+from inspect import signature
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -7,14 +10,16 @@ import pytest
 import torch
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding, Transformer
 from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
-from edgeembed.models import load_model, tokenizer_of
-from edgeembed.recipe_settings import StudentSettings
-from edgeembed.students.building import build_student, check_source, student_tokenizer
-from edgeembed.students.encoders import encoder_kind, layers_of, neurons_of
+from edgeembed.models import copy_tokenizer, load_model
+from edgeembed.recipe.loading import load_recipe
+from edgeembed.recipe.schema import StudentSettings
+from edgeembed.students.architectures import encoder_architecture, encoder_layers, ffn_width
+from edgeembed.students.factory import check_student
+from edgeembed.students.initialization import build_transformer, check_source_model, student_tokenizer
 
 ARCHITECTURES = ["bert", "camembert", "distilbert", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta"]
 WHOLE: dict[str, Any] = {"layers": 0, "token_dim": 0}
@@ -27,14 +32,14 @@ def settings(**changes: Any) -> StudentSettings:
 def student_of(teacher: SentenceTransformer, /, sentences: Sequence[str] = (), **changes: Any) -> SentenceTransformer:
     shape = settings(**changes)
     table = teacher[0].auto_model.get_input_embeddings().weight.detach()
-    tokenizer = student_tokenizer(tokenizer_of(teacher), teacher, "teacher", shape.max_seq_length)
-    transformer = build_student(teacher, tokenizer, table, torch.ones(len(table)), shape, sentences)
+    tokenizer = student_tokenizer(copy_tokenizer(teacher), teacher, "teacher", shape.max_seq_length)
+    transformer = build_transformer(teacher, tokenizer, table, torch.ones(len(table)), shape, sentences)
     width = transformer.get_embedding_dimension()
     return SentenceTransformer(modules=[transformer, Pooling(width, "mean"), Normalize()], device="cpu").eval()
 
 
 def teacher_like(architecture: str, tokenizer: Tokenizer, folder: Path, **changes: Any) -> SentenceTransformer:
-    """A random teacher of an architecture, its padding token where that has it."""
+    """Return a random teacher of an architecture, with that architecture's padding id."""
     config = AutoConfig.for_model(architecture, vocab_size=tokenizer.get_vocab_size(), max_position_embeddings=64)
     width = "hidden_dim" if architecture == "distilbert" else "intermediate_size"
     sizes = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, width: 64, "initializer_range": 0.2}
@@ -61,9 +66,9 @@ def assert_same_vectors(ours: SentenceTransformer, theirs: SentenceTransformer, 
     torch.testing.assert_close(torch.tensor(ours.encode(texts)), torch.tensor(theirs.encode(texts)), atol=2e-5, rtol=0)
 
 
-@pytest.mark.parametrize("token_dim", [0, 32], ids=["whole table", "projection of full width"])
+@pytest.mark.parametrize("token_dim", [0, 32], ids=["full table", "projection of full width"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_student_of_all_layers_and_full_width_is_its_teacher(
+def test_a_student_of_the_teachers_size_gives_the_same_embeddings(
     architecture: str, token_dim: int, tokenizer: Tokenizer, sentences: list[str], tmp_path: Path
 ) -> None:
     teacher = teacher_like(architecture, tokenizer, tmp_path)
@@ -72,7 +77,7 @@ def test_a_student_of_all_layers_and_full_width_is_its_teacher(
 
 
 @pytest.mark.parametrize("kind", ["relative_key", "relative_key_query"])
-def test_relative_positions_are_taken_along(
+def test_relative_position_embeddings_are_copied(
     kind: str, tokenizer: Tokenizer, sentences: list[str], tmp_path: Path
 ) -> None:
     if not hasattr(AutoConfig.for_model("bert"), "position_embedding_type"):
@@ -82,10 +87,12 @@ def test_relative_positions_are_taken_along(
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_student_takes_the_teachers_last_layers(architecture: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_student_starts_with_copies_of_the_last_layers(
+    architecture: str, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
     teacher = teacher_like(architecture, tokenizer, tmp_path)
-    ours = layers_of(student_of(teacher, layers=2)[0].auto_model)
-    theirs = layers_of(teacher[0].auto_model)[1:]
+    ours = encoder_layers(student_of(teacher, layers=2)[0].auto_model)
+    theirs = encoder_layers(teacher[0].auto_model)[1:]
     assert len(ours) == 2
     for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert torch.equal(mine, other)
@@ -93,29 +100,31 @@ def test_a_student_takes_the_teachers_last_layers(architecture: str, tokenizer: 
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_neurons_that_others_speak_for_are_cut_without_loss(
+def test_pruning_redundant_neurons_changes_no_embedding(
     architecture: str, tokenizer: Tokenizer, sentences: list[str], tmp_path: Path
 ) -> None:
     teacher = teacher_like(architecture, tokenizer, tmp_path)
-    paths = encoder_kind(teacher[0].auto_model).feed_forward
+    paths = encoder_architecture(teacher[0].auto_model).feed_forward
     with torch.no_grad():
-        for layer in layers_of(teacher[0].auto_model):
-            widen = attrgetter(paths.widen)(layer)
-            widen.weight[20:40], widen.bias[20:40] = widen.weight[:20], widen.bias[:20]  # twins
-            widen.weight[40:], widen.bias[40:] = 0, 1.5  # say the same of every token
+        for layer in encoder_layers(teacher[0].auto_model):
+            up = attrgetter(paths.up)(layer)
+            up.weight[20:40], up.bias[20:40] = up.weight[:20], up.bias[:20]  # duplicates
+            up.weight[40:], up.bias[40:] = 0, 1.5  # constant
     student = student_of(teacher, sentences, **WHOLE, intermediate_size=20)
-    assert neurons_of(student[0].auto_model) == 20
+    assert ffn_width(student[0].auto_model) == 20
     cosines = (torch.tensor(student.encode(sentences)) * torch.tensor(teacher.encode(sentences))).sum(dim=1)
     assert cosines.min() > 0.9999
 
 
-def test_of_fewer_neurons_those_are_kept_that_matter(teacher_folder: Path, sentences: list[str]) -> None:
+def test_pruned_layers_are_much_closer_to_the_teacher_than_random_ones(
+    teacher_folder: Path, sentences: list[str]
+) -> None:
     teacher = load_model(str(teacher_folder))
     wanted, cosines = torch.tensor(teacher.encode(sentences)), {}
-    for name, start in (("kept", "last"), ("anew", "random")):
+    for name, start in (("kept", "last"), ("random", "random")):
         student = student_of(teacher, sentences, **WHOLE, intermediate_size=32, layer_init=start)
         cosines[name] = (torch.tensor(student.encode(sentences)) * wanted).sum(dim=1).mean()
-    assert cosines["kept"] > 0.9 > cosines["anew"]
+    assert cosines["kept"] > 0.9 > cosines["random"]
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -130,38 +139,38 @@ def test_a_saved_student_loads_with_sentence_transformers_and_gives_the_same_vec
     assert loaded.max_seq_length == 32
 
 
-def test_layers_and_table_can_start_anew(teacher_folder: Path) -> None:
+def test_layers_and_embedding_table_can_be_initialized_randomly(teacher_folder: Path) -> None:
     teacher = load_model(str(teacher_folder))
-    anew = student_of(teacher, layer_init="random", table_init="random")[0].auto_model
-    weights, theirs = anew.state_dict(), teacher[0].auto_model.state_dict()
+    fresh = student_of(teacher, layer_init="random", table_init="random")[0].auto_model
+    weights, theirs = fresh.state_dict(), teacher[0].auto_model.state_dict()
     positions, layer = "embeddings.position_embeddings.weight", "encoder.layer.{}.output.dense.weight"
     assert torch.equal(weights[positions], theirs[positions])
     assert not torch.equal(weights[layer.format(0)], theirs[layer.format(3)])
-    table, wanted = anew.get_input_embeddings(), teacher[0].auto_model.get_input_embeddings().weight
+    table, wanted = fresh.get_input_embeddings(), teacher[0].auto_model.get_input_embeddings().weight
     ids = torch.arange(len(wanted))
     kept = student_of(teacher)[0].auto_model.get_input_embeddings()
     assert (kept(ids) - wanted).square().mean() < 0.9 * wanted.square().mean()
     assert (table(ids) - wanted).square().mean() > 0.99 * wanted.square().mean()
 
 
-def test_a_narrower_student_keeps_the_width_of_its_attention_heads(teacher_folder: Path) -> None:
+def test_a_smaller_hidden_size_keeps_the_width_of_attention_heads(teacher_folder: Path) -> None:
     config = student_of(load_model(str(teacher_folder)), hidden_size=16, token_dim=0)[0].auto_model.config
     assert (config.hidden_size, config.num_attention_heads, config.intermediate_size) == (16, 2, 32)
 
 
-def test_a_student_whose_width_no_head_divides_keeps_their_number(teacher_folder: Path) -> None:
+def test_the_number_of_heads_is_kept_if_their_width_does_not_divide_the_hidden_size(teacher_folder: Path) -> None:
     config = student_of(load_model(str(teacher_folder)), hidden_size=12, token_dim=0)[0].auto_model.config
     assert (config.hidden_size, config.num_attention_heads) == (12, 4)
 
 
-def test_layers_that_start_at_random_have_as_many_heads_as_asked_for(teacher_folder: Path) -> None:
+def test_random_layers_have_the_requested_number_of_heads(teacher_folder: Path) -> None:
     teacher = load_model(str(teacher_folder))
     narrow = student_of(teacher, hidden_size=24, attention_heads=3, token_dim=0)
     wide = student_of(teacher, attention_heads=2, layer_init="random")
     assert [each[0].auto_model.config.num_attention_heads for each in (narrow, wide)] == [3, 2]
 
 
-def test_a_narrow_students_table_starts_at_the_teachers_too(teacher_folder: Path) -> None:
+def test_the_table_of_a_narrow_student_is_factorized_from_the_teachers(teacher_folder: Path) -> None:
     teacher = load_model(str(teacher_folder))
     embedding = student_of(teacher, hidden_size=16, token_dim=8)[0].auto_model.get_input_embeddings()
     same_width = student_of(teacher, token_dim=8)[0].auto_model.get_input_embeddings()
@@ -170,15 +179,15 @@ def test_a_narrow_students_table_starts_at_the_teachers_too(teacher_folder: Path
     torch.testing.assert_close(projection.T @ projection, torch.eye(8), atol=1e-5, rtol=0)
 
 
-def test_the_table_is_as_narrow_as_asked_for(teacher_folder: Path, tokenizer: Tokenizer) -> None:
+def test_the_embedding_table_has_the_requested_width(teacher_folder: Path, tokenizer: Tokenizer) -> None:
     embedding = student_of(load_model(str(teacher_folder)), token_dim=5)[0].auto_model.get_input_embeddings()
     assert tuple(embedding.table.weight.shape) == (tokenizer.get_vocab_size(), 5)
 
 
-def test_a_source_that_is_too_small_is_named_instead_of_the_teacher(teacher_folder: Path) -> None:
-    asked = settings(layers=5, source="small-model")
+def test_the_error_names_the_source_model_that_is_too_small(teacher_folder: Path) -> None:
+    requested = settings(layers=5, source="small-model")
     with pytest.raises(InputError, match=r"student.layers is 5, but student.source \(small-model\) has only 4"):
-        check_source(load_model(str(teacher_folder)), asked)
+        check_source_model(load_model(str(teacher_folder)), requested)
 
 
 @pytest.mark.parametrize(
@@ -189,43 +198,46 @@ def test_a_source_that_is_too_small_is_named_instead_of_the_teacher(teacher_fold
         ({"hidden_size": 40}, "student.hidden_size is 40, but the teacher has only 32"),
         (
             {"hidden_size": 10},
-            "student.hidden_size is 10; expected a multiple of 4, the teacher's attention heads, or of 8",
+            "student.hidden_size is 10; expected a multiple of 4, the attention heads of the teacher, or of 8",
         ),
         ({"intermediate_size": 65}, "student.intermediate_size is 65, but the teacher has only 64"),
         ({"max_seq_length": 65}, "student.max_seq_length is 65, but the teacher has only 64"),
         ({"hidden_size": 16, "attention_heads": 3}, "student.attention_heads is 3; expected a divisor of 16"),
-        ({"attention_heads": 2}, "student.attention_heads is 2; expected 4, since the layers are the teacher's"),
+        (
+            {"attention_heads": 2},
+            "student.attention_heads is 2; expected 4, since the layers are copied from the teacher",
+        ),
     ],
 )
-def test_a_student_larger_than_its_teacher_is_refused(
+def test_a_student_larger_than_its_teacher_is_an_error(
     teacher_folder: Path, sizes: dict[str, int], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        check_source(load_model(str(teacher_folder)), settings(**sizes))
+        check_source_model(load_model(str(teacher_folder)), settings(**sizes))
 
 
-def test_positions_that_no_token_has_are_not_counted(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_the_position_offset_of_roberta_is_not_counted(tokenizer: Tokenizer, tmp_path: Path) -> None:
     teacher = teacher_like("roberta", tokenizer, tmp_path)
     with pytest.raises(InputError, match=r"student.max_seq_length is 63, but the teacher has only 62"):
-        check_source(teacher, settings(max_seq_length=63))
+        check_source_model(teacher, settings(max_seq_length=63))
 
 
-def test_another_architecture_is_refused_by_name() -> None:
+def test_an_unsupported_architecture_is_an_error() -> None:
     with pytest.raises(InputError, match="the teacher is a Linear; expected one of these architectures: bert"):
-        check_source(SentenceTransformer(modules=[torch.nn.Linear(2, 2)], device="cpu"), settings())
+        check_source_model(SentenceTransformer(modules=[torch.nn.Linear(2, 2)], device="cpu"), settings())
 
 
-def test_a_vocabulary_that_moves_the_padding_is_refused_where_positions_are_counted_from_it(
+def test_another_padding_id_is_an_error_if_positions_are_numbered_from_it(
     tokenizer: Tokenizer, teacher_folder: Path, tmp_path: Path
 ) -> None:
     teacher = teacher_like("roberta", tokenizer, tmp_path)
     with pytest.raises(InputError, match=r"choose vocabulary.kind=teacher"):
-        student_tokenizer(tokenizer, teacher, "tailored", 32)
-    assert student_tokenizer(tokenizer, load_model(str(teacher_folder)), "tailored", 32).pad_token_id == 0
+        student_tokenizer(tokenizer, teacher, "trained", 32)
+    assert student_tokenizer(tokenizer, load_model(str(teacher_folder)), "trained", 32).pad_token_id == 0
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_batch_trained_in_parts_of_like_length_gives_the_same_vectors_and_gradients(
+def test_length_groups_give_the_same_embeddings_and_gradients(
     architecture: str, tokenizer: Tokenizer, sentences: list[str], tmp_path: Path
 ) -> None:
     teacher = teacher_like(architecture, tokenizer, tmp_path, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
@@ -250,3 +262,20 @@ def test_a_batch_trained_in_parts_of_like_length_gives_the_same_vectors_and_grad
     whole, *parts = [ids.numel() for ids in read]
     assert len(parts) == 2
     assert sum(parts) < 0.75 * whole
+
+
+def test_a_tokenizer_input_that_the_encoder_does_not_take_is_one_clear_error(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    model = teacher_like("distilbert", tokenizer, tmp_path)
+    model[0].tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
+    if any(each.kind is each.VAR_KEYWORD for each in signature(model[0].auto_model.forward).parameters.values()):
+        pytest.skip("this version of transformers ignores inputs that a model does not have")
+    with pytest.raises(InputError, match="tokenizer returns token_type_ids, which DistilBertModel does not take"):
+        load_model(model)
+
+
+def test_a_model_without_a_transformer_cannot_be_a_source(tokenizer: Tokenizer) -> None:
+    static = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
+    with pytest.raises(InputError, match="the teacher starts with a StaticEmbedding; expected a transformer encoder"):
+        check_student(load_recipe("cmow"), static, static)

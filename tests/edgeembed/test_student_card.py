@@ -1,26 +1,25 @@
-"""What a student's folder says of itself, and what it does not say of the machine."""
+"""The model card and provenance in a student's folder."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from edgeembed import distillation
 from edgeembed.cli.distill import command
-from edgeembed.distillation import distil
+from edgeembed.distillation import distill, pipeline
 from edgeembed.models import load_model
-from edgeembed.recipe import load_recipe
+from edgeembed.recipe.loading import load_recipe
 
 
 @pytest.fixture(autouse=True)
 def _cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distillation, "default_device", lambda: "cpu")
+    monkeypatch.setattr(pipeline, "default_device", lambda: "cpu")
 
 
 SMALL = [
+    "vocabulary.kind=teacher",
     "student.layers=1",
     "student.token_dim=8",
     "student.max_seq_length=32",
@@ -37,13 +36,13 @@ def corpus(tmp_path: Path, sentences: list[str]) -> Path:
     return file
 
 
-def distill(corpus: Path, teacher: Path, out: Path, *more: object) -> Result:
-    settings = [word for setting in (*SMALL, "vocabulary.kind=teacher") for word in ("--set", setting)]
+def run_distill(corpus: Path, teacher: Path, out: Path, *more: object) -> Result:
+    settings = [word for setting in SMALL for word in ("--set", setting)]
     words = ["--corpus", corpus, "--teacher", teacher, "--out", out, *settings, *more]
     return CliRunner().invoke(command, [str(word) for word in words])
 
 
-def test_a_students_card_states_its_origin_and_no_file_names_a_folder_of_the_machine(
+def test_the_card_states_the_provenance_and_no_file_contains_local_paths(
     corpus: Path, teacher_folder: Path, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "student"
@@ -52,7 +51,7 @@ def test_a_students_card_states_its_origin_and_no_file_names_a_folder_of_the_mac
     dev = tmp_path / "dev.tsv"
     rows = [f"{sentences[row]}\t{sentences[row + 1]}\t{row % 6}" for row in range(30)]
     dev.write_text("\n".join(["sentence1\tsentence2\tscore", *rows]) + "\n")
-    done = distill(corpus, teacher_folder, out, "--dev", dev, "--set", 'corpus.licenses=["CC0-1.0"]', "--json")
+    done = run_distill(corpus, teacher_folder, out, "--dev", dev, "--set", 'corpus.licenses=["CC0-1.0"]', "--json")
     assert done.exception is None, done.exception
     report = json.loads(done.stdout)
     card = (out / "README.md").read_text(encoding="utf-8")
@@ -78,14 +77,14 @@ def test_a_students_card_states_its_origin_and_no_file_names_a_folder_of_the_mac
     assert not named
 
 
-def test_a_card_takes_license_and_language_from_the_teachers(
+def test_license_and_language_are_taken_from_the_teachers_card(
     corpus: Path, teacher_folder: Path, sentences: list[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "student"
-    recipe = load_recipe("compact", [f'teacher="{teacher_folder}"', "vocabulary.kind=teacher", *SMALL])
+    recipe = load_recipe("compact", [f'teacher="{teacher_folder}"', "corpus.heldout=0", *SMALL])
     (teacher_folder / "README.md").write_text("---\nlanguage: en\nlicense: apache-2.0\n---\n")
     try:
-        distil(recipe, sentences, out)
+        distill(recipe, sentences, out)
     finally:
         (teacher_folder / "README.md").unlink()
     front_matter = yaml.safe_load((out / "README.md").read_text(encoding="utf-8").split("---\n")[1])
@@ -93,23 +92,23 @@ def test_a_card_takes_license_and_language_from_the_teachers(
 
 
 def test_the_losses_and_scores_of_stages_are_printed(corpus: Path, teacher_folder: Path, tmp_path: Path) -> None:
-    done = distill(corpus, teacher_folder, tmp_path / "student")
+    done = run_distill(corpus, teacher_folder, tmp_path / "student")
     assert done.exception is None, done.exception
     assert "stage 1: loss 0." in done.stdout.replace("loss 1.", "loss 0.")
 
 
-def test_a_corpus_of_few_sentences_distills_with_the_recipes_own_settings(
+def test_a_small_corpus_distills_with_the_recipes_settings(
     teacher_folder: Path, sentences: list[str], tmp_path: Path
 ) -> None:
     few = tmp_path / "few.txt"
     few.write_text("\n".join(sentences[:40]) + "\n")
-    done = distill(few, teacher_folder, tmp_path / "student")
+    done = run_distill(few, teacher_folder, tmp_path / "student")
     assert done.exception is None, done.exception
     assert "distilled from 36 sentences" in done.stdout
 
 
-def test_resume_says_when_there_is_nothing_to_resume(corpus: Path, teacher_folder: Path, tmp_path: Path) -> None:
-    done = distill(corpus, teacher_folder, tmp_path / "student", "--resume")
+def test_resume_reports_that_there_is_nothing_to_resume(corpus: Path, teacher_folder: Path, tmp_path: Path) -> None:
+    done = run_distill(corpus, teacher_folder, tmp_path / "student", "--resume")
     assert done.exception is None, done.exception
     (line,) = [line for line in done.stderr.splitlines() if "--resume" in line]
     assert "holds no checkpoint of this run" in line
@@ -117,22 +116,22 @@ def test_resume_says_when_there_is_nothing_to_resume(corpus: Path, teacher_folde
 
 
 @pytest.mark.parametrize("step", [0, 1])
-def test_an_interrupt_says_that_resume_continues_if_anything_was_kept(
+def test_an_interrupted_run_points_to_resume_if_anything_was_kept(
     step: int, corpus: Path, teacher_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     place = ("load_model", "train_stage")[step]
-    monkeypatch.setattr(distillation, place, interrupted)
-    done = distill(corpus, teacher_folder, tmp_path / "student")
+    monkeypatch.setattr(pipeline, place, interrupted)
+    done = run_distill(corpus, teacher_folder, tmp_path / "student")
     assert done.exit_code != 0
     hints = [line for line in done.stderr.splitlines() if "--resume continues" in line]
     assert len(hints) == step
-    assert all("student.cache keeps teacher vectors" in hint for hint in hints)
+    assert all("student.cache keeps teacher embeddings" in hint for hint in hints)
 
 
-def test_a_trained_student_loads_from_its_own_files(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
-    recipe = load_recipe("compact", [f'teacher="{teacher_folder}"', "vocabulary.kind=teacher", *SMALL])
-    report = distil(replace(recipe, name="mine"), sentences, tmp_path / "student")
+def test_a_saved_student_loads(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
+    recipe = load_recipe("compact", [f'teacher="{teacher_folder}"', "corpus.heldout=0", *SMALL])
+    report = distill(recipe.replace(name="mine"), sentences, tmp_path / "student")
     assert load_model(str(tmp_path / "student")).encode("a cat").shape == (report.dimension,)

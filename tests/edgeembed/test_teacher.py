@@ -1,3 +1,5 @@
+"""The on-disk cache of the teacher's embeddings."""
+
 import json
 import os
 import signal
@@ -11,14 +13,15 @@ import numpy.typing as npt
 import pytest
 from edgeembed_runtime.errors import InputError
 
-from edgeembed import teacher as teacher_module
 from edgeembed.models import load_model
-from edgeembed.teacher import teacher_fingerprint, teacher_vectors
+from edgeembed.teacher import cache as cache_module
+from edgeembed.teacher.cache import model_fingerprint
+from edgeembed.teacher.encoding import encode_with_cache
 
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(teacher_module, "_CHUNK", 64)
+    monkeypatch.setattr(cache_module, "_CHUNK_ROWS", 64)
 
 
 def paired_cosines(vectors: npt.ArrayLike, others: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -28,33 +31,31 @@ def paired_cosines(vectors: npt.ArrayLike, others: npt.ArrayLike) -> npt.NDArray
     return cosines
 
 
-def test_vectors_are_the_teachers_in_the_order_of_the_sentences(
+def test_embeddings_are_the_teachers_in_the_order_of_the_sentences(
     teacher_folder: Path, sentences: list[str], tmp_path: Path
 ) -> None:
-    cached = teacher_vectors(load_model(str(teacher_folder)), "print", sentences, tmp_path)
+    cached = encode_with_cache(load_model(str(teacher_folder)), "print", sentences, tmp_path)
     expected = load_model(str(teacher_folder)).encode(sentences)
-    assert cached.vectors.dtype == np.float16
-    assert paired_cosines(cached.vectors, expected).min() > 0.999
+    assert cached.embeddings.dtype == np.float16
+    assert paired_cosines(cached.embeddings, expected).min() > 0.999
     assert cached.reused_sentences == 0
 
 
 def test_a_second_run_encodes_nothing(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
     teacher = load_model(str(teacher_folder))
-    first = teacher_vectors(teacher, "print", sentences, tmp_path)
+    first = encode_with_cache(teacher, "print", sentences, tmp_path)
     teacher.encode = None  # anyone who encodes now fails
-    again = teacher_vectors(teacher, "print", sentences, tmp_path)
+    again = encode_with_cache(teacher, "print", sentences, tmp_path)
     assert again.reused_sentences == len(sentences)
-    np.testing.assert_array_equal(again.vectors, first.vectors)
+    np.testing.assert_array_equal(again.embeddings, first.embeddings)
 
 
-def test_other_text_or_another_teacher_gets_a_cache_of_its_own(
-    teacher_folder: Path, sentences: list[str], tmp_path: Path
-) -> None:
+def test_each_text_and_teacher_has_its_own_cache(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
     teacher = load_model(str(teacher_folder))
     folders = {
-        teacher_vectors(teacher, "one", sentences, tmp_path).folder,
-        teacher_vectors(teacher, "two", sentences, tmp_path).folder,
-        teacher_vectors(teacher, "one", sentences[1:], tmp_path).folder,
+        encode_with_cache(teacher, "one", sentences, tmp_path).folder,
+        encode_with_cache(teacher, "two", sentences, tmp_path).folder,
+        encode_with_cache(teacher, "one", sentences[1:], tmp_path).folder,
     }
     assert len(folders) == 3
 
@@ -63,34 +64,32 @@ def test_a_chunk_that_does_not_match_its_checksum_is_encoded_again(
     teacher_folder: Path, sentences: list[str], tmp_path: Path
 ) -> None:
     teacher = load_model(str(teacher_folder))
-    first = teacher_vectors(teacher, "print", sentences, tmp_path)
-    whole = np.array(first.vectors)
+    first = encode_with_cache(teacher, "print", sentences, tmp_path)
+    whole = np.array(first.embeddings)
     damaged = np.memmap(first.folder / "vectors.f16", dtype=np.float16, mode="r+", shape=whole.shape)
     damaged[5] = 0
     damaged.flush()
-    again = teacher_vectors(teacher, "print", sentences, tmp_path)
+    again = encode_with_cache(teacher, "print", sentences, tmp_path)
     assert 0 < again.reused_sentences < len(sentences)
-    np.testing.assert_array_equal(again.vectors, whole)
+    np.testing.assert_array_equal(again.embeddings, whole)
 
 
-def test_a_line_that_a_kill_cut_short_counts_as_not_done(
-    teacher_folder: Path, sentences: list[str], tmp_path: Path
-) -> None:
+def test_an_incomplete_line_of_the_log_is_ignored(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
     teacher = load_model(str(teacher_folder))
-    first = teacher_vectors(teacher, "print", sentences, tmp_path)
+    first = encode_with_cache(teacher, "print", sentences, tmp_path)
     log = first.folder / "chunks.jsonl"
     log.write_text(log.read_text()[:-30])
-    again = teacher_vectors(teacher, "print", sentences, tmp_path)
+    again = encode_with_cache(teacher, "print", sentences, tmp_path)
     assert 0 < again.reused_sentences < len(sentences)
 
 
 _KILLED = """
 import pathlib, sys
-from edgeembed import teacher
+from edgeembed.teacher import cache as cache_module, encoding as teacher
 from edgeembed.models import load_model
 import torch
 torch.set_num_threads(1)
-teacher._CHUNK = 64
+cache_module._CHUNK_ROWS = 64
 sentences = open(sys.argv[2], encoding="utf-8").read().splitlines()
 def progress(done):
     print(done, flush=True)
@@ -98,12 +97,12 @@ def progress(done):
         import time
         time.sleep(60)
 cache = pathlib.Path(sys.argv[3])
-teacher.teacher_vectors(load_model(sys.argv[1]), "print", sentences, cache, progress=progress)
+teacher.encode_with_cache(load_model(sys.argv[1]), "print", sentences, cache, progress=progress)
 """
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_where_it_stopped(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
+def test_a_killed_run_resumes(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
     text = tmp_path / "sentences.txt"
     text.write_text("\n".join(sentences), encoding="utf-8")
     command = [sys.executable, "-c", _KILLED, str(teacher_folder), str(text), str(tmp_path / "cache")]
@@ -118,26 +117,26 @@ def test_a_killed_run_goes_on_where_it_stopped(teacher_folder: Path, sentences: 
     process.wait(timeout=30)
     process.stdout.close()
     time.sleep(0.1)
-    cached = teacher_vectors(load_model(str(teacher_folder)), "print", sentences, tmp_path / "cache")
+    cached = encode_with_cache(load_model(str(teacher_folder)), "print", sentences, tmp_path / "cache")
     assert cached.reused_sentences == 128
-    assert paired_cosines(cached.vectors, load_model(str(teacher_folder)).encode(sentences)).min() > 0.999
+    assert paired_cosines(cached.embeddings, load_model(str(teacher_folder)).encode(sentences)).min() > 0.999
 
 
-def test_encoding_leaves_the_teachers_weights_as_they_were(
+def test_encoding_does_not_change_the_teachers_weights(
     teacher_folder: Path, sentences: list[str], tmp_path: Path
 ) -> None:
     teacher = load_model(str(teacher_folder))
     before = {name: weight.clone() for name, weight in teacher.state_dict().items()}
-    teacher_vectors(teacher, "print", sentences, tmp_path)
+    encode_with_cache(teacher, "print", sentences, tmp_path)
     assert all(weight.equal(before[name]) for name, weight in teacher.state_dict().items())
 
 
-def test_no_sentences_are_refused(teacher_folder: Path, tmp_path: Path) -> None:
+def test_encoding_without_sentences_is_an_error(teacher_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no sentences"):
-        teacher_vectors(load_model(str(teacher_folder)), "print", [], tmp_path)
+        encode_with_cache(load_model(str(teacher_folder)), "print", [], tmp_path)
 
 
-def test_a_full_disk_is_told_in_one_line(
+def test_a_full_disk_is_an_input_error(
     teacher_folder: Path, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_descriptor: int, _start: int, _length: int) -> None:
@@ -145,30 +144,30 @@ def test_a_full_disk_is_told_in_one_line(
 
     monkeypatch.setattr(os, "posix_fallocate", full)
     with pytest.raises(InputError, match="No space left on device"):
-        teacher_vectors(load_model(str(teacher_folder)), "print", sentences, tmp_path)
+        encode_with_cache(load_model(str(teacher_folder)), "print", sentences, tmp_path)
 
 
 def test_the_fingerprint_changes_with_the_weights(teacher_folder: Path, tmp_path: Path) -> None:
     import shutil
 
     copy = shutil.copytree(teacher_folder, tmp_path / "copy")
-    assert teacher_fingerprint(copy) == teacher_fingerprint(teacher_folder)
+    assert model_fingerprint(copy) == model_fingerprint(teacher_folder)
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps({**config, "hidden_act": "relu"}))
-    assert teacher_fingerprint(copy) != teacher_fingerprint(teacher_folder)
+    assert model_fingerprint(copy) != model_fingerprint(teacher_folder)
 
 
-def test_a_line_that_was_cut_short_costs_its_own_chunk_and_no_other(
+def test_an_incomplete_line_of_the_log_costs_only_its_own_chunk(
     teacher_folder: Path, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgeembed.teacher._CHUNK", 64)
+    monkeypatch.setattr("edgeembed.teacher.cache._CHUNK_ROWS", 64)
     teacher = load_model(str(teacher_folder))
-    cached = teacher_vectors(teacher, "print", sentences, tmp_path)
+    cached = encode_with_cache(teacher, "print", sentences, tmp_path)
     log = cached.folder / "chunks.jsonl"
     log.write_bytes(log.read_bytes()[:-10])
     lost = len(sentences) % 64
-    assert teacher_vectors(teacher, "print", sentences, tmp_path).reused_sentences == len(sentences) - lost
-    assert teacher_vectors(teacher, "print", sentences, tmp_path).reused_sentences == len(sentences)
+    assert encode_with_cache(teacher, "print", sentences, tmp_path).reused_sentences == len(sentences) - lost
+    assert encode_with_cache(teacher, "print", sentences, tmp_path).reused_sentences == len(sentences)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +177,7 @@ def test_a_line_that_was_cut_short_costs_its_own_chunk_and_no_other(
         (OSError("no such device"), "cannot read or write the teacher cache .*: no such device"),
     ],
 )
-def test_what_the_system_says_of_the_cache_is_passed_on(
+def test_the_error_of_the_file_system_is_passed_on(
     error: OSError,
     message: str,
     teacher_folder: Path,
@@ -189,14 +188,27 @@ def test_what_the_system_says_of_the_cache_is_passed_on(
     def failing(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(teacher_module, "_open_vectors", failing)
+    monkeypatch.setattr(cache_module, "_open_embeddings", failing)
     with pytest.raises(InputError, match=message):
-        teacher_vectors(load_model(str(teacher_folder)), "print", sentences, tmp_path)
+        encode_with_cache(load_model(str(teacher_folder)), "print", sentences, tmp_path)
 
 
-def test_a_closed_pipe_is_no_fault_of_the_cache(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
-    def gone(_done: int) -> None:
+def test_a_broken_pipe_is_not_reported_as_a_cache_error(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    def broken(_count: int) -> None:
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):
-        teacher_vectors(load_model(str(teacher_folder)), "print", sentences, tmp_path, progress=gone)
+        encode_with_cache(load_model(str(teacher_folder)), "print", sentences, tmp_path, progress=broken)
+
+
+def test_the_fingerprint_of_a_loaded_model_changes_with_weights_and_settings(teacher_folder: Path) -> None:
+    model = load_model(teacher_folder)
+    before = model_fingerprint(model)
+    assert before == model_fingerprint(load_model(teacher_folder)) != model_fingerprint(model, normalize=False)
+    model.max_seq_length = 7
+    assert model_fingerprint(model) != before
+    model = load_model(teacher_folder)
+    next(model.parameters()).data[0] += 1
+    assert model_fingerprint(model) != before

@@ -1,11 +1,11 @@
-"""Teachers of other architectures, with tokenizers of other kinds, from folder to bundle."""
+"""Distillation and export of teachers with other architectures and tokenizers."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from edgeembed_exporters import export
+from edgeembed_exporters import ExportConfig, export
 from edgeembed_runtime import Encoder
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
@@ -13,17 +13,16 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
-from edgeembed import distillation
-from edgeembed.distillation import distil
+from edgeembed.distillation import distill, pipeline
 from edgeembed.models import load_model
-from edgeembed.recipe import load_recipe
+from edgeembed.recipe.loading import load_recipe
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 
 
 @pytest.fixture(autouse=True)
 def _cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distillation, "default_device", lambda: "cpu")
+    monkeypatch.setattr(pipeline, "default_device", lambda: "cpu")
 
 
 def byte_pairs(sentences: list[str]) -> Tokenizer:
@@ -88,23 +87,23 @@ def teacher_at(folder: Path, architecture: str, tokenizer: Tokenizer) -> Path:
     ("architecture", "kind"),
     [("roberta", "bpe"), ("roberta-prelayernorm", "bpe"), ("xlm-roberta", "unigram"), ("mpnet", "unigram")],
 )
-def test_a_teacher_is_distilled_and_its_student_exported(
+def test_teachers_of_other_architectures_are_distilled_and_exported(
     architecture: str, kind: str, sentences: list[str], tmp_path: Path
 ) -> None:
     tokenizer = byte_pairs(sentences) if kind == "bpe" else unigram(sentences)
     teacher = teacher_at(tmp_path, architecture, tokenizer)
     sizes = ["student.token_dim=8", "student.layers=2", "student.max_seq_length=40", "stages.batch_size=64"]
-    distil(load_recipe("simtde-small", [f'teacher="{teacher}"', *sizes]), sentences, tmp_path / "student")
+    distill(load_recipe("simtde-small", [f'teacher="{teacher}"', *sizes]), sentences, tmp_path / "student")
     student = load_model(str(tmp_path / "student"))
-    export(student, tmp_path / "bundle", precision="fp32", sentences=sentences[:40])
+    export(student, tmp_path / "bundle", ExportConfig(precision="fp32"), sentences=sentences[:40])
     texts = [*sorted(sentences, key=len)[:5], "Unseen & 12 signs"]
     wanted = student.encode(texts, normalize_embeddings=True)
     np.testing.assert_allclose(Encoder.load(tmp_path / "bundle").encode(texts), wanted, atol=1e-4)
 
 
-def test_only_wordpiece_is_trimmed(sentences: list[str], tmp_path: Path) -> None:
+def test_training_a_vocabulary_needs_a_wordpiece_teacher(sentences: list[str], tmp_path: Path) -> None:
     teacher = teacher_at(tmp_path, "roberta", byte_pairs(sentences))
     sizes = ["student.token_dim=8", "student.layers=1", "student.max_seq_length=40", "head.dim=8"]
     recipe = load_recipe("compact", [f'teacher="{teacher}"', *sizes])
     with pytest.raises(InputError, match=r"is a BPE tokenizer; expected WordPiece"):
-        distil(recipe, sentences, tmp_path / "student")
+        distill(recipe, sentences, tmp_path / "student")

@@ -1,4 +1,4 @@
-"""A hand-made WordNet in both forms, and a pair of tiny random translation models."""
+"""A small WordNet in both formats, and a pair of tiny random translation models."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,7 +58,7 @@ LEMMAS = [
 
 
 def gloss(synset: str) -> str:
-    """Text in which every word but the rarest stands often enough to count as common."""
+    """Return a definition in which every word except the rare ones is frequent enough to be common."""
     return " ".join([SYNSETS[synset][1].replace("|", " ").replace("hebdomad", "")] * 5)
 
 
@@ -73,7 +73,7 @@ def write_tables(folder: Path) -> Path:
 
 
 def write_classic(folder: Path) -> Path:
-    """The same in Princeton's files: a synset is told by its byte offset, and the index folds case."""
+    """Write the same in Princeton's format: synsets are identified by byte offset, and the index folds case."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "lexnames").write_text("00\tadj.all\t3\n", encoding="utf-8")
     for part, stem in (("n", "noun"), ("v", "verb"), ("a", "adj"), ("r", "adv")):
@@ -105,7 +105,7 @@ def wordnet_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def translators(tmp_path_factory: pytest.TempPathFactory, tokenizer: "Tokenizer") -> tuple[str, str]:
-    """Two sequence-to-sequence models that say something, whatever it is, of one token at least."""
+    """Return two random sequence-to-sequence models that generate at least one token."""
     import torch
     from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast
 

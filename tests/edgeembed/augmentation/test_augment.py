@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +6,11 @@ import pytest
 from click.testing import CliRunner, Result
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.augmentation import augment, back_translation, cache
+from edgeembed.augmentation import augment, augment_sentences, augmentation_methods, back_translation, cache
+from edgeembed.augmentation.cache import Method
 from edgeembed.augmentation.synonyms import SynonymSubstitution
 from edgeembed.cli.augment import command
-from edgeembed.recipe import load_recipe
-from edgeembed.recipe_settings import AugmentationSettings
+from edgeembed.recipe.loading import load_recipe
 
 TEXT = [
     "The car stopped.",
@@ -24,19 +23,17 @@ TEXT = [
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_CHUNK", 2)
+    monkeypatch.setattr(cache, "_CHUNK_SIZE", 2)
     monkeypatch.setattr(back_translation, "default_device", lambda: "cpu")
 
 
 @pytest.fixture
-def synonyms(wordnet_folder: Path) -> AugmentationSettings:
-    return AugmentationSettings(wordnet=str(wordnet_folder), substituted_share=1.0)
+def synonyms(wordnet_folder: Path) -> list[Method]:
+    return augmentation_methods(wordnet=wordnet_folder, substituted_share=1.0)
 
 
-def test_new_sentences_follow_the_originals_and_none_stands_twice(
-    synonyms: AugmentationSettings, tmp_path: Path
-) -> None:
-    done = augment([*TEXT, TEXT[0]], synonyms, tmp_path)
+def test_new_sentences_follow_the_originals_without_duplicates(synonyms: list[Method], tmp_path: Path) -> None:
+    done = augment_sentences([*TEXT, TEXT[0]], synonyms, tmp_path)
     assert done.sentences == [*TEXT, "The kids ran.", "The large dog and the big cat ran."]
     (report,) = done.report.methods
     assert (done.report.originals, done.report.sentences) == (5, 7)
@@ -46,47 +43,50 @@ def test_new_sentences_follow_the_originals_and_none_stands_twice(
     assert json.loads(json.dumps(done.report.to_dict()))["methods"][0]["method"] == "synonyms"
 
 
-def test_without_a_method_the_sentences_come_back_and_nothing_is_written(tmp_path: Path) -> None:
-    done = augment(TEXT, AugmentationSettings(), tmp_path / "cache")
+def test_without_a_method_the_sentences_are_returned_and_nothing_is_cached(tmp_path: Path) -> None:
+    done = augment_sentences(TEXT, [], tmp_path / "cache")
     assert done.sentences == TEXT
     assert done.report.methods == ()
     assert not (tmp_path / "cache").exists()
 
 
 def test_the_order_of_the_sentences_changes_only_the_order_of_the_result(
-    synonyms: AugmentationSettings, tmp_path: Path
+    synonyms: list[Method], tmp_path: Path
 ) -> None:
-    there, back = augment(TEXT, synonyms, tmp_path / "one"), augment(TEXT[::-1], synonyms, tmp_path / "two")
+    there, back = (
+        augment_sentences(TEXT, synonyms, tmp_path / "one"),
+        augment_sentences(TEXT[::-1], synonyms, tmp_path / "two"),
+    )
     assert set(there.sentences) == set(back.sentences)
     files = [sorted(file.relative_to(folder) for file in folder.rglob("*")) for folder in tmp_path.iterdir()]
     assert files[0] == files[1]
 
 
-def test_a_second_run_makes_nothing_anew(
-    synonyms: AugmentationSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_second_run_uses_only_the_cache(
+    synonyms: list[Method], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = augment(TEXT, synonyms, tmp_path)
+    first = augment_sentences(TEXT, synonyms, tmp_path)
     monkeypatch.setattr(SynonymSubstitution, "vary", None)  # whoever makes variants now fails
-    again = augment(TEXT, synonyms, tmp_path)
+    again = augment_sentences(TEXT, synonyms, tmp_path)
     assert again.sentences == first.sentences
     assert again.report.methods[0].reused_sentences == len(TEXT)
 
 
 @pytest.mark.parametrize("content", ['[[["The ki', "[]", "{}", "\udcff", "[[[1, 2, 3]], []]"])
-def test_a_chunk_that_is_not_whole_is_made_again(synonyms: AugmentationSettings, tmp_path: Path, content: str) -> None:
-    first = augment(TEXT, synonyms, tmp_path)
+def test_an_invalid_file_of_the_cache_is_replaced(synonyms: list[Method], tmp_path: Path, content: str) -> None:
+    first = augment_sentences(TEXT, synonyms, tmp_path)
     file = sorted(tmp_path.rglob("*.json"))[0]
     file.write_bytes(content.encode("utf-8", "surrogateescape"))
-    again = augment(TEXT, synonyms, tmp_path)
+    again = augment_sentences(TEXT, synonyms, tmp_path)
     assert again.sentences == first.sentences
     assert again.report.methods[0].reused_sentences == len(TEXT) - 2
 
 
-def test_an_interrupted_back_translation_goes_on_where_it_stopped(
+def test_an_interrupted_back_translation_continues_where_it_stopped(
     translators: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = AugmentationSettings(there=translators[0], back=translators[1])
-    whole = augment(TEXT, settings, tmp_path / "whole")
+    methods = augmentation_methods(back_translation=translators)
+    whole = augment_sentences(TEXT, methods, tmp_path / "whole")
     real = back_translation.BackTranslation.vary
     calls = []
 
@@ -99,17 +99,17 @@ def test_an_interrupted_back_translation_goes_on_where_it_stopped(
     with monkeypatch.context() as patched:
         patched.setattr(back_translation.BackTranslation, "vary", stopping)
         with pytest.raises(KeyboardInterrupt):
-            augment(TEXT, settings, tmp_path / "cut")
-    resumed = augment(TEXT, settings, tmp_path / "cut")
+            augment_sentences(TEXT, methods, tmp_path / "cut")
+    resumed = augment_sentences(TEXT, methods, tmp_path / "cut")
     assert resumed.sentences == whole.sentences
     assert resumed.report.methods[0].reused_sentences == 4
     assert resumed.report.methods[0].substituted_words is None
 
 
 def test_both_methods_work_on_the_originals(
-    synonyms: AugmentationSettings, translators: tuple[str, str], tmp_path: Path
+    synonyms: list[Method], translators: tuple[str, str], tmp_path: Path
 ) -> None:
-    report = augment(TEXT, replace(synonyms, there=translators[0], back=translators[1]), tmp_path).report
+    report = augment_sentences(TEXT, [*synonyms, *augmentation_methods(back_translation=translators)], tmp_path).report
     assert [method.method for method in report.methods] == ["synonyms", "back_translation"]
     assert all(method.made + method.unchanged + method.duplicates == len(TEXT) for method in report.methods)
     assert report.sentences == report.originals + sum(method.made for method in report.methods)
@@ -118,19 +118,22 @@ def test_both_methods_work_on_the_originals(
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["augmentation.variants=0"], "augmentation.variants is 0; expected 1 or more"),
-        (["augmentation.substituted_share=0"], "augmentation.substituted_share is 0.0"),
-        (["augmentation.there=a"], "augmentation.back is ''; expected the other model of the pair"),
-        (["augmentation.back=a"], "augmentation.there is ''; expected the other model of the pair"),
+        (["augmentation.variants=0"], "augmentation.variants is 0; expected an integer of at least 1"),
+        (
+            ["augmentation.substituted_share=0"],
+            "augmentation.substituted_share is 0; expected a number above 0 and at most 1",
+        ),
+        (["augmentation.forward_model=a"], "augmentation.backward_model is ''; expected the other model of the pair"),
+        (["augmentation.backward_model=a"], "augmentation.forward_model is ''; expected the other model of the pair"),
     ],
 )
-def test_a_recipe_that_cannot_be_followed_is_refused(overrides: list[str], message: str) -> None:
+def test_invalid_settings_of_a_recipe_are_an_error(overrides: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         load_recipe("compact", overrides)
 
 
-def test_recipes_make_nothing_unless_they_say_so() -> None:
-    assert not load_recipe("compact").augmentation.is_wanted
+def test_recipes_do_not_augment_by_default() -> None:
+    assert not load_recipe("compact").augmentation.is_enabled
 
 
 def run(*arguments: object) -> Result:
@@ -144,7 +147,7 @@ def corpus(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_command_writes_the_sentences_and_tells_what_it_made(
+def test_the_command_writes_the_sentences_and_prints_the_counts(
     corpus: Path, wordnet_folder: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.txt"
@@ -157,19 +160,18 @@ def test_the_command_writes_the_sentences_and_tells_what_it_made(
     assert "The children ran.\n  -> The kids ran." in done.stdout
 
 
-def test_the_command_can_leave_the_originals_out_and_tell_it_in_json(
+def test_the_command_can_write_only_new_sentences_and_print_json(
     corpus: Path, wordnet_folder: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.txt"
     done = run("--corpus", corpus, "--out", out, "--wordnet", wordnet_folder, "--only-new", "--json")
     assert len(out.read_text(encoding="utf-8").splitlines()) == 2
-    told = json.loads(done.stdout)
-    assert (told["corpus"]["kept"], told["originals"], told["sentences"]) == (5, 5, 7)
+    report = json.loads(done.stdout)
+    assert (report["path"], report["written"]) == (str(out), 2)
+    assert (report["corpus"]["kept"], report["originals"], report["sentences"]) == (5, 5, 7)
 
 
-def test_the_command_refuses_what_it_cannot_do_before_it_reads(
-    corpus: Path, wordnet_folder: Path, tmp_path: Path
-) -> None:
+def test_the_command_reports_errors_and_writes_nothing(corpus: Path, wordnet_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.txt"
     out.write_text("mine")
     for arguments in (
@@ -183,3 +185,50 @@ def test_the_command_refuses_what_it_cannot_do_before_it_reads(
     assert out.read_text() == "mine"
     assert corpus.read_text(encoding="utf-8").splitlines() == TEXT
     assert not (tmp_path / "new.txt").exists()
+
+
+def test_the_function_augments_texts_in_memory(wordnet_folder: Path, tmp_path: Path) -> None:
+    report = augment(TEXT, tmp_path / "out.txt", wordnet=str(wordnet_folder), substituted_share=1.0)
+    lines = report.path.read_text(encoding="utf-8").splitlines()
+    assert lines == [*TEXT, "The kids ran.", "The large dog and the big cat ran."]
+    assert (report.written, report.corpus.kept) == (7, 5)
+    assert "2 by synonyms" in str(report)
+    assert "substituted_words" in report.to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"wordnet": None}, "no augmentation was chosen; expected wordnet, back_translation or both"),
+        ({"wordnet": 3}, "wordnet is 3; expected the folder of a WordNet"),
+        ({"wordnet": "nowhere"}, "nowhere holds no WordNet"),
+        ({"variants": 0}, "variants is 0; expected an integer of at least 1"),
+        ({"substituted_share": 1.5}, "substituted_share is 1.5; expected a number above 0 and at most 1"),
+        ({"back_translation": "model"}, "back_translation is 'model'; expected two models"),
+        ({"back_translation": ("there",)}, "expected two models"),
+        ({"back_translation": ("nowhere", "nowhere")}, "no model called nowhere"),
+        ({"back_translation": 3}, "back_translation is 3; expected two models"),
+        ({"substituted_share": "half"}, "substituted_share is 'half'; expected a number"),
+        ({"limit": 0}, "limit is 0; expected an integer of at least 1"),
+        ({"limit": "5"}, "limit is '5'; expected an integer or None"),
+        ({"seed": [1]}, r"seed is \[1\]; expected an integer"),
+    ],
+)
+def test_wrong_arguments_are_errors_before_the_corpus_is_read(
+    options: dict[str, Any], message: str, wordnet_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgeembed.augmentation.pipeline.gather_corpus", None)
+    with pytest.raises(InputError, match=message):
+        augment(TEXT, tmp_path / "out.txt", **{"wordnet": wordnet_folder, **options})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("out", [None, "", 3])
+def test_an_output_that_is_no_path_is_an_error(out: Any, wordnet_folder: Path) -> None:
+    with pytest.raises(InputError, match=f"out is {out!r}; expected the path of a file to write"):
+        augment(TEXT, out, wordnet=wordnet_folder)
+
+
+def test_a_file_of_the_corpus_folder_is_never_replaced(corpus: Path, wordnet_folder: Path) -> None:
+    with pytest.raises(InputError, match=r"corpus\.txt is one of the inputs"):
+        augment(corpus.parent, corpus, wordnet=wordnet_folder, force=True)

@@ -15,7 +15,7 @@ def _cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(back_translation, "default_device", lambda: "cpu")
 
 
-def test_every_sentence_gets_one_translation_and_always_the_same(
+def test_every_sentence_has_one_deterministic_back_translation(
     translators: tuple[str, str], sentences: list[str]
 ) -> None:
     given = sorted(sentences[:40], key=len)
@@ -26,25 +26,25 @@ def test_every_sentence_gets_one_translation_and_always_the_same(
     assert BackTranslation(*translators).vary(given) == made
 
 
-def test_a_sentence_that_is_longer_than_the_model_reads_is_translated_all_the_same(
+def test_a_sentence_longer_than_the_model_limit_is_truncated(
     translators: tuple[str, str],
 ) -> None:
     ((variant,),) = BackTranslation(*translators).vary(["the small cat " * 100])
     assert isinstance(variant.text, str)
 
 
-def test_the_key_tells_the_models_and_their_order_apart(translators: tuple[str, str]) -> None:
+def test_the_key_depends_on_the_models_and_their_order(translators: tuple[str, str]) -> None:
     there, back = translators
     assert BackTranslation(there, back).key == BackTranslation(there, back).key != BackTranslation(back, there).key
 
 
-def test_a_model_of_another_kind_is_refused(translators: tuple[str, str], teacher_folder: Path) -> None:
+def test_a_model_of_another_kind_is_an_error(translators: tuple[str, str], teacher_folder: Path) -> None:
     with pytest.raises(InputError, match="does not load as a translation model") as raised:
         BackTranslation(translators[0], str(teacher_folder)).vary(["the small cat"])
     assert "\n" not in str(raised.value)
 
 
-def test_a_model_without_a_tokenizer_is_refused(translators: tuple[str, str], tmp_path: Path) -> None:
+def test_a_model_without_a_tokenizer_is_an_error(translators: tuple[str, str], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(translators[0], tmp_path / "copy"))
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
         (folder / name).unlink(missing_ok=True)
@@ -53,7 +53,7 @@ def test_a_model_without_a_tokenizer_is_refused(translators: tuple[str, str], tm
     assert "\n" not in str(raised.value)
 
 
-def test_a_model_of_many_languages_is_refused(translators: tuple[str, str], tmp_path: Path) -> None:
+def test_a_multilingual_model_is_an_error(translators: tuple[str, str], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(translators[0], tmp_path / "copy"))
     file = folder / "tokenizer_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"tokenizer_class": "NllbTokenizerFast"}))
@@ -61,7 +61,7 @@ def test_a_model_of_many_languages_is_refused(translators: tuple[str, str], tmp_
         BackTranslation(str(folder), translators[1]).vary(["the small cat"])
 
 
-def test_a_tokenizer_of_another_model_is_refused(translators: tuple[str, str], tmp_path: Path) -> None:
+def test_a_tokenizer_of_another_model_is_an_error(translators: tuple[str, str], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(translators[0], tmp_path / "copy"))
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.add_tokens(["elephant"])
@@ -70,6 +70,6 @@ def test_a_tokenizer_of_another_model_is_refused(translators: tuple[str, str], t
         BackTranslation(str(folder), translators[1]).vary(["the small elephant"])
 
 
-def test_a_model_that_does_not_exist_is_refused(translators: tuple[str, str]) -> None:
+def test_a_missing_model_is_an_error(translators: tuple[str, str]) -> None:
     with pytest.raises(InputError, match="no model called nowhere"):
         BackTranslation("nowhere", translators[1])

@@ -33,7 +33,7 @@ def test_words_are_inflected(lemma: str, part: PartOfSpeech, expected: dict[str,
     ("lemma", "part", "absent"),
     [("policeman", "n", "plural"), ("photo", "n", "plural"), ("visit", "v", "past"), ("burn", "v", "past")],
 )
-def test_a_form_that_no_rule_gives_for_sure_is_left_out(lemma: str, part: PartOfSpeech, absent: str) -> None:
+def test_an_uncertain_form_is_missing(lemma: str, part: PartOfSpeech, absent: str) -> None:
     assert absent not in forms(lemma, part)
 
 
@@ -41,7 +41,7 @@ def test_a_form_may_have_several_names() -> None:
     assert form_names("put", "put", "v") == ("base", "past", "participle")
 
 
-def test_an_unsure_form_is_known_as_possible() -> None:
+def test_an_uncertain_form_is_possible() -> None:
     assert may_be_form("visiting", "visit", "v")
     assert may_be_form("older", "old", "a")
     assert not may_be_form("walking", "walk", "v")

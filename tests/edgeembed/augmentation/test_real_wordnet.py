@@ -1,4 +1,4 @@
-"""Open English WordNet as it is, on sentences of our own."""
+"""Synonyms from the real Open English WordNet."""
 
 from pathlib import Path
 
@@ -31,6 +31,6 @@ def wordnet() -> WordNet:
         ("We had ice cream.", set()),
     ],
 )
-def test_sentences_become_others_that_read_as_english(wordnet: WordNet, sentence: str, variants: set[str]) -> None:
+def test_variants_are_correct_english(wordnet: WordNet, sentence: str, variants: set[str]) -> None:
     (made,) = SynonymSubstitution(wordnet, share=1.0, variants=3).vary([sentence])
     assert {variant.text for variant in made} <= (variants or {sentence})

@@ -12,7 +12,7 @@ def wordnet(wordnet_folder: Path) -> WordNet:
 
 
 def varied(wordnet: WordNet, sentence: str) -> str:
-    """With as many substitutions as can be."""
+    """Return the only variant with all possible substitutions."""
     ((variant,),) = SynonymSubstitution(wordnet, share=1.0).vary([sentence])
     return variant.text
 
@@ -30,7 +30,7 @@ def varied(wordnet: WordNet, sentence: str) -> str:
         ("Quickly, run!", "Rapidly, run!"),
     ],
 )
-def test_synonyms_keep_the_form_and_the_case_of_the_word(wordnet: WordNet, sentence: str, expected: str) -> None:
+def test_synonyms_have_the_form_and_case_of_the_word(wordnet: WordNet, sentence: str, expected: str) -> None:
     assert varied(wordnet, sentence) == expected
 
 
@@ -48,7 +48,7 @@ def test_synonyms_keep_the_form_and_the_case_of_the_word(wordnet: WordNet, sente
         pytest.param("", id="nothing"),
     ],
 )
-def test_what_cannot_be_substituted_well_stays(wordnet: WordNet, sentence: str) -> None:
+def test_unsuitable_words_are_kept(wordnet: WordNet, sentence: str) -> None:
     assert varied(wordnet, sentence) == sentence
 
 
@@ -57,7 +57,7 @@ def test_the_word_before_decides_between_noun_and_verb(wordnet: WordNet) -> None
     assert varied(wordnet, "They help us.") == "They assist us."
 
 
-def test_a_share_of_the_words_is_substituted_and_one_at_least(wordnet: WordNet) -> None:
+def test_at_least_one_word_and_up_to_a_share_is_substituted(wordnet: WordNet) -> None:
     sentence = "cars, cars, cars, cars, cars, cars, cars, cars, cars, cars"
     ((variant,),) = SynonymSubstitution(wordnet, share=0.3).vary([sentence])
     assert variant.substituted == variant.text.count("automobiles") == 3
@@ -65,7 +65,7 @@ def test_a_share_of_the_words_is_substituted_and_one_at_least(wordnet: WordNet) 
     assert least.substituted == 1
 
 
-def test_a_sentence_s_variants_depend_on_it_and_the_seed_alone(wordnet: WordNet) -> None:
+def test_variants_depend_only_on_the_sentence_and_the_seed(wordnet: WordNet) -> None:
     sentences = [f"cars, children, cars, children, cars and {word}" for word in ("one", "two", "three", "four", "five")]
 
     def made(order: list[str], seed: int) -> dict[str, object]:
@@ -76,7 +76,7 @@ def test_a_sentence_s_variants_depend_on_it_and_the_seed_alone(wordnet: WordNet)
     assert made(sentences, 0) != made(sentences, 1)
 
 
-def test_the_key_tells_whatever_decides_the_variants(wordnet: WordNet) -> None:
+def test_the_key_depends_on_everything_that_determines_the_variants(wordnet: WordNet) -> None:
     keys = {
         SynonymSubstitution(wordnet).key,
         SynonymSubstitution(wordnet, share=0.4).key,

@@ -1,0 +1,320 @@
+"""Benchmark models side by side: latency, memory, size and energy, with evaluation scores beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, TypeAlias
+
+from edgeembed_bench import (
+    BenchmarkReport,
+    BenchmarkSettings,
+    Budget,
+    Comparison,
+    Subject,
+    compare_reports,
+    find_preset,
+    parse_subjects,
+    read_report,
+)
+from edgeembed_bench import benchmark as measure
+from edgeembed_bench.paper_tables import PaperTable, cmow_table, hpd_table, simtde_table, xayn_table
+from edgeembed_bench.presets import PEERS_FOLDER
+from edgeembed_bench.workload import docstring_sentences
+from edgeembed_runtime import Encoder
+from edgeembed_runtime.errors import InputError, short_repr
+
+from edgeembed.arguments import check_argument_types, check_path
+from edgeembed.corpus import read_corpus
+from edgeembed.corpus.inputs import CorpusLike
+from edgeembed.evaluation.asymmetric import asymmetric_tasks
+from edgeembed.evaluation.encoders import EncoderLike, encoder_name
+from edgeembed.evaluation.semantic_retrieval import make_retrieval_task
+from edgeembed.evaluation.subjects import check_scorable, score_subjects
+from edgeembed.evaluation.suite import RetrievalLike, STSLike, Task, as_retrieval_tasks, as_sts_tasks
+from edgeembed.models import find_builtin_bundle, find_model
+from edgeembed.progress import Reporter, SilentReporter
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+PAPER_TABLES = ("simtde", "hpd", "xayn", "cmow")
+
+SubjectLike: TypeAlias = "str | os.PathLike[str] | SentenceTransformer | Encoder"
+"""A model by name or folder, or `[NAME=][KIND:]WHAT[@PYTHON]` as on the command line, or a loaded model."""
+
+
+@check_argument_types
+def benchmark(  # noqa: PLR0913  # one parameter per option
+    models: SubjectLike | Sequence[SubjectLike] = (),
+    *,
+    against: SubjectLike | Sequence[SubjectLike] = (),
+    preset: str | None = None,
+    peers: str | os.PathLike[str] | None = None,
+    texts: CorpusLike | None = None,
+    runs: int = 1000,
+    processes: int = 10,
+    threads: int = 1,
+    sweep: bool | None = None,
+    seed: int = 0,
+    sts: STSLike | Sequence[STSLike] = (),
+    retrieval: RetrievalLike | Sequence[RetrievalLike] = (),
+    documents_by: EncoderLike | None = None,
+    unscored: str | Collection[str] = (),
+    max_latency_ratio: float | None = None,
+    max_size_mb: float | None = None,
+    min_quality: float | None = None,
+    reporter: Reporter | None = None,
+) -> BenchmarkReport:
+    """Measure what models cost, side by side: latency, cold start, memory, size and energy.
+
+    Each model runs in fresh processes on the same cores; the models take turns in shuffled order. The limits apply to
+    `models`; `report.limit_checks()` says which are exceeded.
+
+    Args:
+        models: One or more models: built-in bundles ("mini", "nano"), folders of bundles, of sentence-transformers or
+            of model2vec models, installed packages that carry a model, hub ids, functions ("module:function"), or
+            loaded models. "[NAME=][KIND:]WHAT[@PYTHON]" names a model, chooses how it is loaded, and the Python
+            interpreter of another environment.
+        against: One or more models to compare with. The first is the baseline; without any, the first of `models` is.
+        preset: "runtime" adds the built-in models, with limits on cold start, memory and call overhead.
+        peers: Folder of the preset's other models, as `make bench-runtime` builds it; None is build/bench-runtime.
+        texts: Texts to encode; None takes sentences of Python's docstrings.
+        runs: Timed texts per model.
+        processes: Fresh processes per model; fewer than 8 allow no significance test.
+        threads: Threads per model.
+        sweep: Whether to time texts of 4 to 512 tokens as well; None does, unless there is a preset.
+        seed: Seed of the order in which models take turns.
+        sts: As for `edgeembed.evaluate`; the scores are shown beside the cost.
+        retrieval: As for `edgeembed.evaluate`.
+        documents_by: As for `edgeembed.evaluate`. The cost beside these scores is that of a query.
+        unscored: Names of models that are not evaluated, such as one of random weights.
+        max_latency_ratio: Limit on the median latency, as a multiple of the baseline's.
+        max_size_mb: Limit on the size, in 10^6 bytes.
+        min_quality: Limit on the mean score, in percent of the baseline's.
+        reporter: Receives the progress; None is silent.
+
+    Returns:
+        The report, with all samples.
+
+    Raises:
+        InputError: If an argument is wrong, before anything is measured.
+        CheckError: If a model does not start, does not answer in time, or its embeddings are not finite.
+    """
+    reporter = reporter or SilentReporter()
+    if peers is not None and preset is None:
+        raise InputError("peers is the folder of a preset's other models; expected a preset as well")
+    budget = Budget(max_latency_ratio, max_size_mb, min_quality)
+    sets = as_retrieval_tasks(retrieval)
+    tasks: list[Task] = [*as_sts_tasks(sts), *sets, *asymmetric_tasks(sets, documents_by)]
+    if min_quality is not None and not tasks:
+        raise InputError(f"min_quality is {min_quality:g}, but nothing is scored; expected sts or retrieval as well")
+    own, others = _as_list("models", models), _as_list("against", against)
+    if not own and preset is None:
+        raise InputError("no models to benchmark; expected at least one, or a preset")
+    if (max_latency_ratio is not None or min_quality is not None) and not others:
+        raise InputError("max_latency_ratio and min_quality are relative to a baseline; expected against as well")
+    chosen = None if preset is None else find_preset(preset, runs=runs, peers=Path(peers or PEERS_FOLDER))
+    settings = chosen.settings if chosen else BenchmarkSettings(runs=runs)
+    settings = _with_options(settings, sweep, processes=processes, threads=threads, seed=seed)
+    with _open_subjects([*own, *others]) as opened:
+        limited, compared = opened[: len(own)], opened[len(own) :]
+        baseline = compared[0].name if compared else None
+        if chosen is not None:
+            budget = _override(chosen.budget, budget)
+            limited, compared = [*chosen.subjects, *limited], [*compared, *chosen.peers]
+        budget.check_sizes(limited)
+        subjects = [*limited, *compared]
+        names = [subject.name for subject in subjects]
+        skipped = {unscored} if isinstance(unscored, str) else {*unscored}
+        if not skipped <= {*names}:
+            raise InputError(f"unscored names {min(skipped - {*names})}; expected some of: {', '.join(names)}")
+        check_scorable([subject for subject in subjects if subject.name not in skipped], tasks)
+        sentences, source = _read_texts(texts)
+        reporter.note(f"measuring {', '.join(names)}: {processes} processes each")
+        report = measure(
+            subjects,
+            sentences,
+            settings,
+            texts_from=source,
+            baseline=baseline,
+            floor=chosen.floor if chosen else None,
+            left_out=chosen.left_out if chosen else None,
+        )
+        scores = score_subjects([subject for subject in subjects if subject.name not in skipped], tasks, reporter)
+    for task, by_name in scores.items():
+        report = report.with_quality(task, by_name)
+    return report.with_budget(budget, [subject.name for subject in limited])
+
+
+def measure_paper_table(  # noqa: PLR0913  # one parameter per option
+    name: str,
+    models: SubjectLike | Sequence[SubjectLike],
+    *,
+    against: SubjectLike | Sequence[SubjectLike] = (),
+    texts: CorpusLike | None = None,
+    runs: int = 1000,
+    processes: int = 10,
+    threads: int = 1,
+    sweep: bool | None = None,
+    seed: int = 0,
+    sts: STSLike | Sequence[STSLike] = (),
+    retrieval: RetrievalLike | Sequence[RetrievalLike] = (),
+    batches: int | None = None,
+) -> PaperTable:
+    """Measure the cost table of a paper for other models.
+
+    Args:
+        name: "simtde" (table 4), "hpd" (table 3), "xayn" (table 3) or "cmow" (table 5).
+        models: The rows, as for `benchmark`.
+        against: More rows.
+        texts: For "xayn" the texts to encode, for "cmow" those from which words are drawn; None takes sentences of
+            Python's docstrings.
+        runs: For "xayn", timed texts per model.
+        processes: For "xayn", fresh processes per model.
+        threads: Threads per model.
+        sweep: For "xayn", whether to time texts of 4 to 512 tokens as well; None does.
+        seed: Seed of the order in which models take turns.
+        sts: For "simtde" one file of scored sentence pairs; STS-B's test set in the paper.
+        retrieval: For "hpd" one retrieval set; Quora's duplicate questions in the paper.
+        batches: For "cmow" the number of batches; None is 1,024, as in the paper.
+
+    Returns:
+        The table, with all samples.
+
+    Raises:
+        InputError: If an argument is wrong, before anything is measured.
+        CheckError: If a model fails.
+    """
+    if name not in PAPER_TABLES:
+        raise InputError(f"no paper table called {name}; expected one of: {', '.join(PAPER_TABLES)}")
+    pairs, sets = as_sts_tasks(sts), as_retrieval_tasks(retrieval)
+    if name == "simtde" and len(pairs) != 1:
+        raise InputError(
+            f"{len(pairs)} sts sets for the paper table simtde; expected one, STS-B's test set in the paper"
+        )
+    if name == "hpd" and len(sets) != 1:
+        raise InputError(
+            f"{len(sets)} retrieval sets for the paper table hpd; expected one, Quora's duplicates in the paper"
+        )
+    settings = _with_options(BenchmarkSettings(runs=runs), sweep, processes=processes, threads=threads, seed=seed)
+    with _open_subjects([*_as_list("models", models), *_as_list("against", against)]) as subjects:
+        if name == "simtde":
+            both = list(zip(pairs[0].first, pairs[0].second, strict=True))
+            return simtde_table(subjects, both, pairs_from=pairs[0].name, threads=threads, seed=seed)
+        if name == "hpd":
+            return hpd_table(subjects, make_retrieval_task(sets[0]), threads=threads, seed=seed)
+        sentences, source = _read_texts(texts)
+        if name == "xayn":
+            return xayn_table(measure(subjects, sentences, settings, texts_from=source))
+        options = {} if batches is None else {"batches": batches}
+        return cmow_table(subjects, sentences, threads=threads, seed=seed, **options)
+
+
+@check_argument_types
+def compare(
+    before: str | os.PathLike[str] | BenchmarkReport,
+    after: str | os.PathLike[str] | BenchmarkReport,
+    *,
+    allow_unlike: bool = False,
+) -> Comparison:
+    """Compare two reports of the benchmark.
+
+    Args:
+        before: The first report, or a JSON file that `BenchmarkReport.to_json` or `edgeembed bench --out` wrote.
+        after: The second report, likewise.
+        allow_unlike: Whether to compare reports of different machines, settings or texts.
+
+    Returns:
+        The comparison, with the change of each model that is in both reports.
+
+    Raises:
+        InputError: If a file is not a report, no model is in both, or machine, settings or texts differ.
+    """
+    reports = [
+        each if isinstance(each, BenchmarkReport) else read_report(check_path(name, each))
+        for name, each in (("before", before), ("after", after))
+    ]
+    return compare_reports(reports[0], reports[1], allow_unlike=allow_unlike)
+
+
+def find_subjects(models: Sequence[str | os.PathLike[str]]) -> list[Subject]:
+    """Return the subjects of a benchmark by the names that a user gives.
+
+    Args:
+        models: Each `[NAME=][KIND:]WHAT[@PYTHON]`, as `edgeembed_bench.parse_subjects` takes it. WHAT may be any name
+            that `edgeembed.models.find_model` takes, or the folder of another library's model. A `Path` is a folder.
+
+    Returns:
+        The subjects, with unique names.
+
+    Raises:
+        InputError: If there is no such model.
+    """
+    return parse_subjects(
+        [model if isinstance(model, str) else str(Path(model).absolute()) for model in models], _folder
+    )
+
+
+def _folder(name: str) -> Path:
+    # Folders of other libraries (model2vec, plain ONNX) hold none of the files that find_model expects.
+    return find_builtin_bundle(name) or (Path(name) if Path(name).is_dir() else find_model(name))
+
+
+def _as_list(name: str, models: SubjectLike | Sequence[SubjectLike]) -> list[SubjectLike]:
+    found = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
+    for model in found:
+        if not (isinstance(model, str | os.PathLike | Encoder) or _is_sentence_transformer(model)):
+            raise InputError(f"{name} is {short_repr(models)}; expected a model, or a list of models")
+    return found
+
+
+def _is_sentence_transformer(model: object) -> bool:
+    """Return whether an object is a SentenceTransformer; the library is not imported for one that cannot be."""
+    from torch import nn
+
+    return isinstance(model, nn.Module) and hasattr(model, "save_pretrained") and hasattr(model, "encode")
+
+
+@contextmanager
+def _open_subjects(models: Sequence[SubjectLike]) -> Iterator[list[Subject]]:
+    """Yield the subjects of models; those that are loaded are saved to temporary folders, for the worker processes."""
+    with TemporaryDirectory(prefix="edgeembed-bench-") as temporary:
+        folders: list[str | os.PathLike[str]] = []
+        for number, model in enumerate(models):
+            if isinstance(model, str | os.PathLike):
+                folders.append(model)
+            elif isinstance(model, Encoder):
+                folders.append(Path(str(model.bundle.path)))
+            else:
+                folder = Path(temporary) / str(number) / encoder_name(model)
+                model.save_pretrained(str(folder), create_model_card=False)
+                folders.append(folder)
+        yield find_subjects(folders)
+
+
+def _with_options(
+    settings: BenchmarkSettings, sweep: bool | None, *, processes: int, threads: int, seed: int
+) -> BenchmarkSettings:
+    if sweep is not None:
+        settings = replace(settings, sweep_runs=BenchmarkSettings().sweep_runs if sweep else 0)
+    return replace(settings, processes=processes, threads=threads, seed=seed)
+
+
+def _override(preset: Budget, given: Budget) -> Budget:
+    """Return the limits of a preset, replaced where the caller sets a limit."""
+    return replace(preset, **{name: limit for name, limit in asdict(given).items() if limit is not None})
+
+
+def _read_texts(texts: CorpusLike | None) -> tuple[list[str], str]:
+    """Return the texts to encode, and where they come from."""
+    if texts is None:
+        return docstring_sentences(), "Python's docstrings"
+    if isinstance(texts, str | os.PathLike):
+        name = os.fspath(texts)
+        return read_corpus(name), "stdin" if name == "-" else name
+    return read_corpus(texts), "the caller"

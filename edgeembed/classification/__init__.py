@@ -1,0 +1,1 @@
+"""Text classifiers: an encoder with a classification head, trained on labeled texts or pairs of texts."""

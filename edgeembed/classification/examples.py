@@ -1,0 +1,201 @@
+"""Labeled texts and pairs of texts, read from a file or a `datasets.Dataset`."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from edgeembed_runtime.errors import InputError
+
+from edgeembed.corpus.tables import read_tsv
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+BIN_WIDTH = 0.2
+"""Width of a bin of scores, by which STS-B becomes a classification task ("Cross-architecture distillation using
+bidirectional CMOW embeddings", section 3.2)."""
+_PAIR_COLUMNS = (("sentence1", "sentence2"), ("question", "sentence"), ("premise", "hypothesis"))
+_TARGET_COLUMNS = ("label", "score")
+_COLUMNS = ("text", *_TARGET_COLUMNS, *(column for pair in _PAIR_COLUMNS for column in pair))
+_EXPECTED = (
+    "expected a column label or score, and a column text or two columns sentence1 and sentence2, question and "
+    "sentence, or premise and hypothesis"
+)
+# Empty cells, and what tools such as pandas write for them.
+_NO_LABEL = {"", "nan", "none", "null"}
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Texts or pairs of texts with their classes.
+
+    Attributes:
+        first: The texts, or the first text of each pair.
+        second: The second text of each pair; empty for single texts.
+        class_ids: The index of each example's label, int64 (examples,).
+        scores: The scores before binning, float64 (examples,); None for labels.
+    """
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    class_ids: npt.NDArray[np.int64]
+    scores: npt.NDArray[np.float64] | None
+
+    def __len__(self) -> int:
+        """Return the number of examples."""
+        return len(self.first)
+
+
+@dataclass(frozen=True)
+class ClassificationData:
+    """The training and development split of a classification task.
+
+    Attributes:
+        train: The training split.
+        dev: The development split.
+        labels: The name of each class, in the order of class indices; for scores, the centers of the bins.
+    """
+
+    train: Examples
+    dev: Examples
+    labels: tuple[str, ...]
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether the classes are binned scores."""
+        return self.dev.scores is not None
+
+    @property
+    def is_pairs(self) -> bool:
+        """Whether the examples are pairs of texts."""
+        return bool(self.dev.second)
+
+    def bin_centers(self, class_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the score that each class stands for; only for binned scores."""
+        return np.array([float(self.labels[index]) for index in class_ids])
+
+    def counts(self, examples: Examples) -> dict[str, int]:
+        """Return the number of examples of each label."""
+        found = Counter(examples.class_ids.tolist())
+        return {label: found[index] for index, label in enumerate(self.labels)}
+
+
+def read_classification_data(
+    train: str | os.PathLike[str] | Dataset, dev: str | os.PathLike[str] | Dataset
+) -> ClassificationData:
+    """Read the training and development split of a classification task.
+
+    Args:
+        train: A TSV or CSV file with a header, or a dataset. It has a column `label`, or `score`, which is binned by
+            0.2; and a column `text`, or a pair of columns: `sentence1` and `sentence2`, `question` and `sentence`, or
+            `premise` and `hypothesis`.
+        dev: Likewise, with the same columns.
+
+    Returns:
+        The data. Labels are sorted by name.
+
+    Raises:
+        InputError: If a file or dataset cannot be used, or the two do not fit together.
+    """
+    train_rows, dev_rows = _read_rows(train, "train"), _read_rows(dev, "dev")
+    if train_rows.columns != dev_rows.columns or train_rows.target != dev_rows.target:
+        raise InputError(
+            f"{dev_rows.where} has the columns {', '.join([*dev_rows.columns, dev_rows.target])}, but "
+            f"{train_rows.where} has {', '.join([*train_rows.columns, train_rows.target])}; expected the same columns"
+        )
+    if train_rows.target == "score":
+        labels = _bin_labels([*train_rows.targets, *dev_rows.targets])
+    else:
+        labels = sorted(set(train_rows.targets))
+        unknown = sorted(set(dev_rows.targets) - set(labels))
+        if unknown:
+            raise InputError(
+                f"{dev_rows.where} has the label {unknown[0]!r}, which {train_rows.where} lacks; expected the same "
+                "labels in both"
+            )
+    if len(labels) < 2:
+        raise InputError(f"{train_rows.where} has one label, {labels[0]!r}; expected at least two different labels")
+    return ClassificationData(_examples(train_rows, labels), _examples(dev_rows, labels), tuple(labels))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a table: the names of the text columns and of the target column, and their values."""
+
+    where: str
+    columns: tuple[str, ...]
+    target: str
+    texts: list[tuple[str, ...]]
+    targets: list[str]
+
+
+def _read_rows(source: str | os.PathLike[str] | Dataset, name: str) -> _Rows:
+    if isinstance(source, str | os.PathLike):
+        where = str(Path(source))
+        rows = read_tsv(Path(source), (), _COLUMNS, _EXPECTED)
+    else:
+        where = f"the dataset {name}"
+        rows = _dataset_rows(source, where)
+    if not rows:
+        raise InputError(f"{where} holds no rows below its header; {_EXPECTED}")
+    target = next((column for column in _TARGET_COLUMNS if column in rows[0]), None)
+    columns = next((columns for columns in (("text",), *_PAIR_COLUMNS) if set(columns) <= rows[0].keys()), None)
+    if target is None or columns is None:
+        raise InputError(f"{where} lacks columns; {_EXPECTED}")
+    for number, row in enumerate(rows, start=1):
+        if row[target].lower() in _NO_LABEL or (target == "score" and not _is_number(row[target])):
+            raise InputError(f"{where}, row {number} has the {target} {row[target]!r}; {_EXPECTED}")
+    texts = [tuple(row[column] for column in columns) for row in rows]
+    return _Rows(where, columns, target, texts, [row[target] for row in rows])
+
+
+def _dataset_rows(dataset: Any, where: str) -> list[dict[str, str]]:
+    import datasets
+
+    if not isinstance(dataset, datasets.Dataset):
+        raise InputError(f"{where} is {type(dataset).__name__}; expected the path of a TSV file, or a datasets.Dataset")
+    columns = {name: list(dataset[name]) for name in dataset.column_names if name in _COLUMNS}
+    label = dataset.features.get("label")
+    if isinstance(label, datasets.ClassLabel):  # integers with names
+        if any(value is None or value < 0 for value in columns["label"]):
+            raise InputError(f"{where} has rows without a label; expected a label in every row")
+        columns["label"] = label.int2str(columns["label"])
+    for name, values in columns.items():
+        wrong = [value for value in values if not isinstance(value, str)] if name not in _TARGET_COLUMNS else []
+        if wrong:
+            raise InputError(f"{where}, column {name} holds {type(wrong[0]).__name__}; expected str")
+    rows = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, map(_as_text, row), strict=True)) for row in rows]
+
+
+def _as_text(value: Any) -> str:
+    return "" if value is None else str(value).strip()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def _bin_labels(scores: Sequence[str]) -> list[str]:
+    values = [float(score) for score in scores]
+    first, last = round(min(values) / BIN_WIDTH), round(max(values) / BIN_WIDTH)
+    return [f"{BIN_WIDTH * index:.1f}" for index in range(first, last + 1)]
+
+
+def _examples(rows: _Rows, labels: Sequence[str]) -> Examples:
+    index_of = {label: index for index, label in enumerate(labels)}
+    scores = np.array([float(value) for value in rows.targets]) if rows.target == "score" else None
+    names = rows.targets if scores is None else [f"{BIN_WIDTH * round(score / BIN_WIDTH):.1f}" for score in scores]
+    class_ids = np.array([index_of[name] for name in names], dtype=np.int64)
+    second = tuple(texts[1] for texts in rows.texts) if len(rows.columns) > 1 else ()
+    return Examples(tuple(texts[0] for texts in rows.texts), second, class_ids, scores)

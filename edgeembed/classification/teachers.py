@@ -1,0 +1,92 @@
+"""Teacher logits: the soft targets that a classifier is distilled from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from accelerate.utils import send_to_device
+from edgeembed_runtime.errors import InputError
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from edgeembed.classification.examples import ClassificationData, Examples
+from edgeembed.classification.model import TextClassifier, is_classifier_folder
+from edgeembed.models import find_transformers_model
+
+_BATCH_SIZE = 64
+
+Logits = npt.NDArray[np.float32]
+
+
+def teacher_logits(teacher: str | os.PathLike[str] | TextClassifier, data: ClassificationData, device: str) -> Logits:
+    """Return a teacher's logits of the training split, float32 (examples, classes), in the order of `data.labels`.
+
+    Args:
+        teacher: A classifier, the folder that `edgeembed finetune` wrote, or the name of a transformers model for
+            sequence classification.
+        data: The task's data.
+        device: A torch device.
+
+    Raises:
+        InputError: If there is no such teacher, it has other labels, or its folder refers to code of its own.
+    """
+    if not isinstance(teacher, TextClassifier):
+        folder = Path(teacher)
+        if not is_classifier_folder(folder):
+            return np.concatenate(list(_transformers_logits(os.fspath(teacher), data, device)))
+        teacher = TextClassifier.load(folder)
+    if teacher.labels != data.labels or teacher.is_pairs != data.is_pairs:
+        raise InputError(
+            f"the teacher has the labels {', '.join(teacher.labels)} for {_inputs(teacher.is_pairs)}; expected "
+            f"{', '.join(data.labels)} for {_inputs(data.is_pairs)}"
+        )
+    return predict_logits(teacher.to(device), data.train)
+
+
+@torch.no_grad()
+def predict_logits(model: TextClassifier, examples: Examples) -> Logits:
+    """Return a classifier's logits of examples, float32 (examples, classes)."""
+    model.eval()
+    device = next(model.parameters()).device
+    logits = []
+    for rows in _batches(len(examples)):
+        batches = send_to_device(model.tokenize(examples.first[rows], examples.second[rows]), device)
+        logits.append(model(batches).float().cpu().numpy())
+    return np.concatenate(logits)
+
+
+@torch.no_grad()
+def _transformers_logits(name: str, data: ClassificationData, device: str) -> Iterator[Logits]:
+    folder = find_transformers_model(name)
+    model, info = AutoModelForSequenceClassification.from_pretrained(
+        folder, output_loading_info=True, local_files_only=True, trust_remote_code=False
+    )
+    if info["missing_keys"]:
+        raise InputError(f"the teacher {name} is not a classifier; expected one that was trained on this task")
+    if model.config.num_labels != len(data.labels):
+        raise InputError(f"the teacher {name} has {model.config.num_labels} labels; expected {len(data.labels)}")
+    order = _label_order(model.config.id2label, data.labels)
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    model = model.to(device).float().eval()
+    for rows in _batches(len(data.train)):
+        texts = (list(data.train.first[rows]), list(data.train.second[rows]) or None)
+        inputs = tokenizer(*texts, padding=True, truncation=True, return_tensors="pt").to(device)
+        yield model(**inputs).logits.float().cpu().numpy()[:, order]
+
+
+def _batches(count: int) -> Iterator[slice]:
+    return (slice(start, start + _BATCH_SIZE) for start in range(0, count, _BATCH_SIZE))
+
+
+def _label_order(id2label: dict[int, str], labels: tuple[str, ...]) -> list[int]:
+    """Return the teacher's class index of each label; the teacher's own order if its names are different."""
+    index_of = {label: index for index, label in id2label.items()}
+    return [index_of[label] for label in labels] if set(labels) == set(index_of) else list(range(len(labels)))
+
+
+def _inputs(is_pairs: bool) -> str:
+    return "pairs of texts" if is_pairs else "single texts"

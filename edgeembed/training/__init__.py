@@ -1,0 +1,1 @@
+"""Training of students with the Hugging Face trainer: data, samplers, checkpoints, one stage."""

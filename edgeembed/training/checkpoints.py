@@ -1,0 +1,139 @@
+"""Checkpoints and logs of a training: where they are kept, which run they belong to, and how to resume from them."""
+
+import hashlib
+import inspect
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Tokenizer
+from transformers import TrainingArguments
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
+
+from edgeembed.progress import Reporter
+from edgeembed.recipe.schema import Recipe
+from edgeembed.teacher.cache import text_fingerprint
+from edgeembed.training.data import LabeledData, TrainingText
+
+_STATE_FILE = "trainer_state.json"
+_TENSORBOARD_FOLDER = "TENSORBOARD_LOGGING_DIR"
+
+
+def default_cache(out: Path) -> Path:
+    """Return the folder beside a student for its teacher embeddings and checkpoints."""
+    return out.with_name(f"{out.name}.cache")
+
+
+def default_logs(out: Path) -> Path:
+    """Return the folder beside a model for the logs of its training."""
+    return out.with_name(f"{out.name}.logs")
+
+
+def run_key(  # everything that decides the weights
+    recipe: Recipe,
+    teacher: str,
+    tokenizer: Tokenizer,
+    text: TrainingText,
+    domains: npt.NDArray[np.int64],
+    labeled: LabeledData,
+    seed: int,
+) -> str:
+    """Return a fingerprint of all that decides a run's weights on a machine, 16 hexadecimal digits.
+
+    Args:
+        recipe: The recipe.
+        teacher: Fingerprint of the teacher's embeddings; empty if the run uses none.
+        tokenizer: The student's vocabulary.
+        text: The text that the student reads.
+        domains: Domain of each sentence, int64 (sentences,).
+        labeled: Labeled and scored pairs.
+        seed: The seed.
+    """
+    vocabulary = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
+    texts = [text_fingerprint(text.sentences), text_fingerprint(text.texts), _digest(text.rows), _digest(domains)]
+    content = [recipe.to_dict(), teacher, vocabulary, texts, labeled.fingerprint(), seed]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _digest(numbers: npt.NDArray[np.int64]) -> str:
+    return hashlib.sha256(numbers.tobytes()).hexdigest()
+
+
+def open_checkpoints(cache: Path, key: str, *, resume: bool, reporter: Reporter) -> Path:
+    """Return the folder of a run's checkpoints, emptied unless the run resumes.
+
+    Args:
+        cache: Folder of teacher embeddings and checkpoints.
+        key: The run's key.
+        resume: Whether to keep the checkpoints.
+        reporter: Is told if there is nothing to resume from.
+    """
+    folder = cache / "checkpoints" / key
+    if not resume:
+        shutil.rmtree(folder, ignore_errors=True)
+    elif not any(last_complete_checkpoint(stage) for stage in folder.glob("*")):
+        reporter.note(
+            f"--resume: {cache} holds no checkpoint of this run (the same recipe, text and seed); training starts from "
+            "the beginning"
+        )
+    return folder
+
+
+def last_complete_checkpoint(folder: Path) -> str | None:
+    """Return the checkpoint to resume from, or None, and delete incomplete ones.
+
+    The trainer writes trainer_state.json last, so a checkpoint without it was interrupted.
+    """
+    for checkpoint in folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
+        if not (checkpoint / _STATE_FILE).is_file():
+            shutil.rmtree(checkpoint)
+    return get_last_checkpoint(str(folder)) if folder.is_dir() else None
+
+
+@contextmanager
+def resume_hint(cache: Path, reporter: Reporter) -> Iterator[None]:
+    """Report on an interrupt (Ctrl-C or a signal) how to resume, if the cache holds anything to resume from."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException:
+        kept = _reusable_work(cache)
+        if kept:
+            reporter.note(f"{cache} keeps {' and '.join(kept)}: the same command with --resume continues from there")
+        raise
+
+
+def _reusable_work(cache: Path) -> list[str]:
+    """Return what a cache holds of interrupted runs: teacher embeddings, checkpoints, both or neither."""
+    chunks = any(file.stat().st_size for file in (cache / "teacher").glob("*/chunks.jsonl"))
+    checkpoints = any((cache / "checkpoints").glob(f"*/*/{PREFIX_CHECKPOINT_DIR}-*/{_STATE_FILE}"))
+    return [name for name, exists in (("teacher embeddings", chunks), ("checkpoints", checkpoints)) if exists]
+
+
+@contextmanager
+def tensorboard_folder(logs: Path | None) -> Iterator[dict[str, str]]:
+    """Have the trainer write TensorBoard's logs to a folder, in transformers 4 and 5.
+
+    Args:
+        logs: The folder; None for the trainer's own choice.
+
+    Yields:
+        The training arguments to pass: transformers 4 takes the folder as one, 5 reads it from the environment.
+    """
+    if logs is None:
+        yield {}
+        return
+    before = os.environ.get(_TENSORBOARD_FOLDER)
+    os.environ[_TENSORBOARD_FOLDER] = str(logs)
+    try:
+        yield {"logging_dir": str(logs)} if "logging_dir" in inspect.signature(TrainingArguments).parameters else {}
+    finally:
+        os.environ.pop(_TENSORBOARD_FOLDER)
+        if before is not None:
+            os.environ[_TENSORBOARD_FOLDER] = before

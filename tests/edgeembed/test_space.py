@@ -1,0 +1,124 @@
+"""Which students and bundles state their teacher's embedding space."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edgeembed_exporters.space import embedding_space
+from edgeembed_runtime import Bundle
+from sentence_transformers import SentenceTransformer
+
+from edgeembed.distillation import distill, pipeline
+from edgeembed.exporting import export
+from edgeembed.models import load_model
+from edgeembed.provenance import stated_space
+from edgeembed.recipe.loading import load_recipe
+from edgeembed.recipe.stages import Losses, StageSettings
+
+_SMALL = [
+    "vocabulary.kind=teacher",
+    "student.layers=1",
+    "student.token_dim=8",
+    "student.max_seq_length=32",
+    "corpus.heldout=0",
+    "stages.epochs=1",
+    "stages.batch_size=64",
+]
+
+
+@pytest.fixture(autouse=True)
+def _cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "default_device", lambda: "cpu")
+
+
+def _student(teacher: Path, sentences: list[str], out: Path, *settings: str) -> str | None:
+    recipe = load_recipe("compact", [*_SMALL, *settings])
+    return distill(recipe, sentences, out, teacher=teacher).space
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"),
+    [
+        ({"cosine": 1.0, "similarity": 5.0}, True),
+        ({"mse": 1.0}, True),
+        ({"mae": 1.0}, True),
+        ({"meta": 1.0}, True),
+        ({"contrastive_distillation": {}}, True),
+        ({"similarity": 1.0}, False),
+        ({"kl": 1.0}, False),
+        ({"hidden_states": 1.0}, False),
+        ({"contrastive": {}}, False),
+        ({"masked_lm": {}}, False),
+    ],
+)
+def test_only_losses_on_the_embeddings_themselves_teach_the_space(losses: dict[str, Any], expected: bool) -> None:
+    stage = StageSettings(losses=Losses(**losses))
+    assert stage.teaches_space is expected
+    if expected:
+        assert not stage.replace(project_to_teacher=True).teaches_space
+
+
+@pytest.mark.parametrize(
+    ("recipe", "expected"),
+    [
+        ("mini", True),
+        ("simtde-base", True),
+        ("nano", False),
+        ("compact", False),
+        ("distilcse", False),
+        ("hpd-128", False),
+        ("hpd-384-whitening-128", False),
+        ("simtde-small-pair-cosine", False),
+    ],
+)
+def test_packaged_recipes_teach_the_space_if_they_have_no_head(recipe: str, expected: bool) -> None:
+    settings = load_recipe(recipe)
+    no_head = settings.head.kind == "none" and not settings.head.whiten_dim
+    assert (settings.stages[-1].teaches_space and no_head) is expected
+
+
+def test_a_student_without_a_head_states_its_teachers_space_and_so_does_its_bundle(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    space = embedding_space(load_model(str(teacher_folder)))
+    student = tmp_path / "student"
+    assert _student(teacher_folder, sentences, student, "head.kind=none") == space
+    assert stated_space(student) == space
+    assert f"the teacher's, `{space}`" in (student / "README.md").read_text(encoding="utf-8")
+    export(student, tmp_path / "bundle", min_cosine=0.9)
+    assert Bundle.open(tmp_path / "bundle").space == space
+    again = distill(load_recipe("compact", [*_SMALL, "head.kind=none"]), sentences, tmp_path / "2", teacher=student)
+    assert again.space == space  # a student of the student
+
+
+def test_a_student_with_a_head_has_a_space_of_its_own(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    student = tmp_path / "student"
+    assert _student(teacher_folder, sentences, student, "head.dim=6") is None
+    assert stated_space(student) is None
+    assert "Embedding space: its own" in (student / "README.md").read_text(encoding="utf-8")
+    export(student, tmp_path / "bundle", min_cosine=0.9)
+    assert Bundle.open(tmp_path / "bundle").space == embedding_space(load_model(str(student)))
+
+
+def test_whitening_and_similarities_alone_leave_the_teachers_space(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    assert _student(teacher_folder, sentences, tmp_path / "1", "head.kind=none", "head.whiten_dim=6") is None
+    settings = ("head.kind=none", "stages.losses={similarity=1.0}")
+    assert _student(teacher_folder, sentences, tmp_path / "2", *settings) is None
+
+
+def test_a_student_that_was_changed_afterwards_states_no_space(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    student = tmp_path / "student"
+    _student(teacher_folder, sentences, student, "head.kind=none")
+    with (student / "README.md").open("a", encoding="utf-8") as card:
+        card.write("A note.\n")
+    assert stated_space(student) is not None
+    model: SentenceTransformer = load_model(student)
+    next(iter(model.parameters())).data.mul_(2)
+    model.save(str(student), create_model_card=False)
+    assert stated_space(student) is None
