@@ -1,4 +1,4 @@
-# What CI calls, and nothing else: demo, test, test-slow, test-everywhere, check, fix, bench, bench-runtime.
+# What CI calls, and nothing else: demo, test, test-slow, test-everywhere, test-integrations, test-cluster, check, fix, bench, bench-runtime.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -8,7 +8,7 @@ DEMO_STAMP := $(VENV)/.installed-for-demo
 
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow test-everywhere check fix bench bench-runtime clean
+.PHONY: demo test test-slow test-everywhere test-integrations test-cluster check fix bench bench-runtime clean
 
 demo: $(DEMO_STAMP)
 	$(BIN)/edgeembed demo --out demo
@@ -38,7 +38,32 @@ $(EVERYWHERE)/.installed: $(EVERYWHERE_LOCK)
 	cd $(@D) && npm ci --ignore-scripts
 	$(PYTHON) -m venv $(@D)/fastembed
 	$(@D)/fastembed/bin/python -m pip install --quiet fastembed==0.9.1
+	$(PYTHON) -m pip install --quiet --no-deps --target $(@D)/extensions onnxruntime-extensions==0.15.2
+	# NumPy for Pyodide is not on PyPI itself, but inside this wheel. Pyodide compares it with the checksum in its lock file.
+	$(PYTHON) -m pip download --quiet --no-deps --only-binary :all: --python-version 3.11 --dest $(@D) open-webui==0.9.6
+	cd $(@D) && $(PYTHON) -c "import zipfile; wheel = zipfile.ZipFile('open_webui-0.9.6-py3-none-any.whl'); \
+	    (name,) = (each for each in wheel.namelist() if '/pyodide/numpy-' in each); \
+	    open('node_modules/pyodide/' + name.rpartition('/')[2], 'wb').write(wheel.read(name))"
+	rm $(@D)/open_webui-*.whl
 	@touch $@
+
+# The libraries that edgeembed_runtime.integrations adapts to (docs/integrations.md), in an environment of their own: they
+# are large, and their pins collide with those of transformers.
+INTEGRATIONS := build/integrations
+
+test-integrations: export OMP_NUM_THREADS = 1
+test-integrations: $(INTEGRATIONS)/.installed
+	PYTHONPATH=tests/end_to_end $(INTEGRATIONS)/bin/python -m pytest -m slow -p no_sockets tests/integrations
+
+$(INTEGRATIONS)/.installed: requirements-integrations.txt runtime/pyproject.toml
+	$(PYTHON) -m venv $(INTEGRATIONS)
+	$(INTEGRATIONS)/bin/python -m pip install --quiet --no-compile --requirement $< --editable ./runtime \
+	    pytest pytest-randomly pytest-timeout
+	@touch $@
+
+# Ray clusters on this machine, one after the other: tens of processes, so that little else should run meanwhile.
+test-cluster: $(STAMP)
+	$(BIN)/python -m pytest -m cluster tests/edgeembed/test_ray_encoding.py
 
 check: $(STAMP)
 	$(BIN)/ruff check
@@ -107,4 +132,4 @@ $(DEMO_STAMP): pyproject.toml runtime/pyproject.toml constraints.txt
 	@touch $(DEMO_STAMP)
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(BUILT) $(EVERYWHERE) demo
+	rm -rf $(VENV) $(PEERS) $(BUILT) $(EVERYWHERE) $(INTEGRATIONS) demo

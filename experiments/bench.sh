@@ -39,12 +39,11 @@ import sys
 from pathlib import Path
 
 from edgeembed_bench import read_report
-from edgeembed_bench.render import html_report, markdown_report
 
 folder = Path(sys.argv[1])
 report = read_report(folder / "bench.json")
-(folder / "bench.html").write_text(html_report(report), encoding="utf-8")
-(folder / "bench-tables.md").write_text(markdown_report(report), encoding="utf-8")
+report.to_html(folder / "bench.html")
+report.to_markdown(folder / "bench-tables.md")
 EOF
 }
 

@@ -28,36 +28,36 @@ done
 settings=(--set corpus.max_characters=250 --set vocabulary.kind=trimmed --set vocabulary.size=16000 --set stages.epochs=3
     --set stages.checkpoint_steps=235 --dev "$EVAL/stsb/dev.tsv")
 
-# distil NAME RECIPE RANK [LIMIT LIMIT_PER_SOURCE]: a student, unless it is there; 1,000 sentences of the text are held out
-distil() {
+# distill NAME RECIPE RANK [LIMIT LIMIT_PER_SOURCE]: a student, unless it is there; 1,000 sentences of the text are held out
+distill() {
     [ -d "$OUT/$1" ] || $COMMAND distill --recipe "$2" --out "$OUT/$1" --cache "$OUT/cache" --resume "${corpus[@]}" "${settings[@]}" \
         --seed "${SEED:-0}" --set student.matrix.rank="$3" --set corpus.limit="${4:-61000}" --set corpus.limit_per_source="${5:-10000}"
 }
 
 # Three tables of rank 96 hold as many numbers as two of 144 and one of 288.
 students() {
-    distil hybrid cmow-hybrid 96
-    distil hybrid-unidirectional cmow-hybrid-unidirectional 144
-    distil cmow cmow 144
-    distil cbow cbow 288
+    distill hybrid cmow-hybrid 96
+    distill hybrid-unidirectional cmow-hybrid-unidirectional 144
+    distill cmow cmow 144
+    distill cbow cbow 288
 }
 
 ranks() {
-    for rank in 32 64; do distil "hybrid-rank-$rank" cmow-hybrid $rank; done
-    distil hybrid-unidirectional-rank-96 cmow-hybrid-unidirectional 96
+    for rank in 32 64; do distill "hybrid-rank-$rank" cmow-hybrid $rank; done
+    distill hybrid-unidirectional-rank-96 cmow-hybrid-unidirectional 96
 }
 
 # Of other sentences too: the seed draws them.
 seeds() {
     for seed in 1 2; do
-        SEED=$seed distil "hybrid-seed-$seed" cmow-hybrid 96
-        SEED=$seed distil "hybrid-unidirectional-seed-$seed" cmow-hybrid-unidirectional 144
+        SEED=$seed distill "hybrid-seed-$seed" cmow-hybrid 96
+        SEED=$seed distill "hybrid-unidirectional-seed-$seed" cmow-hybrid-unidirectional 144
     done
 }
 
 more() {
-    distil hybrid-more cmow-hybrid 96 161000 20000
-    distil hybrid-small cmow-hybrid-small 128 161000 20000
+    distill hybrid-more cmow-hybrid 96 161000 20000
+    distill hybrid-small cmow-hybrid-small 128 161000 20000
 }
 
 scores() {
@@ -70,11 +70,11 @@ scores() {
         --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force
 }
 
-# finetune SEED TASK TRAIN DEV MEASURE
+# finetune SEED TASK TRAIN DEV METRIC
 finetune() {
     for encoding in diffcat joint; do
         local out=$OUT/tasks/$2-$encoding-$1
-        [ -d "$out" ] || $COMMAND finetune "$OUT/hybrid-more" --train "$3" --dev "$4" --measure "$5" --encoding $encoding \
+        [ -d "$out" ] || $COMMAND finetune "$OUT/hybrid-more" --train "$3" --dev "$4" --metric "$5" --encoding $encoding \
             --seed "$1" --set epochs=8 --set learning_rate=1e-3 --out "$out" --json > "$out.json"
     done
 }
@@ -105,7 +105,7 @@ bench() {
         --no-sweep --out "$OUT/bench.json" --markdown "$OUT/bench.md" --force
     local names=(bert-base distilbert mobilebert tinybert) peers=() name
     [ -d "$OUT/peers" ] || $PYTHON -m experiments.random_peers "${names[@]}" --out "$OUT/peers" \
-        --tokenizer "$($PYTHON -c "from edgeembed.models import model_folder; print(model_folder('$TEACHER'))")"
+        --tokenizer "$($PYTHON -c "from edgeembed.models import find_torch_model; print(find_torch_model('$TEACHER'))")"
     for name in "${names[@]}"; do peers+=("$OUT/peers/$name"); done
     $COMMAND bench "hybrid-small=$OUT/numpy-int8" "hybrid-small, torch=$OUT/hybrid-small" "$STATIC" "$TEACHER" "${peers[@]}" \
         --paper-table cmow --table-batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$OUT/table-5.json" --force

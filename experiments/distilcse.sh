@@ -4,7 +4,7 @@
 #   mine     hard negatives for paraphrases
 #   methods  stage 1 by CKD, KD, PKD and MetaKD on the same sentences and steps, each followed by the same stage 2
 #   banks    CKD with banks of 0 and 4,096
-#   stages   one stage on the labelled text alone; stage 2 alone
+#   stages   one stage on the labeled text alone; stage 2 alone
 #   scale    CKD on a quarter of the sentences with as many steps; twice as many steps on the same and on twice the
 #            sentences; and once through 200,000
 #   starts   CKD for a student as wide as its teacher: from random, SimCSE's and the teacher's layers
@@ -37,8 +37,8 @@ second=(--set stages.1.epochs=0.2 --set stages.1.checkpoint_steps=29)
 alone=(--set corpus.max_characters=120 --set stages.epochs=0.2 --set stages.checkpoint_steps=29)
 pairs=(--pairs "$NLI#anchor,positive,hard_negative" --pairs "$MINED")
 
-# distil NAME RECIPE OPTION...: a student, unless it is there
-distil() {
+# distill NAME RECIPE OPTION...: a student, unless it is there
+distill() {
     local name=$1 recipe=$2
     shift 2
     [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$recipe" --out "$OUT/$name" --cache "$OUT/cache" --dev "$DEV" --resume "$@"
@@ -57,24 +57,24 @@ mine() {
 methods() {
     for name in distilcse distilcse-kd distilcse-metakd distilcse-pkd; do
         # shellcheck disable=SC2046  # options, one a word
-        distil "$name" "$name" "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000)
+        distill "$name" "$name" "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000)
     done
 }
 
 banks() {
     for size in 0 4096; do
         # shellcheck disable=SC2046
-        distil "distilcse-bank-$size" distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" \
-            $(sentences 60000) --set stages.bank_size=$size
+        distill "distilcse-bank-$size" distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" \
+            $(sentences 60000) --set stages.losses.contrastive_distillation.bank_size=$size
     done
 }
 
 stages() {
     # shellcheck disable=SC2046
-    distil distilcse-one-stage distilcse-one-stage --corpus "$NLI#anchor,positive,hard_negative" --corpus "$MINED#anchor" \
+    distill distilcse-one-stage distilcse-one-stage --corpus "$NLI#anchor,positive,hard_negative" --corpus "$MINED#anchor" \
         "${settings[@]}" $(sentences 60000) --set corpus.limit_per_source=0
     # shellcheck disable=SC2046
-    distil stage-2-alone simcse "${corpus[@]}" "${pairs[@]}" $(sentences 60000) "${alone[@]}" \
+    distill stage-2-alone simcse "${corpus[@]}" "${pairs[@]}" $(sentences 60000) "${alone[@]}" \
         --set student.layers=4 --set student.hidden_size=312
 }
 
@@ -82,21 +82,21 @@ scale() {
     local row
     for row in "15000 $STEPS" "60000 $((2 * STEPS))" "120000 $((2 * STEPS))" "200000 780"; do
         # shellcheck disable=SC2046,SC2086
-        distil "distilcse-${row/ /-}" distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences $row)
+        distill "distilcse-${row/ /-}" distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences $row)
     done
 }
 
 starts() {
-    local wide=(--set student.hidden_size=0 --set stages.learned_matrix=false)
+    local wide=(--set student.hidden_size=0 --set stages.project_to_teacher=false)
     # shellcheck disable=SC2046
-    distil simcse-l4 simcse "${corpus[@]}" "${pairs[@]}" $(sentences 60000) "${alone[@]}" --set student.layers=4
+    distill simcse-l4 simcse "${corpus[@]}" "${pairs[@]}" $(sentences 60000) "${alone[@]}" --set student.layers=4
     # shellcheck disable=SC2046
-    distil start-random distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) \
+    distill start-random distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) \
         "${wide[@]}" --set student.layer_init=random --set student.table_init=random
     # shellcheck disable=SC2046
-    distil start-teacher distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) "${wide[@]}"
+    distill start-teacher distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) "${wide[@]}"
     # shellcheck disable=SC2046
-    distil start-simcse distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) \
+    distill start-simcse distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) \
         "${wide[@]}" --set student.source="$OUT/simcse-l4" --set student.layers=0
 }
 

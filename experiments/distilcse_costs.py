@@ -21,10 +21,10 @@ from safetensors.torch import save_file
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 
 from edgeembed.corpus import gather_corpus
-from edgeembed.evaluation.sts import read_sts
+from edgeembed.corpus.pairs import read_sts
 from edgeembed.hardware import has_bf16
+from edgeembed.losses import ContrastiveDistillation, LossInputs
 from edgeembed.models import load_model
-from edgeembed.objectives import ContrastiveDistillation, ObjectiveInputs
 
 ROUNDS, BATCH, WIDTH, BANK, BETWEEN = 15, 512, 384, 65_536, 125
 
@@ -36,10 +36,10 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def batch_of(generator: torch.Generator, rows: torch.Tensor) -> ObjectiveInputs:
+def batch_of(generator: torch.Generator, rows: torch.Tensor) -> LossInputs:
     """Give a batch of random vectors of those rows."""
     ours, theirs = (torch.nn.functional.normalize(torch.randn(len(rows), WIDTH, generator=generator)) for _ in range(2))
-    return ObjectiveInputs(ours.requires_grad_(), theirs, theirs, rows, rows, rows, ours, theirs)
+    return LossInputs(ours.requires_grad_(), theirs, theirs, rows, rows, rows, ours, theirs)
 
 
 def main(student_folder: str, corpus: str, dev_file: str) -> None:
@@ -51,9 +51,9 @@ def main(student_folder: str, corpus: str, dev_file: str) -> None:
     sentences = gather_corpus([corpus], limit=ROUNDS * BATCH, max_characters=120).sentences
     dev = read_sts(Path(dev_file))
     evaluator = EmbeddingSimilarityEvaluator(dev.first, dev.second, dev.scores.tolist(), write_csv=False)
-    objectives = {size: ContrastiveDistillation(size, WIDTH, 0.05) for size in (0, BANK)}
+    losses = {size: ContrastiveDistillation(size, WIDTH, 0.05) for size in (0, BANK)}
     for first in range(0, BANK, BATCH):
-        objectives[BANK](batch_of(generator, torch.arange(first, first + BATCH)))
+        losses[BANK](batch_of(generator, torch.arange(first, first + BATCH)))
     times: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         cached = np.memmap(Path(folder) / "cache", dtype=np.float16, mode="w+", shape=(2 * BANK, WIDTH))
@@ -70,13 +70,13 @@ def main(student_folder: str, corpus: str, dev_file: str) -> None:
         def cached_vectors(rows: torch.Tensor) -> torch.Tensor:
             return torch.from_numpy(np.asarray(cached[rows.numpy()], dtype=np.float32))
 
-        def backward(bank: int, inputs: ObjectiveInputs) -> None:
-            objectives[bank](inputs).backward()
+        def backward(bank: int, inputs: LossInputs) -> None:
+            losses[bank](inputs).backward()
 
         def checkpoint() -> None:
             student.save(f"{folder}/student", create_model_card=False)
             torch.save(optimizer.state_dict(), f"{folder}/optimizer.pt")
-            save_file(objectives[BANK].state_dict(), f"{folder}/objectives.safetensors")
+            save_file(losses[BANK].state_dict(), f"{folder}/losses.safetensors")
 
         for number in range(ROUNDS):
             rows = torch.from_numpy(draw.integers(0, 2 * BANK, BATCH))
@@ -87,7 +87,7 @@ def main(student_folder: str, corpus: str, dev_file: str) -> None:
                 "cache": partial(cached_vectors, rows),
                 "batch negatives": partial(backward, 0, inputs),
                 "batch and bank negatives": partial(backward, BANK, inputs),
-                "bank kept": partial(objectives[BANK]._remember, inputs.target, inputs.rows),
+                "bank kept": partial(losses[BANK]._add_to_bank, inputs.target, inputs.rows),
                 "look": partial(evaluator, student),
                 "checkpoint": checkpoint,
             }

@@ -7,7 +7,7 @@
 #   teacher       all-MiniLM-L6-v2 as it is, at each precision
 #   tailored      the same trimmed to Python's documentation, 128 dimensions
 #   student       STUDENT at each precision
-#   multilingual  a randomly initialised XLM-R base as it is, and trimmed to English and German, 128 dimensions
+#   multilingual  a randomly initialized XLM-R base as it is, and trimmed to English and German, 128 dimensions
 #   quality       STS-B of all that have trained weights
 #   whole         the teacher's bundles against it on every sentence of STS-B dev, alone and in padded batches; beside
 #                 them what onnxruntime's own dynamic quantization makes of it
@@ -86,14 +86,14 @@ from pathlib import Path
 import edgeembed_runtime  # turns onnxruntime's telemetry off
 import onnx
 import onnxruntime
-from edgeembed_exporters.graph import build_graph, trace
-from edgeembed_exporters.manifest import relist
-from edgeembed_exporters.source import take_apart
+from edgeembed_exporters.onnx.tracing import build_graph, trace
+from edgeembed_exporters.bundle.manifest import relist
+from edgeembed_exporters.model_spec import inspect_model
 from onnxruntime.quantization import quantize_dynamic
 
 from edgeembed.models import load_model
 
-source, out = take_apart(load_model(sys.argv[1])), Path(sys.argv[2])
+source, out = inspect_model(load_model(sys.argv[1])), Path(sys.argv[2])
 fused = onnx.load(out / "teacher-fp32" / "onnx" / "model.onnx")
 graphs = {"teacher-ort-int8-fused": fused, "teacher-ort-int8": trace(build_graph(source), source.max_seq_length)}
 for name, graph in graphs.items():

@@ -21,8 +21,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling
 from transformers import AutoConfig, AutoTokenizer
 
-from edgeembed.models import PROVENANCE_FILE
-from edgeembed.students.transformer import CompactTransformer, compact_encoder
+from edgeembed.provenance import PROVENANCE_FILE
+from edgeembed.students.transformer import CompactTransformer, build_encoder
 
 # In the order in which the graph multiplies with them.
 IN_A_LAYER = (
@@ -76,7 +76,7 @@ def main(bundle: Path, out: Path) -> None:
     config = AutoConfig.for_model(settings.pop("model_type"), **settings | {"type_vocab_size": 1})
     weights, head_weight = read_weights(bundle / manifest["model_file"], config.num_hidden_layers)
     token_dim = weights["embeddings.word_embeddings.table.weight"].shape[1]
-    encoder = compact_encoder(config, token_dim)
+    encoder = build_encoder(config, token_dim)
     encoder.load_state_dict(weights)
     tokenizer = AutoTokenizer.from_pretrained(bundle)
     transformer = CompactTransformer(encoder, tokenizer, token_dim, manifest["max_seq_length"])

@@ -27,8 +27,8 @@ for name in wikipedia tatoeba dialogue_sgd questions_titles commonvoice captions
     corpus+=(--corpus "$TRAIN/en/$name.txt.xz")
 done
 
-# distil NAME RECIPE OPTION...: a student, unless it is there
-distil() {
+# distill NAME RECIPE OPTION...: a student, unless it is there
+distill() {
     local name=$1 recipe=$2
     shift 2
     [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$recipe" --out "$OUT/$name" --cache "$OUT/cache" --resume "$@"
@@ -36,7 +36,7 @@ distil() {
 
 simtde() {
     for name in $SIMTDE; do
-        distil "$name" "$name" "${corpus[@]}" --set corpus.limit=61000 --set corpus.limit_per_source=10000 --set corpus.max_characters=250
+        distill "$name" "$name" "${corpus[@]}" --set corpus.limit=61000 --set corpus.limit_per_source=10000 --set corpus.max_characters=250
     done
 }
 
@@ -46,29 +46,29 @@ hpd() {
     for rate in 5e-4 1e-4; do
         at=-$rate
         [ $rate != 5e-4 ] || at=
-        distil "hpd-128-no-augmentation$at" hpd-128-no-augmentation "${options[@]}" --set stages.epochs=2 \
+        distill "hpd-128-no-augmentation$at" hpd-128-no-augmentation "${options[@]}" --set stages.epochs=2 \
             --set stages.learning_rate=$rate
         # As many steps: two passes over 45,908 sentences are 1.43 over the 63,880 that synonyms make of them.
-        distil "hpd-128$at" hpd-128 "${options[@]}" --wordnet "$TRAIN/wordnet" --set stages.epochs=1.43 \
+        distill "hpd-128$at" hpd-128 "${options[@]}" --wordnet "$TRAIN/wordnet" --set stages.epochs=1.43 \
             --set stages.learning_rate=$rate
         for name in projection-128 whitening-128; do
-            distil "$name$at" "$name" "${options[@]}" --pairs "$NLI" --set stages.epochs=2 --set stages.learning_rate=$rate
+            distill "$name$at" "$name" "${options[@]}" --pairs "$NLI" --set stages.epochs=2 --set stages.learning_rate=$rate
         done
     done
     # As many steps as the baselines take for two passes over the triplets.
-    distil hpd-128-no-augmentation-154-steps hpd-128-no-augmentation "${options[@]}" --set stages.epochs=0.857 \
+    distill hpd-128-no-augmentation-154-steps hpd-128-no-augmentation "${options[@]}" --set stages.epochs=0.857 \
         --set stages.learning_rate=5e-4
 }
 
 small() {
-    distil simtde-small-more simtde-small "${corpus[@]}" --set corpus.limit=161000 --set corpus.limit_per_source=20000 \
+    distill simtde-small-more simtde-small "${corpus[@]}" --set corpus.limit=161000 --set corpus.limit_per_source=20000 \
         --set corpus.max_characters=250 --set stages.checkpoint_steps=100
 }
 
 rates() {
     local characters
     for characters in 120 250; do
-        distil "rates-$characters" simtde-small "${corpus[@]}" --set corpus.limit=9000 --set corpus.limit_per_source=1500 \
+        distill "rates-$characters" simtde-small "${corpus[@]}" --set corpus.limit=9000 --set corpus.limit_per_source=1500 \
             --set corpus.max_characters=$characters --cache "$(mktemp -d)"
     done
 }

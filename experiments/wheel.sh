@@ -40,17 +40,17 @@ text() {
     }
 }
 
-# distil NAME OPTION...: a student by the recipe of its name, unless it is there
-distil() {
+# distill NAME OPTION...: a student by the recipe of its name, unless it is there
+distill() {
     local name=$1
     shift
     [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$name" --corpus "$OUT/text" --out "$OUT/$name" --cache "$OUT/cache" --resume \
         --set "corpus.licenses=$LICENSES" "$@"
 }
 
-mini() { distil mini; }
+mini() { distill mini; }
 
-nano() { distil nano; }
+nano() { distill nano; }
 
 # What the extra edgeembed[optimum] brings; make installs it.
 optimum() { $PYTHON -c 'import sys; from optimum.commands.optimum_cli import main; sys.exit(main())' "$@"; }
@@ -63,7 +63,7 @@ bundles() {
     [ -d "$OUT/bundles/teacher" ] || $COMMAND export $TEACHER --precision int8 --out "$OUT/bundles/teacher" --sentences "$OUT/text"
     [ -d "$OUT/optimum-int8" ] || {
         optimum export onnx --task feature-extraction --model \
-            "$($PYTHON -c 'import sys; from edgeembed.models import model_folder; print(model_folder(sys.argv[1]))' $TEACHER)" "$OUT/optimum.fp32"
+            "$($PYTHON -c 'import sys; from edgeembed.models import find_torch_model; print(find_torch_model(sys.argv[1]))' $TEACHER)" "$OUT/optimum.fp32"
         optimum onnxruntime quantize --avx512_vnni --onnx_model "$OUT/optimum.fp32" -o "$OUT/optimum-int8"
     }
     du --apparent-size -sb "$OUT"/bundles/* "$OUT/optimum-int8"
@@ -130,11 +130,10 @@ shapes() {
 
 install() {
     local name
-    local -A near_cosine=([mini]=0.33 [nano]=0.36)  # chosen as InterestSettings of the runtime says
     for name in "${NAMES[@]}"; do
         $PYTHON experiments/wheel_quality.py "$OUT/$name.json" "$OUT/teacher.json" > "$OUT/$name-quality.json"
         $COMMAND export "$OUT/$name" --precision int8 --out "runtime/edgeembed_runtime/models/$name" --name "edgeembed-$name" \
-            --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --near-cosine "${near_cosine[$name]}" \
+            --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --near-cosine 0.25 \
             --license apache-2.0 --language en --force
     done
 }

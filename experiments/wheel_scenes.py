@@ -4,7 +4,7 @@
 
 Captions are half of what people compare sentences by, and none that are openly licensed were at hand. Every sentence is
 followed by variants of it (another subject, object, colour or place, a passive, a negation, less detail), since what
-sets a sentence apart from its near neighbours is hardest to learn from text that has none. What happens to stand in a
+sets a sentence apart from its near neighbors is hardest to learn from text that has none. What happens to stand in a
 file to measure on is left out.
 """
 

@@ -44,8 +44,8 @@ vocabularies() {
     for smoothing in 1.0 0.7 0.3; do vocabulary 100000 $smoothing "english-$smoothing" "$TRAIN/en/wikipedia.txt.xz"; done
 }
 
-# distil NAME RECIPE VOCABULARY OPTION...: a student, unless it is there
-distil() {
+# distill NAME RECIPE VOCABULARY OPTION...: a student, unless it is there
+distill() {
     local name=$1 recipe=$2 vocabulary=$3
     shift 3
     [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$recipe" --out "$OUT/$name" --cache "$OUT/cache" --resume "${settings[@]}" \
@@ -55,19 +55,19 @@ distil() {
 sizes() {
     local vocabulary
     for vocabulary in 100000-0.7 50000-0.7 150000-0.7 english-1.0 english-0.7 english-0.3; do
-        distil "semantic-$vocabulary" xayn-semantic "$vocabulary"
+        distill "semantic-$vocabulary" xayn-semantic "$vocabulary"
     done
 }
 
 variants() {
-    distil semantic-mistral xayn-semantic mistral
-    distil semantic-projected xayn-semantic 100000-0.7 --set head.kind=linear --set head.dim=384
+    distill semantic-mistral xayn-semantic mistral
+    distill semantic-projected xayn-semantic 100000-0.7 --set head.kind=linear --set head.dim=384
 }
 
-wide() { distil semantic-wide xayn-semantic-wide 100000-0.7; }
+wide() { distill semantic-wide xayn-semantic-wide 100000-0.7; }
 
 relevance() {
-    distil relevance xayn-relevance 100000-0.7
+    distill relevance xayn-relevance 100000-0.7
 }
 
 scores() {

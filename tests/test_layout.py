@@ -1,4 +1,4 @@
-"""The rooms, and what may stand in them."""
+"""The layout of the packages, their dependencies and imports."""
 
 import os
 import subprocess
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import edgeembed_runtime
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
 
@@ -20,17 +21,27 @@ def project(folder: str) -> dict[str, object]:
     return content["project"]
 
 
-def test_both_distributions_have_one_version_and_the_runtime_is_pinned_to_it() -> None:
-    version = project(".")["version"]
-    assert project("runtime")["version"] == version
-    assert edgeembed_runtime.__version__ == version
-    assert f"edgeembed-runtime=={version}" in project(".")["dependencies"]  # type: ignore[operator]
-    assert metadata.version("edgeembed") == metadata.version("edgeembed-runtime") == version
+def test_both_distributions_take_their_version_from_the_runtime() -> None:
+    assert all(project(folder)["dynamic"] == ["version"] for folder in (".", "runtime"))
+    assert metadata.version("edgeembed") == metadata.version("edgeembed-runtime") == edgeembed_runtime.__version__
 
 
-def test_the_runtime_depends_on_three_packages() -> None:
+def test_edgeembed_requires_a_runtime_of_its_own_series() -> None:
+    dependencies = [Requirement(line) for line in project(".")["dependencies"]]  # type: ignore[attr-defined]
+    (runtime,) = (each for each in dependencies if each.name == "edgeembed-runtime")
+    assert edgeembed_runtime.__version__ in runtime.specifier
+    assert "0.0.9" not in runtime.specifier
+
+
+def test_the_runtime_depends_on_two_packages() -> None:
     dependencies = [str(line) for line in project("runtime")["dependencies"]]  # type: ignore[attr-defined]
-    assert sorted({line.split(">")[0] for line in dependencies}) == ["numpy", "onnxruntime", "tokenizers"]
+    assert sorted({line.split(">")[0] for line in dependencies}) == ["numpy", "onnxruntime"]
+
+
+def test_every_integration_has_an_extra_of_its_name() -> None:
+    modules = {path.stem for path in (ROOT / "runtime/edgeembed_runtime/integrations").glob("[a-z]*.py")}
+    assert modules
+    assert modules <= set(project("runtime")["optional-dependencies"])  # type: ignore[call-overload]
 
 
 def test_imports_go_one_way() -> None:

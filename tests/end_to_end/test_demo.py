@@ -1,4 +1,4 @@
-"""The demo, on a sample of its corpus, with the real teacher."""
+"""The demo on a sample of its corpus, with the real teacher."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 
 
 @pytest.mark.slow
-def test_the_demo_does_the_whole_job(tmp_path: Path) -> None:
+def test_the_demo_runs_all_steps(tmp_path: Path) -> None:
     settings = ["corpus.limit=1500", "vocabulary.size=2000", "stages.epochs=0.5"]
     overrides = [part for setting in settings for part in ("--set", setting)]
     done = subprocess.run(

@@ -13,8 +13,9 @@ from edgeembed_runtime import Encoder
 from edgeembed_runtime.builtin_models import builtin_bundle
 from scipy.stats import pearsonr, spearmanr
 
+from edgeembed.corpus.pairs import SentencePairs
 from edgeembed.evaluation.retrieval import RetrievalSet, score_retrieval
-from edgeembed.evaluation.sts import SentencePairs, score_sts
+from edgeembed.evaluation.sts import score_sts
 
 Vectors = npt.NDArray[np.float64]
 

@@ -22,6 +22,18 @@ def test_asking():
     with contextlib.suppress(OSError):
         socket.getaddrinfo("localhost", 80)
 """
+_RUNNING = """
+import asyncio
+import contextlib
+import socket
+
+def test_running():
+    asyncio.run(asyncio.sleep(0))
+
+def test_connecting():
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as made:
+        made.connect("/absent")
+"""
 _NATIVE = "import ctypes\nctypes.CDLL(None).socket({family}, 1, 0)\n"
 
 
@@ -36,6 +48,13 @@ def test_a_test_that_swallows_the_refusal_of_a_socket_fails(tmp_path: Path) -> N
     done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no_sockets", tmp_path)
     assert done.returncode == 1
     assert "sockets were asked for: socket.__new__, socket.getaddrinfo" in done.stdout
+
+
+def test_an_event_loop_can_run_but_not_connect(tmp_path: Path) -> None:
+    (tmp_path / "test_running.py").write_text(_RUNNING, encoding="utf-8")
+    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no_sockets", tmp_path)
+    assert "sockets were asked for: socket.connect" in done.stdout
+    assert "2 passed, 1 error" in done.stdout
 
 
 def test_a_library_or_a_child_that_opens_a_socket_is_killed() -> None:

@@ -14,7 +14,7 @@ _APP = """
 from edgeembed_runtime import Encoder, Index, RelevanceRanker
 for name in ("mini", "nano"):
     documents = ["paint a wall", "open a file and read it"]
-    print(RelevanceRanker(Encoder(name)).rank("how do I read a file", documents, top_k=1)[0].document)
+    print(RelevanceRanker(Encoder(name)).rank("how do I read a file", documents, top_k=1)[0].text)
 """
 
 

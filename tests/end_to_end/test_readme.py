@@ -1,4 +1,4 @@
-"""The examples of the main README, run twice in the same folder."""
+"""The examples of the main README."""
 
 import json
 import re
@@ -30,13 +30,29 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_python_examples_pass_twice_in_the_same_folder(place: Path) -> None:
-    blocks = _python_blocks()
+def _run(block: str) -> None:
+    exec(compile(block, "README.md", "exec"), {})  # noqa: S102 - our own text
+
+
+def test_runtime_examples_pass_twice_in_the_same_folder(place: Path) -> None:
+    blocks = [block for block in _python_blocks() if "import edgeembed\n" not in block]
     assert blocks
-    for _ in range(2):
-        namespace: dict[str, object] = {}
-        for block in blocks:
-            exec(compile(block, "README.md", "exec"), namespace)  # noqa: S102 - our own text
+    for block in 2 * blocks:
+        _run(block)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.filterwarnings("ignore")
+def test_training_example_passes(place: Path, sentences: list[str]) -> None:
+    (place / "notes.txt").write_text("\n".join(sentences), encoding="utf-8")
+    halves = zip(sentences[:40], sentences[40:80], strict=True)
+    rows = [f"{one}\t{two}\t{row % 6}" for row, (one, two) in enumerate(halves)]
+    (place / "stsb-dev.tsv").write_text("\n".join(["sentence1\tsentence2\tscore", *rows]), encoding="utf-8")
+    (block,) = (block for block in _python_blocks() if "import edgeembed\n" in block)
+    _run(block)
+    assert (place / "bundle" / "edgeembed.json").is_file()
+    assert "<table" in (place / "costs.html").read_text(encoding="utf-8")
 
 
 # What makes the jobs small, and files that the table's words stand for.
@@ -91,7 +107,7 @@ def test_the_commands_of_the_table_pass_twice_in_the_same_folder(
     _write_inputs(place, sentences)
     commands = [each for each in _table_commands() if each[0] != _NEEDS_WORDNET]
     assert {each[0] for each in commands} == {
-        *("vocab", "mine", "distill", "finetune", "export", "verify", "evaluate", "bench", "compare")
+        *("vocab", "mine", "encode", "distill", "finetune", "export", "verify", "evaluate", "bench", "compare")
     }
     for again in (False, True):
         for command in commands:
@@ -100,7 +116,7 @@ def test_the_commands_of_the_table_pass_twice_in_the_same_folder(
                 arguments += ["--teacher", str(teacher_folder)]
             if command[0] == "bench":
                 arguments += ["--out", "after.json"]
-            if again and command[0] not in {"verify", "evaluate", "compare"}:
+            if again and command[0] not in {"encode", "verify", "evaluate", "compare"}:
                 arguments.append("--force")
             if command[0] == "compare" and not again:
                 (place / "before.json").write_bytes((place / "after.json").read_bytes())

