@@ -38,7 +38,7 @@ def test_numpy_bundles_run_where_numpy_is_the_only_dependency(wheel: Path, tmp_p
     assert installation.packages == ["edgeembed-runtime", "numpy"]
     command: list[str | Path] = [python, "-I", "-c", _ENCODE, str(tmp_path / "bundle"), json.dumps(_TEXTS)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    expected = Encoder(tmp_path / "bundle", on_unknown="ignore").encode(_TEXTS)
+    expected = Encoder(tmp_path / "bundle").encode(_TEXTS, on_unknown="ignore")
     assert np.allclose(json.loads(done.stdout), expected, atol=1e-6)
     failed = subprocess.run([python, "-I", "-c", _DEFAULT], capture_output=True, text=True, check=False)
     assert "needs onnxruntime, which cannot be imported" in failed.stderr.splitlines()[-1]
