@@ -18,9 +18,12 @@ from edgeembed.corpus.tables import read_tsv
 if TYPE_CHECKING:
     from datasets import Dataset
 
+ScoreRange = tuple[float, float]
+"""The lowest and the highest bin of scores."""
 BIN_WIDTH = 0.2
 """Width of a bin of scores, by which STS-B becomes a classification task ("Cross-architecture distillation using
-bidirectional CMOW embeddings", section 3.2)."""
+bidirectional CMOW embeddings", section 3.2). The paper's tables 12 and 13 count 21 classes, as many as T5, from which
+it takes the method (Raffel et al. 2020, section 2.4: scores from 1 to 5)."""
 _PAIR_COLUMNS = (("sentence1", "sentence2"), ("question", "sentence"), ("premise", "hypothesis"))
 _TARGET_COLUMNS = ("label", "score")
 _COLUMNS = ("text", *_TARGET_COLUMNS, *(column for pair in _PAIR_COLUMNS for column in pair))
@@ -88,7 +91,9 @@ class ClassificationData:
 
 
 def read_classification_data(
-    train: str | os.PathLike[str] | Dataset, dev: str | os.PathLike[str] | Dataset
+    train: str | os.PathLike[str] | Dataset,
+    dev: str | os.PathLike[str] | Dataset,
+    score_range: ScoreRange | None = None,
 ) -> ClassificationData:
     """Read the training and development split of a classification task.
 
@@ -97,6 +102,8 @@ def read_classification_data(
             0.2; and a column `text`, or a pair of columns: `sentence1` and `sentence2`, `question` and `sentence`, or
             `premise` and `hypothesis`.
         dev: Likewise, with the same columns.
+        score_range: The lowest and the highest bin of scores: scores beyond belong to the nearest of the two. None is
+            the range of the data.
 
     Returns:
         The data. Labels are sorted by name.
@@ -111,7 +118,11 @@ def read_classification_data(
             f"{train_rows.where} has {', '.join([*train_rows.columns, train_rows.target])}; expected the same columns"
         )
     if train_rows.target == "score":
-        labels = _bin_labels([*train_rows.targets, *dev_rows.targets])
+        labels = _bin_labels([*train_rows.targets, *dev_rows.targets], score_range)
+    elif score_range is not None:
+        raise InputError(
+            f"score_range is {score_range}, but {train_rows.where} has labels; expected none, or a column score"
+        )
     else:
         labels = sorted(set(train_rows.targets))
         unknown = sorted(set(dev_rows.targets) - set(labels))
@@ -123,6 +134,19 @@ def read_classification_data(
     if len(labels) < 2:
         raise InputError(f"{train_rows.where} has one label, {labels[0]!r}; expected at least two different labels")
     return ClassificationData(_examples(train_rows, labels), _examples(dev_rows, labels), tuple(labels))
+
+
+def check_score_range(score_range: ScoreRange | None) -> None:
+    """Raise InputError unless a range of scores is None, or two numbers with at least two bins between them."""
+    if score_range is None:
+        return
+    is_pair = isinstance(score_range, tuple | list) and len(score_range) == 2
+    if not is_pair or not all(isinstance(end, int | float) and np.isfinite(end) for end in score_range):
+        raise InputError(f"score_range is {score_range!r}; expected two numbers, such as (1, 5)")
+    if _bin(score_range[0]) >= _bin(score_range[1]):
+        raise InputError(
+            f"score_range is {tuple(score_range)}; expected the lowest and the highest bin of scores, such as (1, 5)"
+        )
 
 
 @dataclass(frozen=True)
@@ -186,16 +210,22 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _bin_labels(scores: Sequence[str]) -> list[str]:
-    values = [float(score) for score in scores]
-    first, last = round(min(values) / BIN_WIDTH), round(max(values) / BIN_WIDTH)
-    return [f"{BIN_WIDTH * index:.1f}" for index in range(first, last + 1)]
+def _bin_labels(scores: Sequence[str], score_range: ScoreRange | None) -> list[str]:
+    low, high = score_range or (min(map(float, scores)), max(map(float, scores)))
+    return [f"{BIN_WIDTH * index:.1f}" for index in range(_bin(low), _bin(high) + 1)]
+
+
+def _bin(score: float) -> int:
+    return round(score / BIN_WIDTH)
 
 
 def _examples(rows: _Rows, labels: Sequence[str]) -> Examples:
-    index_of = {label: index for index, label in enumerate(labels)}
-    scores = np.array([float(value) for value in rows.targets]) if rows.target == "score" else None
-    names = rows.targets if scores is None else [f"{BIN_WIDTH * round(score / BIN_WIDTH):.1f}" for score in scores]
-    class_ids = np.array([index_of[name] for name in names], dtype=np.int64)
+    if rows.target == "score":
+        scores = np.array([float(value) for value in rows.targets])
+        bins = np.array([_bin(score) for score in scores], dtype=np.int64) - _bin(float(labels[0]))
+        class_ids = bins.clip(0, len(labels) - 1)
+    else:
+        scores, index_of = None, {label: index for index, label in enumerate(labels)}
+        class_ids = np.array([index_of[name] for name in rows.targets], dtype=np.int64)
     second = tuple(texts[1] for texts in rows.texts) if len(rows.columns) > 1 else ()
     return Examples(tuple(texts[0] for texts in rows.texts), second, class_ids, scores)

@@ -16,7 +16,12 @@ from edgeembed_runtime.storage.atomic import check_output_path
 from transformers import TrainerCallback
 
 from edgeembed.arguments import check_argument_types, check_path, check_seed, check_single_process
-from edgeembed.classification.examples import ClassificationData, read_classification_data
+from edgeembed.classification.examples import (
+    ClassificationData,
+    ScoreRange,
+    check_score_range,
+    read_classification_data,
+)
 from edgeembed.classification.heads import HeadKind
 from edgeembed.classification.model import CLASSIFIER_FOLDER, Encoding, TextClassifier
 from edgeembed.classification.teachers import teacher_logits
@@ -84,6 +89,7 @@ def finetune(  # noqa: PLR0913  # one parameter per choice
     classifier: HeadKind = "mlp",
     encoding: Encoding = "diffcat",
     metric: Metric | None = None,
+    score_range: ScoreRange | None = None,
     from_scratch: bool = False,
     overrides: Mapping[str, Any] | Sequence[str] = (),
     seed: int = 0,
@@ -109,6 +115,8 @@ def finetune(  # noqa: PLR0913  # one parameter per choice
         encoding: For pairs: "diffcat" encodes the two texts separately, "joint" as one sequence.
         metric: The metric that selects the best epoch: "accuracy", "f1", "matthews", "accuracy-f1" or
             "pearson-spearman". None is accuracy for labels, and pearson-spearman for scores.
+        score_range: The lowest and the highest bin of a column `score`; scores beyond belong to the nearest of the two.
+            None is the range of the data. (1, 5) gives the 21 bins of STS-B in the CMOW paper.
         from_scratch: Whether to replace the weights of the encoder, a CMOW student, by random ones first.
         overrides: Fields of `TrainingSettings` to change: a mapping, or strings such as "epochs=5".
         seed: Decides the random weights, the order of the examples, and dropout.
@@ -132,7 +140,8 @@ def finetune(  # noqa: PLR0913  # one parameter per choice
     _check_choice("encoding", encoding, get_args(Encoding))
     check_trainer_options(callbacks, report_to)
     settings = validate(TrainingSettings, _as_mapping(overrides), "settings")
-    data = read_classification_data(train, dev)
+    check_score_range(score_range)
+    data = read_classification_data(train, dev, score_range)
     metric = metric or ("pearson-spearman" if data.is_scored else "accuracy")
     check_metric(metric, data)
 

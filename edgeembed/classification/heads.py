@@ -1,9 +1,11 @@
-"""Classification heads ("Cross-architecture distillation using bidirectional CMOW embeddings", appendix A).
+"""Classification heads ("Cross-architecture distillation using bidirectional CMOW embeddings", appendices A and C).
 
-Each head extracts the features of one text from the encoder, and maps the features of one text, or the diffcat features
-of two, to logits. The paper does not state the hidden widths; those below are ours.
+Each head maps one text, or the two texts of a pair, to logits. The numbers of parameters in tables 12 and 13 of the
+paper determine the widths and filters that its text leaves out.
 """
 
+import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -11,64 +13,48 @@ from edgeembed_runtime.errors import InputError
 from torch import nn
 
 HeadKind = Literal["linear", "mlp", "cnn", "bilstm"]
+TokenizedTexts = dict[str, torch.Tensor]
+"""A batch of tokenized texts: `input_ids` and `attention_mask`, int64 (batch, tokens)."""
 
-_HIDDEN, _LSTM_HIDDEN = 512, 256
+_MLP_HIDDEN = 1000
 _LSTM_DROPOUT, _CNN_DROPOUT = 0.5, 0.4
 
 
 class EmbeddingHead(nn.Module):
-    """A linear probe or an MLP on the sentence embedding, after a layer norm without weights.
+    """A linear probe or an MLP on the sentence embedding.
 
-    The components of an L2-normalized embedding are near 0.05. Without the layer norm, the default initialization of
-    the linear layers would make logits and gradients many times too small.
+    Both contain a layer norm: of the probe's input, and of the MLP's hidden layer before its ReLU. The paper counts the
+    parameters of such a layer without naming its kind.
 
     Args:
         encoder: A sentence-transformers model.
-        inputs: The number of feature vectors that are concatenated: 1, or 3 with diffcat.
+        inputs: The number of feature vectors that are concatenated: 1, or 3 with DiffCat.
         classes: The number of classes.
-        hidden: Whether there is a hidden layer with a ReLU.
+        hidden: Whether there is a hidden layer.
     """
 
     def __init__(self, encoder: Any, inputs: int, classes: int, *, hidden: bool) -> None:
         super().__init__()
         width = inputs * int(encoder.get_embedding_dimension())
-        layers = [nn.Linear(width, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, classes)]
-        self.layers = nn.Sequential(*(layers if hidden else [nn.Linear(width, classes)]))
+        layers: list[nn.Module] = [nn.LayerNorm(width), nn.Linear(width, classes)]
+        if hidden:
+            norm = nn.LayerNorm(_MLP_HIDDEN)
+            layers = [nn.Linear(width, _MLP_HIDDEN), norm, nn.ReLU(), nn.Linear(_MLP_HIDDEN, classes)]
+        self.layers = nn.Sequential(*layers)
+        """Maps the sentence embedding of one text, or the DiffCat features of two, to logits."""
 
-    def features(self, encoder: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Return the layer-normalized sentence embeddings, float32 (batch, dimension)."""
-        return self.normalize(encoder(dict(inputs))["sentence_embedding"])
-
-    @staticmethod
-    def normalize(embeddings: torch.Tensor) -> torch.Tensor:
-        """Return embeddings with mean 0 and variance 1 over their dimensions, float32 (batch, dimension)."""
-        return nn.functional.layer_norm(embeddings.float(), embeddings.shape[-1:])
-
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Return logits, (batch, classes)."""
-        logits: torch.Tensor = self.layers(features)
-        return logits
-
-
-class SentenceEmbeddingHead(nn.Module):
-    """An `EmbeddingHead` as one function of the sentence embeddings of single texts, for an export.
-
-    Args:
-        head: The head; its weights are shared.
-    """
-
-    def __init__(self, head: EmbeddingHead) -> None:
-        super().__init__()
-        self.head = head
-
-    def forward(self, embeddings: torch.Tensor) -> torch.Tensor:
-        """Return the logits of sentence embeddings, (batch, classes)."""
-        logits: torch.Tensor = self.head(self.head.normalize(embeddings))
+    def forward(self, encoder: Any, texts: Sequence[TokenizedTexts]) -> torch.Tensor:
+        """Return logits, float32 (batch, classes)."""
+        embeddings = [encoder(dict(batch))["sentence_embedding"].float() for batch in texts]
+        logits: torch.Tensor = self.layers(_combined(embeddings))
         return logits
 
 
 class CnnHead(nn.Module):
     """A 2D CNN on the sentence matrices of a CMOW student: a fourfold upsampling, then three convolutions.
+
+    For c matrices (one for each direction of multiplication and one for the vector; three times as many with DiffCat)
+    the convolutions have c, c + 2 and c + 2 filters of sizes 4, 3 and 3.
 
     Args:
         encoder: A CMOW student without a head whose vectors, if it has any, fill square matrices.
@@ -79,39 +65,46 @@ class CnnHead(nn.Module):
     def __init__(self, encoder: Any, inputs: int, classes: int) -> None:
         super().__init__()
         shape = _matrix_shape(encoder, "cnn")
-        self.matrix_dim = shape.matrix_dim
+        self.matrix_dim = _square_side(shape)
         channels = inputs * (shape.width // self.matrix_dim**2)
-        filters = 2 if shape.architecture == "hybrid" else 1
+        side = 4 * self.matrix_dim - 3
+        for _ in range(2):
+            side = (side - 3) // 2 + 1
+        if side < 1:
+            raise InputError(
+                f"the classifier cnn reads matrices of 3 x 3 or more, but the student's are {self.matrix_dim} x "
+                f"{self.matrix_dim}: use the classifier mlp or linear"
+            )
+        filters = channels + 2
         self.layers = nn.Sequential(
             nn.ConvTranspose2d(channels, channels, kernel_size=4, stride=4),
-            nn.Conv2d(channels, filters, kernel_size=4),
+            nn.Conv2d(channels, channels, kernel_size=4),
             nn.ReLU(),
-            nn.Conv2d(filters, 3, kernel_size=4, stride=2),
+            nn.Conv2d(channels, filters, kernel_size=3, stride=2),
             nn.ReLU(),
-            nn.Conv2d(3, 4, kernel_size=4, stride=2),
+            nn.Conv2d(filters, filters, kernel_size=3, stride=2),
             nn.ReLU(),
-            nn.BatchNorm2d(4),
+            nn.BatchNorm2d(filters),
             nn.Flatten(),
             nn.Dropout(_CNN_DROPOUT),
-            nn.LazyLinear(classes),
+            nn.Linear(filters * side**2, classes),
         )
-        with torch.no_grad():  # sets the input width of the lazy layer
-            self.layers.eval()(torch.zeros(1, channels, self.matrix_dim, self.matrix_dim))
-            self.layers.train()
 
-    def features(self, encoder: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Return the sentence matrices, (batch, channels, d, d)."""
-        vectors: torch.Tensor = encoder[0](dict(inputs))["sentence_embedding"]
-        return vectors.reshape(len(vectors), -1, self.matrix_dim, self.matrix_dim)
-
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Return logits, (batch, classes)."""
-        logits: torch.Tensor = self.layers(features)
+    def forward(self, encoder: Any, texts: Sequence[TokenizedTexts]) -> torch.Tensor:
+        """Return logits, float32 (batch, classes)."""
+        matrices = [
+            encoder[0](dict(batch))["sentence_embedding"].unflatten(1, (-1, self.matrix_dim, self.matrix_dim))
+            for batch in texts
+        ]
+        logits: torch.Tensor = self.layers(_combined(matrices))
         return logits
 
 
 class BiLstmHead(nn.Module):
-    """A BiLSTM over the token embeddings of a CMOW student, then an MLP.
+    """A BiLSTM over the contextual token embeddings of a CMOW student, then an MLP.
+
+    The hidden state of each direction is as wide as the input, as in table 13. With DiffCat, the tokens of two texts
+    are combined position by position; the shorter text ends in zeros.
 
     Args:
         encoder: A CMOW student without a head.
@@ -121,36 +114,52 @@ class BiLstmHead(nn.Module):
 
     def __init__(self, encoder: Any, inputs: int, classes: int) -> None:
         super().__init__()
-        shape = _matrix_shape(encoder, "bilstm")
-        self.lstm = nn.LSTM(shape.width, _LSTM_HIDDEN, batch_first=True, bidirectional=True)
+        _matrix_shape(encoder, "bilstm")
+        width = inputs * int(encoder[0].contextual_width)
+        self.lstm = nn.LSTM(width, width, batch_first=True, bidirectional=True)
         self.layers = nn.Sequential(
-            nn.Linear(inputs * 2 * _LSTM_HIDDEN, _HIDDEN),
-            nn.Dropout(_LSTM_DROPOUT),
-            nn.ReLU(),
-            nn.Linear(_HIDDEN, classes),
+            nn.Linear(2 * width, width), nn.Dropout(_LSTM_DROPOUT), nn.ReLU(), nn.Linear(width, classes)
         )
 
-    def features(self, encoder: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Return the last hidden states of both directions, (batch, 2 hidden)."""
-        lengths = inputs["attention_mask"].sum(dim=1).clamp_min(1).cpu()
-        rows = encoder[0].static_embeddings(inputs["input_ids"])
-        packed = nn.utils.rnn.pack_padded_sequence(rows, lengths, batch_first=True, enforce_sorted=False)
+    def forward(self, encoder: Any, texts: Sequence[TokenizedTexts]) -> torch.Tensor:
+        """Return logits, float32 (batch, classes)."""
+        longest = max(batch["input_ids"].shape[1] for batch in texts)
+        tokens, lengths = [], []
+        for batch in texts:
+            mask = batch["attention_mask"]
+            embeddings = encoder[0].contextual_embeddings(batch["input_ids"], mask) * mask[..., None]
+            tokens.append(nn.functional.pad(embeddings, (0, 0, 0, longest - mask.shape[1])).transpose(1, 2))
+            lengths.append(mask.sum(dim=1))
+        combined = _combined(tokens).transpose(1, 2)
+        length = torch.stack(lengths).amax(dim=0).clamp_min(1).cpu()
+        packed = nn.utils.rnn.pack_padded_sequence(combined, length, batch_first=True, enforce_sorted=False)
         _, (states, _) = self.lstm(packed)
-        return torch.cat([states[0], states[1]], dim=1)
-
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Return logits, (batch, classes)."""
-        logits: torch.Tensor = self.layers(features)
+        logits: torch.Tensor = self.layers(torch.cat([states[0], states[1]], dim=1))
         return logits
 
 
+def diffcat(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Concatenate two texts' features u, v with their absolute difference: u, |u - v|, v.
+
+    Source: DiffCat, "Cross-architecture distillation using bidirectional CMOW embeddings", section 2.3.
+
+    Args:
+        first: Features u, (batch, channels, ...).
+        second: Features v, likewise.
+
+    Returns:
+        (batch, 3 channels, ...).
+    """
+    return torch.cat([first, (first - second).abs(), second], dim=1)
+
+
 def build_head(kind: HeadKind, encoder: Any, inputs: int, classes: int) -> nn.Module:
-    """Return a classification head with random weights.
+    """Return a classification head with random weights: (encoder, tokenized texts) -> logits.
 
     Args:
         kind: "linear" or "mlp", on sentence embeddings; "cnn" or "bilstm", for CMOW students without a head.
         encoder: A sentence-transformers model.
-        inputs: The number of feature vectors that are concatenated: 1, or 3 with diffcat.
+        inputs: The number of feature vectors that are concatenated: 1, or 3 with DiffCat.
         classes: The number of classes.
 
     Raises:
@@ -163,6 +172,11 @@ def build_head(kind: HeadKind, encoder: Any, inputs: int, classes: int) -> nn.Mo
     return EmbeddingHead(encoder, inputs, classes, hidden=kind == "mlp")
 
 
+def _combined(features: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the features of one text as they are, and those of two texts combined by DiffCat."""
+    return diffcat(*features) if len(features) == 2 else features[0]
+
+
 def _matrix_shape(encoder: Any, kind: str) -> Any:
     shape = getattr(encoder[0], "cmow_config", None)
     if shape is None or shape.dimension:
@@ -170,9 +184,16 @@ def _matrix_shape(encoder: Any, kind: str) -> Any:
             f"the classifier {kind} reads matrices, which the encoder does not produce; expected a CMOW student "
             "without a head (head.kind=none): use the classifier mlp or linear"
         )
-    if kind == "cnn" and shape.width % shape.matrix_dim**2:
+    return shape
+
+
+def _square_side(shape: Any) -> int:
+    """Return the number of rows of the square matrices that a student's embedding consists of."""
+    side = math.isqrt(shape.vector_dim) if shape.architecture == "cbow" else int(shape.matrix_dim)
+    if shape.width % side**2:
+        expected = "a square number" if shape.architecture == "cbow" else f"{side**2}, as its matrices have"
         raise InputError(
             f"the classifier cnn reads square matrices, but the student's vectors have {shape.vector_dim} components; "
-            f"expected {shape.matrix_dim**2}, as its matrices have: use the classifier mlp or linear"
+            f"expected {expected}: use the classifier mlp or linear"
         )
-    return shape
+    return side

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
-from edgeembed.classification.heads import EmbeddingHead, HeadKind, SentenceEmbeddingHead, build_head
+from edgeembed.classification.heads import EmbeddingHead, HeadKind, TokenizedTexts, build_head
 from edgeembed.models import load_model
 
 Encoding = Literal["diffcat", "joint"]
@@ -66,7 +66,7 @@ class TextClassifier(nn.Module):
         """Whether the two texts of a pair are encoded separately."""
         return self.is_pairs and self.encoding == "diffcat"
 
-    def tokenize(self, first: Sequence[str], second: Sequence[str] = ()) -> list[dict[str, torch.Tensor]]:
+    def tokenize(self, first: Sequence[str], second: Sequence[str] = ()) -> list[TokenizedTexts]:
         """Return the model's inputs: one batch, or two for pairs with diffcat.
 
         Args:
@@ -87,10 +87,9 @@ class TextClassifier(nn.Module):
         )
         return [{name: encoded[name] for name in ("input_ids", "attention_mask")}]
 
-    def forward(self, batches: list[dict[str, torch.Tensor]]) -> torch.Tensor:
+    def forward(self, batches: list[TokenizedTexts]) -> torch.Tensor:
         """Return the logits of what `tokenize` returned, float32 (batch, classes)."""
-        features = [self.head.features(self.encoder, batch) for batch in batches]  # type: ignore[operator]
-        logits: torch.Tensor = self.head(diffcat(*features) if self.uses_diffcat else features[0])
+        logits: torch.Tensor = self.head(self.encoder, batches)
         return logits
 
     @torch.no_grad()
@@ -130,7 +129,7 @@ class TextClassifier(nn.Module):
                 "the classifier encodes the two texts of a pair separately (diffcat), which cannot be exported; train "
                 "it with --encoding joint"
             )
-        return SentenceEmbeddingHead(self.head)
+        return self.head.layers
 
     def save(
         self, out: Path, *, details: Mapping[str, Any] | None = None, card: str | None = None, force: bool = False
@@ -209,18 +208,3 @@ def read_classifier_manifest(folder: Path) -> dict[str, Any]:
     if not is_valid:
         raise InputError(f"{folder / CLASSIFIER_FILE} has an invalid field; train it again with `edgeembed finetune`")
     return fields
-
-
-def diffcat(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Concatenate two texts' features u, v with their absolute difference: u, |u - v|, v.
-
-    Source: DiffCat, "Cross-architecture distillation using bidirectional CMOW embeddings", section 2.3.
-
-    Args:
-        first: Features u, (batch, channels, ...).
-        second: Features v, likewise.
-
-    Returns:
-        (batch, 3 channels, ...).
-    """
-    return torch.cat([first, (first - second).abs(), second], dim=1)

@@ -40,6 +40,13 @@ import click
     type=click.Choice(["accuracy", "f1", "matthews", "accuracy-f1", "pearson-spearman"]),
     help="Metric that selects the best epoch.  [default: accuracy, or pearson-spearman for scores]",
 )
+@click.option(
+    "--score-range",
+    nargs=2,
+    type=float,
+    metavar="LOW HIGH",
+    help="Lowest and highest bin of scores; 1 5 gives STS-B's 21 bins of the CMOW paper.  [default: those of the data]",
+)
 @click.option("--from-scratch", is_flag=True, help="Start from random weights; ENCODER is a CMOW student.")
 @click.option(
     "--set",

@@ -23,6 +23,9 @@ from edgeembed.students.transformer import TokenizerModule
 
 INITIAL_NOISE = 0.01
 """Standard deviation of a matrix's initial distance from the identity, as in the paper."""
+INITIAL_VECTOR_STD = 0.1
+"""Initial standard deviation of the vectors, as in the code of CMOW's first paper (Mai et al. 2019, word2mat): the
+paper on the bidirectional model states that of the matrices alone."""
 
 Architecture = Literal["cbow", "cmow", "hybrid"]
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -153,7 +156,7 @@ class MatrixEmbedding(TokenizerModule):
         )
         self.vectors = None
         if config.architecture != "cmow":
-            self.vectors = TokenTable(size, config.vector_dim, config.rank, config.vector_dim**-0.5)
+            self.vectors = TokenTable(size, config.vector_dim, config.rank, INITIAL_VECTOR_STD)
         self.head = nn.Linear(config.width, config.dimension) if config.dimension else None
         self.dropout = nn.Dropout(dropout)
 
@@ -204,25 +207,6 @@ class MatrixEmbedding(TokenizerModule):
         combined, _ = concat_scaled(parts, exponents)
         dropped: torch.Tensor = self.dropout(combined)
         return dropped
-
-    @_in_float32
-    def static_embeddings(self, token_ids: torch.Tensor) -> torch.Tensor:
-        """Return each token's matrices and vector, without context.
-
-        Args:
-            token_ids: int64 (batch, tokens).
-
-        Returns:
-            float32 (batch, tokens, cmow_config.width), flattened matrices (identity included) first.
-        """
-        mask = torch.ones_like(token_ids)
-        rows = []
-        for name in self.cmow_config.directions:
-            matrices = self._matrices(name, token_ids, mask).flatten(2)
-            rows.append(matrices.flip(1) if name == "backwards" else matrices)
-        if self.vectors is not None:
-            rows.append(self._vectors(token_ids, mask))
-        return torch.cat(rows, dim=-1)
 
     @property
     def contextual_width(self) -> int:

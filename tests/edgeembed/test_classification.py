@@ -16,8 +16,7 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 
 from edgeembed.classification.examples import ClassificationData, read_classification_data
 from edgeembed.classification.finetuning import finetune
-from edgeembed.classification.heads import build_head
-from edgeembed.classification.model import TextClassifier, diffcat
+from edgeembed.classification.model import TextClassifier
 from edgeembed.classification.teachers import predict_logits, teacher_logits
 from edgeembed.classification.training import TrainingResult, TrainingSettings, compute_metrics, train_classifier
 from edgeembed.cli.finetune import command
@@ -111,45 +110,12 @@ def test_diffcat_sees_that_two_texts_are_the_same(teacher_folder: Path, pairs: t
     )
 
 
-def test_diffcat_is_both_and_their_absolute_difference() -> None:
-    first, second = torch.tensor([[1.0, -2.0]]), torch.tensor([[4.0, -3.0]])
-    assert diffcat(first, second).tolist() == [[1, -2, 3, 1, 4, -3]]
-
-
 def test_a_joint_pair_is_one_text_with_a_separator(teacher_folder: Path) -> None:
     model = TextClassifier(matrix_student(teacher_folder), ("0", "1"), encoding="joint", is_pairs=True)
     (batch,) = model.tokenize(["ba be"], ["bi"])
     tokens = model.encoder.tokenizer.convert_ids_to_tokens(batch["input_ids"][0].tolist())
     assert tokens.count("[SEP]") == 2
     assert tokens[0] == "[CLS]"
-
-
-def test_the_cnn_has_the_layers_of_the_papers_appendix(teacher_folder: Path) -> None:
-    encoder = matrix_student(teacher_folder, matrix_dim=20, vector_dim=400)
-    layers: Any = build_head("cnn", encoder, 3, 2).layers
-    widened = layers[0](torch.zeros(1, 9, 20, 20))
-    assert widened.shape == (1, 9, 80, 80)
-    assert [
-        (layer.out_channels, layer.kernel_size, layer.stride) for layer in layers if "Conv2d" in str(type(layer))
-    ] == [
-        (2, (4, 4), (1, 1)),
-        (3, (4, 4), (2, 2)),
-        (4, (4, 4), (2, 2)),
-    ]
-
-
-@pytest.mark.parametrize("classifier", ["cnn", "bilstm"])
-def test_cnn_and_bilstm_need_a_cmow_student_without_a_head(classifier: Any, teacher_folder: Path) -> None:
-    for encoder in (load_model(str(teacher_folder)), matrix_student(teacher_folder, dimension=8)):
-        with pytest.raises(InputError, match=f"the classifier {classifier} reads matrices"):
-            build_head(classifier, encoder, 1, 2)
-
-
-def test_the_cnn_needs_square_matrices(teacher_folder: Path) -> None:
-    with pytest.raises(
-        InputError, match="reads square matrices, but the student's vectors have 5 components; expected 16"
-    ):
-        build_head("cnn", matrix_student(teacher_folder, vector_dim=5), 1, 2)
 
 
 def test_a_frozen_encoder_does_not_change(teacher_folder: Path, order: tuple[Path, Path]) -> None:
@@ -230,6 +196,20 @@ def test_scores_are_binned_by_a_fifth(tmp_path: Path) -> None:
     assert task.bin_centers(task.train.class_ids).tolist() == pytest.approx([0, 0.4, 1.2, 0.4])
     assert task.train.scores is not None
     assert task.train.scores.tolist() == [0, 0.31, 1.1, 0.5]
+
+
+def test_sts_b_has_the_21_bins_of_the_paper_and_the_outer_ones_hold_all_scores_beyond(tmp_path: Path) -> None:
+    file = scored(tmp_path, ["0", "1.1", "2.5", "5"])
+    task = read_classification_data(file, file, (1, 5))
+    assert len(task.labels) == 21
+    assert (task.labels[0], task.labels[-1]) == ("1.0", "5.0")
+    assert task.bin_centers(task.train.class_ids).tolist() == pytest.approx([1, 1.2, 2.4, 5])
+    assert task.train.scores is not None
+    assert task.train.scores.tolist() == [0, 1.1, 2.5, 5]
+    with pytest.raises(InputError, match=r"score_range is \(1, 5\), but .* has labels"):
+        labeled = tmp_path / "labeled.tsv"
+        labeled.write_text("text\tlabel\na\t0\nb\t1\n")
+        read_classification_data(labeled, labeled, (1, 5))
 
 
 def test_metrics_are_those_of_glue(order: tuple[Path, Path], tmp_path: Path) -> None:
@@ -340,15 +320,6 @@ def test_the_defaults_learn_several_labels_from_few_examples(
     assert f"- accuracy: {report.metrics['accuracy']:.1f}" in card
 
 
-def test_the_head_gets_inputs_of_unit_variance(
-    teacher_folder: Path,
-) -> None:
-    encoder = load_model(str(teacher_folder))
-    classifier = build_head("mlp", encoder, 1, 2)
-    features = classifier.features(encoder, encoder.preprocess(["the small cat", "a red house"]))  # type: ignore[operator]
-    assert features.std(dim=1, correction=0).tolist() == pytest.approx([1, 1], abs=1e-3)
-
-
 def test_a_classifier_no_better_than_the_most_common_label_gets_one_line_of_warning(
     teacher_folder: Path, order: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -424,6 +395,8 @@ def test_shuffled_labels_of_real_questions_get_a_warning(questions: list[tuple[s
         ({"overrides": "epochs=5"}, "overrides is 'epochs=5'; expected a list"),
         ({"report_to": ["paper"]}, "paper is not supported"),
         ({"report_to": "tensorboard"}, "report_to is 'tensorboard'; expected a list"),
+        ({"score_range": (5, 1)}, r"score_range is \(5, 1\); expected the lowest and the highest bin"),
+        ({"score_range": "1-5"}, "score_range is '1-5'; expected two numbers"),
         ({"train": 3}, "the dataset train is int; expected the path of a TSV file, or a datasets.Dataset"),
         ({"train": "missing.tsv"}, "missing.tsv"),
     ],

@@ -104,7 +104,6 @@ def test_autocast_to_bfloat16_does_not_round_matrix_products(
         return [
             module(dict(given))["sentence_embedding"],
             module.contextual_embeddings(ids, mask),
-            module.static_embeddings(ids),
         ]
 
     expected = numbers()
@@ -192,6 +191,15 @@ def test_matrices_are_initialized_near_the_identity(words: PreTrainedTokenizerBa
         noise = rows_of(module.matrices["forwards"])
         assert noise.std() == pytest.approx(0.01, rel=0.1)
         assert abs(noise.mean()) < 1e-3
+
+
+@pytest.mark.parametrize("rank", [0, 16])
+def test_vectors_are_initialized_as_in_the_first_paper_on_cmow(words: PreTrainedTokenizerBase, rank: int) -> None:
+    """Mai et al. 2019 draw them from N(0, 0.1^2)."""
+    torch.manual_seed(0)
+    vectors = rows_of(MatrixEmbedding(words, CMOWConfig(rank=rank), max_seq_length=16).vectors)
+    assert vectors.std() == pytest.approx(0.1, rel=0.1)
+    assert abs(vectors.mean()) < 5e-3
 
 
 @pytest.mark.parametrize("rank", [16, 96, 288])
