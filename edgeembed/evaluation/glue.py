@@ -19,8 +19,11 @@ GLUE_TASKS: dict[str, tuple[str, Metric]] = {
     "SST-2": ("sst2", "accuracy"),
     "MRPC": ("mrpc", "accuracy-f1"),
     "STS-B": ("stsb", "pearson-spearman"),
+    "QQP": ("qqp", "accuracy-f1"),
+    "MNLI": ("mnli", "accuracy"),
     "QNLI": ("qnli", "accuracy"),
     "RTE": ("rte", "accuracy"),
+    "WNLI": ("wnli", "accuracy"),
 }
 """The prefix of a task's files and its metric, by GLUE's name of the task."""
 _TRAIN_SUFFIXES, _DEV_SUFFIXES = ("_train.tsv", "_train_full.tsv"), ("_dev.tsv", "_test.tsv")
@@ -46,8 +49,8 @@ def read_glue(folder: Path) -> list[GlueTask]:
 
     Args:
         folder: A folder with `cola_train.tsv`, `cola_dev.tsv` and so on, in the format of `read_classification_data`;
-            the prefixes are `cola`, `sst2`, `mrpc`, `stsb`, `qnli` and `rte`. `_train_full` may replace `_train`, and
-            `_test` may replace `_dev`, as in the official splits of MRPC.
+            the prefixes are those of `GLUE_TASKS`. `_train_full` may replace `_train`, and `_test` may replace `_dev`,
+            as in the official splits of MRPC.
 
     Raises:
         InputError: If the folder contains none of the tasks, or a file cannot be read.

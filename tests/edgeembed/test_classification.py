@@ -206,10 +206,11 @@ def test_sts_b_has_the_21_bins_of_the_paper_and_the_outer_ones_hold_all_scores_b
     assert task.bin_centers(task.train.class_ids).tolist() == pytest.approx([1, 1.2, 2.4, 5])
     assert task.train.scores is not None
     assert task.train.scores.tolist() == [0, 1.1, 2.5, 5]
-    with pytest.raises(InputError, match=r"score_range is \(1, 5\), but .* has labels"):
-        labeled = tmp_path / "labeled.tsv"
-        labeled.write_text("text\tlabel\na\t0\nb\t1\n")
-        read_classification_data(labeled, labeled, (1, 5))
+
+
+def test_labels_have_no_range_of_scores(order: tuple[Path, Path]) -> None:
+    with pytest.raises(InputError, match=r"score_range is \(1, 5\), but .* has labels; expected none"):
+        read_classification_data(*order, (1, 5))
 
 
 def test_metrics_are_those_of_glue(order: tuple[Path, Path], tmp_path: Path) -> None:
