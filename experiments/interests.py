@@ -16,7 +16,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime import Center, Encoder, InterestSettings, SemanticRanker
-from edgeembed_runtime.interests.merging import cheapest_merge
+from edgeembed_runtime.interests.centers import cheapest_merge
 from rich.console import Console
 from rich.table import Table
 

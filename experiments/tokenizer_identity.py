@@ -16,8 +16,7 @@ from typing import Any
 
 import click
 import tokenizers
-from edgeembed_runtime.tokenization.loading import load_tokenizer
-from edgeembed_runtime.tokenization.tokenizer import Tokenizer
+from edgeembed_runtime.tokenization.tokenizer import Tokenizer, load_tokenizer
 from edgeembed_runtime.tokenization.wordpiece import WordPieceTokenizer
 from tokenizers import models, normalizers, pre_tokenizers, processors, trainers
 

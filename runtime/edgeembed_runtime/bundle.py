@@ -1,4 +1,4 @@
-"""A bundle: a folder that contains an encoder and its manifest, edgeembed.json."""
+"""A bundle: a folder that contains an encoder and its manifest, edgeembed.json; and what identifies its encoder."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from edgeembed_runtime.errors import BundleError, VerificationError
+from edgeembed_runtime.errors import BundleError, VerificationError, one_line, short_repr
 from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, Manifest, manifest_difference, read_manifest
 from edgeembed_runtime.storage.files import Folder, is_file, sha256_of
 
@@ -128,6 +128,42 @@ class Bundle(Manifest):
         """Return one line for each file that is missing or does not match its checksum."""
         differences = (manifest_difference(self.path), *(file.difference(self.path) for file in self.files))
         return tuple(difference for difference in differences if difference is not None)
+
+
+@dataclass(frozen=True)
+class EncoderIdentity:
+    """The encoder that computed stored embeddings.
+
+    Attributes:
+        name: The name of its bundle.
+        fingerprint: The fingerprint of its bundle.
+        dimension: The dimension of its embeddings.
+        space: The embedding space that its bundle states; None if it states none.
+    """
+
+    name: str
+    fingerprint: str
+    dimension: int
+    space: str | None = None
+
+    @classmethod
+    def of(cls, bundle: Bundle) -> "EncoderIdentity":
+        """Return the identity of a bundle's encoder."""
+        return cls(bundle.name, bundle.fingerprint, bundle.dimension, bundle.space)
+
+    def is_comparable(self, other: "EncoderIdentity") -> bool:
+        """Return whether embeddings of both encoders may be compared.
+
+        They may if both are the same encoder, or state the same embedding space and have the same dimension.
+        """
+        if self.fingerprint == other.fingerprint:
+            return True
+        return self.space is not None and (self.space, self.dimension) == (other.space, other.dimension)
+
+    def __str__(self) -> str:
+        """Return the name, the beginning of the fingerprint, and the space if there is one, for messages."""
+        space = "" if self.space is None else f", space {one_line(self.space)}"
+        return f"{short_repr(self.name)} ({one_line(self.fingerprint[:12])}{space})"
 
 
 def _folder(path: str | os.PathLike[str] | Folder) -> Folder:

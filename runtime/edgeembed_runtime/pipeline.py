@@ -18,8 +18,7 @@ from edgeembed_runtime.concurrency import run_in_threads
 from edgeembed_runtime.coverage import VocabularyCoverage, WordTokens
 from edgeembed_runtime.errors import BundleError, InputError
 from edgeembed_runtime.text_policy import TextPolicy
-from edgeembed_runtime.tokenization.loading import load_tokenizer
-from edgeembed_runtime.tokenization.tokenizer import TextInfo, Tokens
+from edgeembed_runtime.tokenization.tokenizer import TextInfo, Tokens, load_tokenizer
 
 # Texts per chunk. Smaller chunks are done before another thread has started; larger ones make the counter stand still.
 _MIN_CHUNK, _MAX_CHUNK = 8, 64

@@ -176,7 +176,7 @@ class SemanticRanker:
         clock: Callable[[], float] = time.time,
     ) -> None:
         # Imported here because RelevanceRanker does not need sqlite3.
-        from edgeembed_runtime.encoder_identity import EncoderIdentity
+        from edgeembed_runtime.bundle import EncoderIdentity
         from edgeembed_runtime.interests.store import InterestStore
 
         validate_encoder(encoder)

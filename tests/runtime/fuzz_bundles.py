@@ -24,7 +24,7 @@ import numpy as np
 import onnx
 import tokenizers
 from edgeembed_runtime import EdgeEmbedError, Encoder, InputError
-from edgeembed_runtime.tokenization.loading import load_tokenizer
+from edgeembed_runtime.tokenization.tokenizer import load_tokenizer
 
 _MEMORY_BYTES = 8 << 30
 _TIMEOUT_S = 60

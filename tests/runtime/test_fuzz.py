@@ -19,8 +19,7 @@ import numpy.typing as npt
 import onnxruntime
 import pytest
 from edgeembed_runtime import Encoder, InputError
-from edgeembed_runtime.tokenization.loading import load_tokenizer
-from edgeembed_runtime.tokenization.tokenizer import Tokenizer
+from edgeembed_runtime.tokenization.tokenizer import Tokenizer, load_tokenizer
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import InputError, InterestSettings
-from edgeembed_runtime.encoder_identity import EncoderIdentity
+from edgeembed_runtime.bundle import EncoderIdentity
 from edgeembed_runtime.interests.database import Database
 from edgeembed_runtime.interests.store import InterestStore
 
@@ -40,7 +40,7 @@ _needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system ca
 _WORKER_CODE = """
 import os, random, sys
 import numpy as np
-from edgeembed_runtime.encoder_identity import EncoderIdentity
+from edgeembed_runtime.bundle import EncoderIdentity
 from edgeembed_runtime.interests.store import InterestStore
 
 def react(path, count):
@@ -877,7 +877,7 @@ def test_hundreds_of_killed_processes_lose_no_reaction_and_leave_none_half_writt
 _FORKING = """
 import os, sys, threading
 import numpy as np
-from edgeembed_runtime.encoder_identity import EncoderIdentity
+from edgeembed_runtime.bundle import EncoderIdentity
 from edgeembed_runtime.interests.store import InterestStore
 
 encoder = EncoderIdentity("tiny", "0123456789abcdef", 8)

@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import Center, InterestSettings
-from edgeembed_runtime.interests.centers import normalized_embedding
-from edgeembed_runtime.interests.merging import cheapest_merge, merge_centers
+from edgeembed_runtime.interests.centers import cheapest_merge, merge_centers, normalized_embedding
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from edgeembed_runtime import Encoder, InputError, TruncationWarning
-from edgeembed_runtime.tokenization.loading import load_tokenizer
 from edgeembed_runtime.tokenization.shortening import make_shortener
-from edgeembed_runtime.tokenization.tokenizer import Tokenizer
+from edgeembed_runtime.tokenization.tokenizer import Tokenizer, load_tokenizer
 from edgeembed_runtime.tokenization.wordpiece_file import read_wordpiece
 from hypothesis import given, settings
 from hypothesis import strategies as st

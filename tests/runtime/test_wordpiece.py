@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from edgeembed_runtime import InputError
-from edgeembed_runtime.tokenization.loading import load_tokenizer
-from edgeembed_runtime.tokenization.tokenizer import Tokenizer
+from edgeembed_runtime.tokenization.tokenizer import Tokenizer, load_tokenizer
 from edgeembed_runtime.tokenization.wordpiece import WordPieceTokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from edgeembed_runtime import BundleError, MissingExtraError
-from edgeembed_runtime.tokenization.loading import load_tokenizer
+from edgeembed_runtime.tokenization.tokenizer import load_tokenizer
 from edgeembed_runtime.tokenization.wordpiece_file import read_wordpiece
 
 Change = Callable[[dict[str, Any]], object]

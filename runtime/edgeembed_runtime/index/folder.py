@@ -21,9 +21,9 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime.bundle import EncoderIdentity
 from edgeembed_runtime.documents import NO_METADATA
 from edgeembed_runtime.encoder import Encoder
-from edgeembed_runtime.encoder_identity import EncoderIdentity
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.index.candidates import Arrays
 from edgeembed_runtime.index.npy import MappedArrays, write_array

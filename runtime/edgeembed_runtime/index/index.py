@@ -11,9 +11,9 @@ from edgeembed_runtime._validation import (
     validate_encoder,
     validate_index_path,
 )
+from edgeembed_runtime.bundle import EncoderIdentity
 from edgeembed_runtime.documents import DocumentId, validate_ids
 from edgeembed_runtime.encoder import Encoder
-from edgeembed_runtime.encoder_identity import EncoderIdentity
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.index.candidates import new_candidate_search
 from edgeembed_runtime.index.collection import Collection

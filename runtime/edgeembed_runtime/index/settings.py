@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from edgeembed_runtime.encoder_identity import EncoderIdentity
+from edgeembed_runtime.bundle import EncoderIdentity
 from edgeembed_runtime.index.engine import INDEX_PRECISIONS, Engine, IndexPrecision
 from edgeembed_runtime.index.passages import PassageSettings
 from edgeembed_runtime.storage.json_fields import JsonFields

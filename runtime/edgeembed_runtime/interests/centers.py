@@ -1,7 +1,7 @@
-"""Centers of interest: settings, weights, updates and scores. This module only computes; `store` saves them."""
+"""Centers of interest: settings, weights, updates, merges and scores. This module only computes; `store` saves them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -22,6 +22,8 @@ into two centers than to merge two interests.
 """
 
 _SECONDS_PER_DAY = 86_400
+# A center that weighs nothing still has a cost and a share in a mean.
+_MIN_WEIGHT = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +150,64 @@ def shifted_vector(
 ) -> npt.NDArray[np.float32]:
     """Return the center's vector after a text joined it: shifted toward the text's embedding, then L2-normalized."""
     return normalized_embedding(center.vector + settings.shift * (embedding - center.vector), len(embedding))
+
+
+def cheapest_merge(centers: Sequence[Center]) -> tuple[Center, Center]:
+    """Return the two centers whose merge loses least: the one that survives, and the one that it absorbs.
+
+    The cost is that of Ward (1963), "Hierarchical grouping to optimize an objective function": the increase of the
+    weighted sum of squared distances between texts and their centers,
+
+        w_a w_b / (w_a + w_b) * ||a - b||^2
+
+    A light center therefore joins its nearest neighbor before two heavy ones, which a user knows as different
+    interests, join each other.
+
+    Args:
+        centers: At least two centers of one kind, the oldest first.
+
+    Returns:
+        The center with more uses and views, or the first one of two with the same number; and the other.
+    """
+    vectors = np.stack([center.vector for center in centers])
+    weights = np.maximum([center.weight for center in centers], _MIN_WEIGHT)
+    first, second = np.triu_indices(len(centers), 1)
+    distances = 1 - dot_products(vectors, vectors)[first, second].astype(np.float64)  # half the squared distances
+    costs = distances / (1 / weights[first] + 1 / weights[second])
+    cheapest = int(np.argmin(costs))
+    older, newer = centers[first[cheapest]], centers[second[cheapest]]
+    return (newer, older) if newer.uses + newer.views > older.uses + older.views else (older, newer)
+
+
+def merge_centers(survivor: Center, absorbed: Center, now: float, settings: InterestSettings) -> Center:
+    """Return the center that stands for two.
+
+    Its id is the survivor's, its example that of the heavier one, if that has one. Its vector is the mean of both,
+    weighted and L2-normalized. Uses and views are added up; the times are the first use and the last use of either.
+
+    Args:
+        survivor: The center whose id remains.
+        absorbed: The center that disappears.
+        now: Seconds since the epoch, for the weight.
+        settings: The constants.
+    """
+    weights = np.maximum([survivor.weight, absorbed.weight], _MIN_WEIGHT)
+    mean = weights / weights.sum() @ np.stack([survivor.vector, absorbed.vector]).astype(np.float64)
+    has_direction = np.linalg.norm(mean) > 1e-3  # opposite vectors cancel each other
+    lighter, heavier = sorted((absorbed, survivor), key=lambda center: center.weight)
+    uses, view_seconds = survivor.uses + absorbed.uses, survivor.view_seconds + absorbed.view_seconds
+    last_used = max(survivor.last_used, absorbed.last_used)
+    return replace(
+        survivor,
+        example=heavier.example or lighter.example,
+        uses=uses,
+        views=survivor.views + absorbed.views,
+        view_seconds=view_seconds,
+        first_used=min(survivor.first_used, absorbed.first_used),
+        last_used=last_used,
+        weight=center_weight(uses, view_seconds, now - last_used, settings),
+        vector=normalize(mean.astype(np.float32)) if has_direction else survivor.vector,
+    )
 
 
 def interest_scores(centers: Sequence[Center], embeddings: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime.encoder_identity import EncoderIdentity
+from edgeembed_runtime.bundle import EncoderIdentity
 from edgeembed_runtime.errors import InputError, one_line, short_repr
 from edgeembed_runtime.interests.centers import Center, Kind
 from edgeembed_runtime.interests.database import damaged

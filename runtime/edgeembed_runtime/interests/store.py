@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime._validation import validate_number
-from edgeembed_runtime.encoder_identity import EncoderIdentity
+from edgeembed_runtime.bundle import EncoderIdentity
 from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.interests import sql
 from edgeembed_runtime.interests.centers import (
@@ -20,13 +20,14 @@ from edgeembed_runtime.interests.centers import (
     InterestSettings,
     Kind,
     center_weight,
+    cheapest_merge,
     is_expired,
+    merge_centers,
     nearest_center,
     normalized_embedding,
     shifted_vector,
 )
 from edgeembed_runtime.interests.database import Access, Database
-from edgeembed_runtime.interests.merging import cheapest_merge, merge_centers
 
 _EXAMPLE_CHARACTERS = 120
 _MAX_TIME = 253_402_300_799  # 9999-12-31T23:59:59Z, the last second of the dates that Python and SQLite support

@@ -1,10 +1,10 @@
-"""What every tokenizer of a bundle does, and the results that it returns."""
+"""The tokenizer of a bundle: what it does, what it returns, and how it is loaded."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from edgeembed_runtime.errors import BundleError, InputError
+from edgeembed_runtime.errors import BundleError, InputError, MissingExtraError
 
 # The maximum number of characters that a tokenizer reads: enough unless a text has words of thousands of characters.
 _MAX_CHARACTERS_PER_TOKEN = 256
@@ -102,6 +102,37 @@ class Tokenizer(Protocol):
             InputError: As `tokenize` does.
             BundleError: As `tokenize` does.
         """
+
+
+def load_tokenizer(content: bytes, max_seq_length: int, where: str, *, is_pairs: bool = False) -> Tokenizer:
+    """Load a tokenizer.json: WordPiece as BERT's runs here, other tokenizers in the package `tokenizers`.
+
+    Args:
+        content: The bytes of the bundle's tokenizer.json.
+        max_seq_length: The maximum number of tokens, including special tokens.
+        where: The file's path, for messages.
+        is_pairs: Whether it tokenizes pairs of texts.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        BundleError: If the file is not a tokenizer, or special tokens alone reach the limit.
+        MissingExtraError: If it needs the package `tokenizers`, which is not installed.
+    """
+    from edgeembed_runtime.tokenization.wordpiece import WordPieceTokenizer
+    from edgeembed_runtime.tokenization.wordpiece_file import read_json, read_wordpiece
+
+    wordpiece = read_wordpiece(content, where)
+    if wordpiece is not None:
+        return WordPieceTokenizer(wordpiece, max_seq_length, where, is_pairs=is_pairs)
+    try:
+        from edgeembed_runtime.tokenization.library import LibraryTokenizer
+    except ImportError as error:
+        read_json(content, where)  # what is not a tokenizer needs no package
+        package = f"tokenizers, which {where} needs,"
+        raise MissingExtraError(package, "tokenizers", "edgeembed-runtime") from error
+    return LibraryTokenizer(content, max_seq_length, where, is_pairs=is_pairs)
 
 
 def max_characters(max_seq_length: int) -> int:
