@@ -14,9 +14,9 @@ from edgeembed_runtime._validation import validate_batch_size, validate_pairs, v
 from edgeembed_runtime.builtin_models import open_bundle
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.concurrency import available_cores
+from edgeembed_runtime.encode_options import TextAction, TextPolicy
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.pipeline import Pipeline, Text
-from edgeembed_runtime.text_policy import TextAction, TextPolicy
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,15 @@
-"""The options of `Encoder.encode`."""
+"""The options of `Encoder.encode`, and what to do with texts that a model cannot represent well."""
 
-from typing import Literal, TypedDict
+import warnings
+from dataclasses import dataclass
+from typing import Literal, TypedDict, get_args
 
 from edgeembed_runtime._validation import validate_batch_size
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.errors import InputError, TruncationWarning, UnknownTextWarning, caller_stacklevel
 from edgeembed_runtime.quantization import PRECISIONS, Precision
-from edgeembed_runtime.text_policy import TextAction
 
+TextAction = Literal["warn", "error", "ignore"]
+_ACTIONS = get_args(TextAction)
 OutputValue = Literal["sentence_embedding"]
 _OUTPUT_VALUES = ("sentence_embedding", None)
 
@@ -41,3 +44,69 @@ def validate_encode_options(precision: object, batch_size: object, device: objec
         raise InputError(f"device is {str(device)!r}, expected None or 'cpu': the runtime runs on the CPU only")
     if output_value not in _OUTPUT_VALUES:
         raise InputError(f"output_value is {output_value!r}, expected 'sentence_embedding' or None")
+
+
+@dataclass(frozen=True)
+class TextPolicy:
+    """What to do with texts that a model cannot represent well.
+
+    Attributes:
+        on_truncate: What to do if a text has too many tokens, so that its end is not read: warn once per call, raise
+            InputError, or ignore it.
+        on_unknown: What to do if the vocabulary knows almost no word of a text; likewise.
+
+    Raises:
+        InputError: If one of them is something else.
+    """
+
+    on_truncate: TextAction = "warn"
+    on_unknown: TextAction = "warn"
+
+    def __post_init__(self) -> None:
+        """Validate both actions."""
+        for name, action in (("on_truncate", self.on_truncate), ("on_unknown", self.on_unknown)):
+            if action not in _ACTIONS:
+                raise InputError(f"{name} is {action!r}, expected one of {', '.join(_ACTIONS)}")
+
+    def check(self, position: int, *, truncated: bool, unknown: bool, max_seq_length: int) -> None:
+        """Raise InputError if a text has a problem that is an error.
+
+        Args:
+            position: The text's position in the list of texts.
+            truncated: Whether the end of the text is not read.
+            unknown: Whether the vocabulary knows almost none of its words.
+            max_seq_length: The maximum number of tokens.
+        """
+        if truncated and self.on_truncate == "error":
+            raise InputError(
+                f"text {position} is too long, expected at most {max_seq_length} tokens; "
+                "split it, or pass on_truncate='ignore'"
+            )
+        if unknown and self.on_unknown == "error":
+            raise InputError(
+                f"text {position}: the vocabulary knows almost none of its words, expected a text in a language of the "
+                "model; leave it out, or use a model for its language"
+            )
+
+    def warn(self, texts: int, truncated: int, unknown: int, max_seq_length: int) -> None:
+        """Emit one warning for each problem that texts have, as far as it is not ignored.
+
+        Args:
+            texts: The number of texts.
+            truncated: The number of texts whose ends were not read.
+            unknown: The number of texts of which the vocabulary knows almost no word.
+            max_seq_length: The maximum number of tokens.
+
+        Warns:
+            TruncationWarning: If texts were truncated.
+            UnknownTextWarning: If texts are unknown.
+        """
+        if truncated and self.on_truncate == "warn":
+            message = f"{truncated:d} of {texts} texts: only the first {max_seq_length} tokens were read"
+            warnings.warn(message, TruncationWarning, stacklevel=caller_stacklevel())
+        if unknown and self.on_unknown == "warn":
+            message = (
+                f"{unknown:d} of {texts} texts: the vocabulary knows almost none of their words, so that the results "
+                "for them mean little; use a model for their language"
+            )
+            warnings.warn(message, UnknownTextWarning, stacklevel=caller_stacklevel())

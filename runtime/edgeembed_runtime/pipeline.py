@@ -16,8 +16,8 @@ from edgeembed_runtime.backends import Backend, load_backend
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.concurrency import run_in_threads
 from edgeembed_runtime.coverage import VocabularyCoverage, WordTokens
+from edgeembed_runtime.encode_options import TextPolicy
 from edgeembed_runtime.errors import BundleError, InputError
-from edgeembed_runtime.text_policy import TextPolicy
 from edgeembed_runtime.tokenization.tokenizer import TextInfo, Tokens, load_tokenizer
 
 # Texts per chunk. Smaller chunks are done before another thread has started; larger ones make the counter stand still.

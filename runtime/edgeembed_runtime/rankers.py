@@ -9,13 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime._validation import (
-    document_vectors,
-    query_vector,
-    validate_encoder,
-    validate_texts,
-    validate_top_k,
-)
+from edgeembed_runtime._retrieval_inputs import document_vectors, query_vector, validate_encoder
+from edgeembed_runtime._validation import validate_texts, validate_top_k
 from edgeembed_runtime.documents import Hit
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError, warn_of_other_role

@@ -8,7 +8,7 @@ from typing import Any
 import datasets
 import pytest
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.tokenization.tokenizer import load_tokenizer
+from edgeembed_runtime.tokenization.tokenizer import load_tokenizer as load_runtime_tokenizer
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from edgeembed.models import load_model, load_tokenizer
@@ -269,7 +269,7 @@ def test_a_multilingual_vocabulary_keeps_case_and_accents_of_every_script() -> N
 
 def test_the_runtime_reads_a_multilingual_vocabulary() -> None:
     tokenizer = train_multilingual_wordpiece([GERMAN, RUSSIAN, HINDI], 400)
-    read = load_tokenizer(tokenizer.to_str().encode(), 64, "tokenizer.json")
+    read = load_runtime_tokenizer(tokenizer.to_str().encode(), 64, "tokenizer.json")
     for text in ("Über Städte", "Кошка спит", "बिल्ली"):
         assert read.tokenize(text).ids == tokenizer.encode(text).ids
         assert read.describe(text).unknown == ()

@@ -382,7 +382,7 @@ def test_import_error_after_ctrl_c_exits_with_130(
         except KeyboardInterrupt:
             raise ImportError("initialization failed") from None
 
-    monkeypatch.setattr("edgeembed_runtime.cli.info._run", interrupted_import)
+    monkeypatch.setattr("edgeembed_runtime.cli.bundles._info", interrupted_import)
     assert main(["info"]) == 130
     assert capsys.readouterr().err == "edgeembed-runtime: interrupted\n"
 

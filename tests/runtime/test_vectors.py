@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime import InputError
-from edgeembed_runtime._validation import document_embeddings
+from edgeembed_runtime._retrieval_inputs import document_embeddings
 from edgeembed_runtime.index.engine import IndexPrecision
 from edgeembed_runtime.index.vectors import GrowingArray, StoredVectors, _to_float32
 from hypothesis import given, settings

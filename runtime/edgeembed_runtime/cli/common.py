@@ -1,17 +1,14 @@
-"""Shared by several commands: arguments, reading of texts, loading of bundles, and printing of results."""
+"""Shared by several commands: arguments, loading of bundles, and printing of results."""
 
 import argparse
 import contextlib
 import dataclasses
 import json
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from edgeembed_runtime.builtin_models import find_bundle
 from edgeembed_runtime.bundle import Bundle
-from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.index.engine import ENGINE_NAMES
 
 if TYPE_CHECKING:
@@ -109,28 +106,6 @@ def open_bundle(args: argparse.Namespace) -> Bundle:
     return Bundle.open(folder)
 
 
-def read_texts(args: argparse.Namespace, *, allow_blank: bool = True) -> list[str]:
-    """Return the texts of FILE... and --text, in this order.
-
-    Args:
-        args: The parsed arguments.
-        allow_blank: Whether a text may be empty or whitespace. If not, empty lines at the end of a file are dropped.
-
-    Raises:
-        InputError: If there are no texts, a file cannot be read, or a text is blank and may not be.
-    """
-    if not args.files and not args.text:
-        raise InputError("no texts were given, expected a FILE with one text per line, - for stdin, or --text TEXT")
-    if not allow_blank and any(not text.strip() for text in args.text):
-        raise InputError("--text is blank, expected a text that is not blank; leave it out")
-    texts: list[str] = []
-    for name in args.files:
-        texts += read_lines(name) if allow_blank else _without_blank(read_lines(name), name)
-    if not texts and not args.text:
-        raise InputError(f"{', '.join(args.files)}: the file has no text, expected one text per line")
-    return [*texts, *args.text]
-
-
 def print_json(document: object) -> None:
     """Print one JSON document; dataclasses become objects."""
     print(json.dumps(document, indent=2, default=_as_json))
@@ -150,47 +125,6 @@ def plain(text: str) -> str:
     """Return a text as one line, with control characters escaped, so that it is safe to print in a terminal."""
     line = " ".join(text.split())
     return "".join(c if c.isprintable() or c in _JOINERS else c.encode("unicode_escape").decode("ascii") for c in line)
-
-
-def _without_blank(lines: list[str], name: str) -> list[str]:
-    """Return the lines without empty ones at the end; raise InputError if another one is blank."""
-    while lines and not lines[-1]:
-        lines.pop()
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            where = "stdin" if name == "-" else name
-            raise InputError(f"{where}, line {number}: the line is blank, expected one text per line; remove it")
-    return lines
-
-
-def read_lines(name: str) -> list[str]:
-    """Return the lines of a UTF-8 file, or of stdin if its name is "-".
-
-    Raises:
-        InputError: If it cannot be read.
-    """
-    if name == "-" and sys.stdin is None:
-        raise InputError("stdin is closed, expected texts to read; leave it open or pass a FILE")
-    if name == "-":
-        return list(_decode(sys.stdin.buffer, "stdin"))
-    try:
-        with Path(name).open("rb") as file:
-            return list(_decode(file, name))
-    except OSError as error:
-        expected = "a file with one text per line, - for stdin, or --text TEXT"
-        raise InputError(f"cannot read {name}: {error.strerror}; expected {expected}") from error
-
-
-def _decode(lines: Iterable[bytes], name: str) -> Iterator[str]:
-    for number, line in enumerate(lines, 1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{name}, line {number}: byte {error.start + 1} is not valid UTF-8, expected UTF-8 text; "
-                "convert the file, with iconv for example"
-            ) from error
-        yield text.removesuffix("\n").removesuffix("\r")
 
 
 def _as_json(value: object) -> object:

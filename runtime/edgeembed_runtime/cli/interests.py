@@ -16,8 +16,8 @@ from edgeembed_runtime.cli.common import (
     plain,
     print_hits,
     print_json,
-    read_texts,
 )
+from edgeembed_runtime.cli.inputs import read_texts
 from edgeembed_runtime.errors import InputError, short_repr
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _SECONDS_PER_DAY = 86_400
 
 
-def add(commands: Commands) -> None:
-    """Add the command and its actions."""
+def add_interests(commands: Commands) -> None:
+    """Add the command interests and its actions."""
     parser = commands.add_parser("interests", help="show and edit the interests that a SemanticRanker learned")
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     _add_action(actions, "show", "list the centers of interest", _show)

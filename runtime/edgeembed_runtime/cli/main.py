@@ -12,7 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn, TextIO
 
 from edgeembed_runtime import __version__
-from edgeembed_runtime.cli import classify, encode, index, info, interests, rank, search, verify
+from edgeembed_runtime.cli.bundles import add_info, add_verify
+from edgeembed_runtime.cli.encoding import add_classify, add_encode
+from edgeembed_runtime.cli.interests import add_interests
+from edgeembed_runtime.cli.search import add_index, add_rank, add_search
 from edgeembed_runtime.errors import (
     CheckError,
     EdgeEmbedError,
@@ -95,8 +98,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog=_NAME, description="Encode, classify, rank and search texts, offline.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (encode, classify, rank, search, index, interests, info, verify):
-        command.add(commands)
+    for add in (add_encode, add_classify, add_rank, add_search, add_index, add_interests, add_info, add_verify):
+        add(commands)
     return parser
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime._validation import document_embeddings
+from edgeembed_runtime._retrieval_inputs import document_embeddings
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.index.passages import PassageSettings, PassageSplitter
 from edgeembed_runtime.index.rows import PASSAGE_DTYPE, EncodedPassages

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from edgeembed_runtime._validation import (
-    validate_encoder,
-    validate_index_path,
-)
+from edgeembed_runtime._retrieval_inputs import validate_encoder
+from edgeembed_runtime._validation import validate_index_path
 from edgeembed_runtime.bundle import EncoderIdentity
 from edgeembed_runtime.documents import DocumentId, validate_ids
 from edgeembed_runtime.encoder import Encoder

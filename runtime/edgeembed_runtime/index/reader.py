@@ -5,13 +5,8 @@ from typing import Any, overload
 
 import numpy.typing as npt
 
-from edgeembed_runtime._validation import (
-    known_query_vectors,
-    query_texts,
-    query_vectors,
-    validate_min_score,
-    validate_top_k,
-)
+from edgeembed_runtime._retrieval_inputs import known_query_vectors, query_texts, query_vectors
+from edgeembed_runtime._validation import validate_min_score, validate_top_k
 from edgeembed_runtime.documents import Document, DocumentId, Hit, validate_ids
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError, short_repr

@@ -1,4 +1,4 @@
-"""The command `edgeembed-runtime info`: describe a bundle, and what it reads of texts."""
+"""The commands `info` and `verify`: describe a bundle, and check its files and embeddings."""
 
 import argparse
 import dataclasses
@@ -15,19 +15,25 @@ from edgeembed_runtime.cli.common import (
 )
 from edgeembed_runtime.manifest import ClassifierParity
 
+_VERIFY = """
+Compares a bundle's files with their checksums and, if they match, its golden vectors with the embeddings that this
+machine computes for the same texts; for a classifier, its golden probabilities. Exit codes: 0 everything matches;
+1 there is a difference, which --json also lists; 2 the folder cannot be read as a bundle.
+"""
 
-def add(commands: Commands) -> None:
-    """Add the command."""
+
+def add_info(commands: Commands) -> None:
+    """Add the command info."""
     parser = commands.add_parser("info", help="describe a bundle")
     add_one_bundle(parser)
     parser.add_argument(
         "--text", action="append", default=[], help="say what the encoder reads of a text; may be repeated"
     )
     add_json(parser)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_info)
 
 
-def _run(args: argparse.Namespace) -> None:
+def _info(args: argparse.Namespace) -> None:
     bundle = open_bundle(args)
     if args.text:
         _print_texts(bundle, args.text, as_json=args.json)
@@ -84,3 +90,30 @@ def _lines(bundle: Bundle) -> dict[str, object]:
         **agreement,
         "fingerprint": bundle.fingerprint,
     }
+
+
+def add_verify(commands: Commands) -> None:
+    """Add the command verify."""
+    parser = commands.add_parser(
+        "verify",
+        help="check a bundle's files and embeddings; exit code 1 if they differ from the exported ones",
+        description=_VERIFY,
+    )
+    add_one_bundle(parser)
+    add_json(parser)
+    parser.set_defaults(run=_verify)
+
+
+def _verify(args: argparse.Namespace) -> None:
+    bundle = open_bundle(args)
+    silence_engine(bundle)
+    from edgeembed_runtime.verification import verify
+
+    report = verify(bundle)
+    if args.json:
+        files = len(bundle.files)
+        print_json({"path": bundle.path, "verified": not report.differences, "files": files, **vars(report)})
+    report.raise_for_differences(bundle.path)
+    if not args.json:
+        print(f"{bundle.path}: all {len(bundle.files)} files match their checksums")
+        print(report.golden_line())
