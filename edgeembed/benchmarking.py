@@ -78,7 +78,7 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
     Args:
         models: One or more models: built-in bundles ("mini", "nano"), folders of bundles, of sentence-transformers or
             of model2vec models, installed packages that carry a model, hub ids, functions ("module:function"), or
-            loaded models. "[NAME=][KIND:]WHAT[@PYTHON]" names a model, chooses how it is loaded, and the Python
+            loaded models. `[NAME=][KIND:]WHAT[@PYTHON]` names a model, chooses how it is loaded, and the Python
             interpreter of another environment.
         against: One or more models to compare with. The first is the baseline; without any, the first of `models` is.
         preset: "runtime" adds the built-in models, with limits on cold start, memory and call overhead.

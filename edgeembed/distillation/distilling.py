@@ -85,7 +85,7 @@ def distill(  # noqa: PLR0913  # one argument for each option of the command
         InputError: If an argument is invalid, something that the recipe learns from is missing, or a launcher started
             several processes. All of that is checked before any text is read or encoded.
 
-    Example:
+    Examples:
         >>> import edgeembed
         >>> student = edgeembed.distill("compact", corpus=["notes.txt"], out="student").path
     """

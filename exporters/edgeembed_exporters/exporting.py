@@ -130,7 +130,7 @@ def export(  # noqa: PLR0913  # model, folder, settings, and the text for each p
         MissingExtraError: If optimum is needed and not installed.
         GateError: If a cosine, a rank correlation, the size or the latency misses its limit. Nothing is written then.
 
-    Example:
+    Examples:
         >>> report = export(model, "bundle", ExportConfig(precision="int8"))  # doctest: +SKIP
         >>> report.parity.min_cosine > 0.99  # doctest: +SKIP
         True

@@ -48,7 +48,7 @@ class Classifier:
         BundleError: If the bundle cannot be loaded, or is an encoder.
         VerificationError: If the model or the tokenizer does not match its checksum.
 
-    Example:
+    Examples:
         >>> classifier = Classifier("intents")  # doctest: +SKIP
         >>> classifier.predict("Turn on the light.").label  # doctest: +SKIP
         'light_on'

@@ -45,7 +45,7 @@ class Encoder:
         BundleError: If the bundle cannot be loaded, or this build contains no encoder.
         VerificationError: If the model or the tokenizer does not match its checksum.
 
-    Example:
+    Examples:
         >>> encoder = Encoder()
         >>> encoder.encode("How do I read a file line by line?").shape == (encoder.dimension,)
         True

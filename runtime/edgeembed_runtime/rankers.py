@@ -33,7 +33,7 @@ class RelevanceRanker:
     Warns:
         RoleWarning: If the encoder's bundle was exported only for semantic ranking.
 
-    Example:
+    Examples:
         >>> ranker = RelevanceRanker(Encoder())
         >>> ranker.rank("bread recipe", ["Shares fell on Monday", "How to bake a loaf of rye bread"])[0].id
         1
@@ -155,7 +155,7 @@ class SemanticRanker:
     Warns:
         RoleWarning: If the encoder's bundle was exported only for relevance ranking.
 
-    Example:
+    Examples:
         >>> ranker = SemanticRanker(Encoder(), ":memory:")
         >>> center_id = ranker.like("A simple recipe for sourdough bread")
         >>> ranker.rank(None, ["Shares fell on Monday", "How to bake a loaf of rye bread"])[0].id

@@ -1,4 +1,4 @@
-"""The examples of the main README."""
+"""The examples of the main README and of the site's first pages."""
 
 import json
 import re
@@ -9,11 +9,12 @@ import pytest
 
 from edgeembed.cli.main import main
 
-_README = Path(__file__).parents[2] / "README.md"
+_ROOT = Path(__file__).parents[2]
+_README = _ROOT / "README.md"
 
 
-def _python_blocks() -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", _README.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+def _python_blocks(page: Path = _README) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def _table_commands() -> list[list[str]]:
@@ -39,6 +40,16 @@ def test_runtime_examples_pass_twice_in_the_same_folder(place: Path) -> None:
     assert blocks
     for block in 2 * blocks:
         _run(block)
+
+
+@pytest.mark.parametrize("page", ["start/first-search.md", "explanation/batch-invariance.md"])
+def test_examples_of_the_site_print_what_the_page_says(
+    place: Path, page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = _ROOT / "docs" / page
+    exec(compile("\n".join(_python_blocks(path)), page, "exec"), {})  # noqa: S102 - our own text
+    printed = re.findall(r"^```text\n(.*?)^```$", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert capsys.readouterr().out.startswith("".join(printed))
 
 
 @pytest.mark.slow

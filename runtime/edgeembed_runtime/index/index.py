@@ -47,7 +47,7 @@ class Index(IndexReader):
     Threads may share an index: searches run in parallel, changes one at a time. A forked process may keep using it;
     faiss then uses one thread. An index can be pickled, with its content.
 
-    Example:
+    Examples:
         >>> index = Index.build(encoder, ["the cat", "open a file"], ids=["cats", "files"], precision="int8")
         >>> index.add(["read a file"], metadata=[{"language": "en"}])
         [0]

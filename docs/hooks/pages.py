@@ -1,0 +1,80 @@
+"""MkDocs hook: include pages that lie outside docs/, and mend the links between pages and files of the repository."""
+
+import logging
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+_ROOT = Path(__file__).parents[2]
+_LOG = logging.getLogger("mkdocs.hooks.pages")
+
+# Files of the repository that are pages of the site too, by their place in it.
+_INCLUDED = {
+    "runtime/README.md": "runtime.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "examples/note_search/README.md": "examples/note_search.md",
+    "examples/search_service/README.md": "examples/search_service.md",
+    "runtime/edgeembed_runtime/models/mini/README.md": "models/mini.md",
+    "runtime/edgeembed_runtime/models/nano/README.md": "models/nano.md",
+    "README.md": "index.md",
+}
+_SOURCES = {page: source for source, page in _INCLUDED.items() if source != "README.md"}
+
+_LINK = re.compile(r"(?<=\]\()(?!#|\w+:)([^)\s#]+)")
+# The runtime's README is also PyPI's page, where a link into the repository would not work.
+_MENTION = re.compile(r"`docs/([\w./-]+\.md)`(?: in the repository)?")
+_FENCE = re.compile(r"^(```.*?^```[ ]*$)", flags=re.MULTILINE | re.DOTALL)
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", flags=re.DOTALL)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the included pages."""
+    for page, source in _SOURCES.items():
+        text = _FRONT_MATTER.sub("", (_ROOT / source).read_text(encoding="utf-8"))
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
+    """Rewrite links to files of the repository as links to their pages, or to the repository."""
+    place = page.file.src_uri
+    source = _SOURCES.get(place, f"docs/{place}")
+
+    def rewritten(link: re.Match[str]) -> str:
+        return _target(link[1], source, place, config)
+
+    def linked(mention: re.Match[str]) -> str:
+        return f"[`{mention[1]}`]({posixpath.relpath(mention[1], posixpath.dirname(place) or '.')})"
+
+    parts = []
+    for part, is_code in _parts(markdown):
+        if is_code:
+            parts.append(part)
+        else:
+            text = _LINK.sub(rewritten, part)
+            parts.append(_MENTION.sub(linked, text) if place in _SOURCES else text)
+    return "".join(parts)
+
+
+def _parts(markdown: str) -> Iterator[tuple[str, bool]]:
+    """Yield the text between code blocks, and the code blocks."""
+    for number, part in enumerate(_FENCE.split(markdown)):
+        yield part, number % 2 == 1
+
+
+def _target(link: str, source: str, place: str, config: MkDocsConfig) -> str:
+    """Return what a link of a file of the repository becomes on the page at a place of the site."""
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
+    if path in _INCLUDED:
+        path = f"docs/{_INCLUDED[path]}"
+    elif not path.startswith("docs/"):
+        if not (_ROOT / path).exists():
+            _LOG.warning("%s links to %s, which does not exist; expected a file of the repository", source, link)
+        return f"{config.extra['repository']}/{path}"
+    return posixpath.relpath(path.removeprefix("docs/"), posixpath.dirname(place) or ".")

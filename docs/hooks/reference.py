@@ -1,0 +1,268 @@
+"""MkDocs hook: generate the reference pages from the code, so that they cannot differ from it."""
+
+import argparse
+import dataclasses
+import inspect
+import json
+import logging
+import os
+import types
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args, get_origin, get_type_hints
+
+import click
+import edgeembed_runtime
+import griffe
+from edgeembed_exporters.config import ExportConfig, Provenance
+from edgeembed_runtime.cli.main import _parser as runtime_parser
+from edgeembed_runtime.manifest import (
+    SCHEMA_VERSION,
+    ClassifierParity,
+    Manifest,
+    Parity,
+    WorstPrediction,
+    WorstSentence,
+)
+from edgeembed_runtime.storage.folder_kind import FileRecord
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from pydantic import BaseModel
+
+import edgeembed
+from edgeembed.cli.main import group
+from edgeembed.recipe.schema import Recipe
+
+_LOG = logging.getLogger("mkdocs.hooks.reference")
+_WIDTH = "88"
+_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+_EDGEEMBED = """# Python: edgeembed
+
+Every public name can be imported from the package: `edgeembed.distill`, `edgeembed.export` and so on. Importing the
+package is fast; a function loads what it needs when it is used.
+"""
+
+_RUNTIME = """# Python: edgeembed_runtime
+
+Every public name can be imported from the package: `from edgeembed_runtime import Encoder`. [The runtime, task by
+task](../runtime.md) introduces them with examples.
+"""
+
+_CLI = """# Command line: {name}
+
+The text that `--help` prints, for every command.
+"""
+
+_RECIPE = """# Recipe settings
+
+A recipe is a TOML file with these settings. `edgeembed recipes NAME` prints one with every setting spelled out, and
+`--set student.layers=2` changes one. [Distilling](../distilling.md#a-recipe) has an example. A setting that does not
+exist, has the wrong type or is out of range is an error that names it.
+"""
+
+_EXPORT = """# Export settings
+
+The fields of `edgeembed_exporters.ExportConfig`. They are the options of
+[`edgeembed export`](cli-edgeembed.md#edgeembed-export) and the keyword arguments of
+[`edgeembed.export`](edgeembed.md), apart from those that name texts.
+"""
+
+_BUNDLE = """# Bundle format
+
+A bundle is a folder. `edgeembed.json` describes it; [What is in a bundle](../runtime.md#what-is-in-a-bundle) lists the
+other files. This page describes schema version {version}. A reader ignores fields that it does not know and rejects
+another schema version. `edgeembed-runtime info` prints the most important fields, and `edgeembed-runtime verify`
+compares every file with its size and SHA-256.
+
+The model takes int64 `input_ids` and `attention_mask` of shape (texts, tokens). An encoder returns float32
+`sentence_embedding` of shape (texts, dimension), L2-normalized: pooling, head and normalization are part of the graph.
+A bundle for the NumPy backend has a [tensor file](../tensor-file.md) instead.
+"""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages."""
+    os.environ["COLUMNS"] = _WIDTH
+    os.environ["NO_COLOR"] = "1"
+    pages = {
+        "edgeembed.md": _EDGEEMBED + _names(edgeembed),
+        "edgeembed_runtime.md": _RUNTIME + _names(edgeembed_runtime),
+        "cli-edgeembed.md": _CLI.format(name="edgeembed") + _click_help(),
+        "cli-edgeembed-runtime.md": _CLI.format(name="edgeembed-runtime") + _argparse_help(),
+        "recipe.md": _RECIPE + _settings_of(Recipe, "The recipe"),
+        "export-config.md": _EXPORT + _settings_of(ExportConfig, "Settings"),
+        "bundle.md": _BUNDLE.format(version=SCHEMA_VERSION) + _manifest(),
+    }
+    for name, content in pages.items():
+        files.append(File.generated(config, f"reference/{name}", content=content))
+    return files
+
+
+def _names(package: Any) -> str:
+    """Return a directive of mkdocstrings for each public name of a package, errors and warnings last."""
+    names = [name for name in package.__all__ if not name.startswith("_")]
+    names.sort(key=lambda name: (name.endswith(("Error", "Warning")), name.lower()))
+    return "".join(f"\n::: {package.__name__}.{name}\n" for name in names)
+
+
+def _click_help() -> str:
+    context = click.Context(group, info_name="edgeembed", max_content_width=int(_WIDTH))
+    commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    helps = [
+        _section(f"edgeembed {name}", command.get_help(click.Context(command, parent=context, info_name=name)))
+        for name, command in commands.items()
+        if command is not None
+    ]
+    return "".join([_section("edgeembed", group.get_help(context)), *helps])
+
+
+def _argparse_help() -> str:
+    return "".join(_section(parser.prog, parser.format_help()) for parser in _parsers(runtime_parser()))
+
+
+def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _parsers(inner)
+
+
+def _section(command: str, text: str) -> str:
+    return f"\n## {command}\n\n```text\n{text.rstrip()}\n```\n"
+
+
+def _settings_of(kind: type[BaseModel], title: str) -> str:
+    """Return a table for a class of settings, and one for each class that its fields refer to."""
+    schema = kind.model_json_schema()
+    definitions = schema.get("$defs", {})
+    places: dict[str, list[str]] = {}
+    _find_places(schema, definitions, "", places)
+    sections = [f"\n## {title}\n\n{_settings_table(kind, schema)}"]
+    kinds: list[type] = [*_subclasses(BaseModel), Provenance]
+    classes = {each.__name__: each for each in kinds}
+    for name, paths in places.items():
+        heading = ", ".join(f"`{path}`" for path in paths)
+        sections.append(f"\n## {heading}\n\n{_settings_table(classes[name], definitions[name])}")
+    return "".join(sections)
+
+
+def _find_places(schema: dict[str, Any], definitions: dict[str, Any], path: str, places: dict[str, list[str]]) -> None:
+    """Collect the dotted paths at which each definition is used, in the order of the fields."""
+    for field, value in schema["properties"].items():
+        for name in _references(value):
+            places.setdefault(name, []).append(f"{path}{field}")
+            _find_places(definitions[name], definitions, f"{path}{field}.", places)
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if "$ref" in value:
+            yield value["$ref"].rpartition("/")[2]
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from _references(item)
+
+
+def _subclasses(kind: type) -> Iterator[type]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _subclasses(each)
+
+
+def _settings_table(kind: type, schema: dict[str, Any]) -> str:
+    descriptions = _descriptions(kind)
+    rows = [
+        (f"`{name}`", _value(field), _default(field), _description(kind, name, descriptions))
+        for name, field in schema["properties"].items()
+    ]
+    return f"{_summary(kind)}\n\n{_table(('setting', 'value', 'default', 'meaning'), rows)}"
+
+
+def _value(field: dict[str, Any]) -> str:
+    """Describe the values that a JSON schema permits."""
+    if "anyOf" in field:
+        return " or ".join(_value(each) for each in field["anyOf"] if each.get("type") != "null")
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    if "$ref" in field:
+        return "table"
+    if field.get("type") == "array":
+        return "list of tables" if "$ref" in field.get("items", {}) else "list"
+    if field.get("type") == "object":
+        return "table"
+    bounds = [
+        f"{sign} {field[name]:g}"
+        for name, sign in (("exclusiveMinimum", ">"), ("minimum", "≥"), ("exclusiveMaximum", "<"), ("maximum", "≤"))
+        if name in field
+    ]
+    names = {"boolean": "true, false", "integer": "integer", "number": "number", "string": "string"}
+    return " ".join([names[field["type"]], ", ".join(bounds)]).strip()
+
+
+def _default(field: dict[str, Any]) -> str:
+    if "$ref" in field or field.get("type") == "array" or field.get("default") is None:
+        return ""
+    return f"`{json.dumps(field['default'])}`"
+
+
+def _manifest() -> str:
+    """Return the tables of the manifest's fields, from its dataclasses."""
+    kinds = {
+        "edgeembed.json": Manifest,
+        "files": FileRecord,
+        "parity of an encoder": Parity,
+        "worst_sentences of an encoder": WorstSentence,
+        "parity of a classifier": ClassifierParity,
+        "worst_sentences of a classifier": WorstPrediction,
+    }
+    return "".join(_dataclass_section(title, kind) for title, kind in kinds.items())
+
+
+def _dataclass_section(title: str, kind: type) -> str:
+    descriptions = _descriptions(kind)
+    hints = get_type_hints(kind)
+    rows = [
+        (f"`{field.name}`", _type(hints[field.name]), _description(kind, field.name, descriptions))
+        for field in dataclasses.fields(kind)
+    ]
+    return f"\n## {title}\n\n{_summary(kind)}\n\n{_table(('field', 'type', 'meaning'), rows)}"
+
+
+def _type(annotation: Any) -> str:
+    """Return the JSON type of a manifest's field."""
+    if isinstance(annotation, types.UnionType):
+        return " or ".join(_type(each) for each in get_args(annotation))
+    if get_origin(annotation) is tuple:
+        return f"list of {_type(get_args(annotation)[0])}"
+    if annotation is types.NoneType:
+        return "null"
+    return _JSON_TYPES.get(get_origin(annotation) or annotation, "object")
+
+
+def _descriptions(kind: type) -> dict[str, str]:
+    """Return the descriptions of a class's attributes, from its docstring and those of its bases."""
+    found: dict[str, str] = {}
+    for each in reversed(kind.__mro__):
+        if each.__module__.startswith("edgeembed"):
+            for section in griffe.Docstring(inspect.cleandoc(each.__doc__ or "")).parse("google", warnings=False):
+                if section.kind is griffe.DocstringSectionKind.attributes:
+                    found |= {attribute.name: attribute.description for attribute in section.value}
+    return found
+
+
+def _description(kind: type, name: str, descriptions: dict[str, str]) -> str:
+    if name not in descriptions:
+        _LOG.warning("%s.%s is not described in the docstring's Attributes", kind.__name__, name)
+    return " ".join(descriptions.get(name, "").split()).replace("|", "\\|")
+
+
+def _summary(kind: type) -> str:
+    """Return a docstring without its sections."""
+    return inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:")[0].strip()
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
