@@ -165,7 +165,7 @@ def _references(value: Any) -> Iterator[str]:
             yield from _references(item)
 
 
-def _subclasses(kind: type) -> Iterator[type]:
+def _subclasses(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
     for each in kind.__subclasses__():
         yield each
         yield from _subclasses(each)
