@@ -5,7 +5,8 @@
 Builds the wheel of this checkout and that of an earlier revision, installs each into a fresh environment, and prints
 JSON: the packages and megabytes of each installation; the time from process start to a loaded `Encoder()`, beside that
 of a process that only imports NumPy and ONNX Runtime; and the time of `encode` for a short and a long text. Rounds are
-interleaved, so that a drift of the machine meets all of them. `--rounds 0` measures no time.
+interleaved, so that a drift of the machine meets all of them. Processor times are printed too; they depend less on what
+else the machine does. `--rounds 0` measures no time.
 """
 
 import importlib.util
@@ -62,6 +63,7 @@ class Installation:
         packages: The names of the packages that it brought, with itself.
         size_mb: The size of their files in megabytes (10^6 bytes), compiled modules included.
         cold_start_ms: The time of whole processes in milliseconds, by what they do: one value per round.
+        cold_start_cpu_ms: Their processor time, user and system of all threads, likewise.
         encode_ms: The median time of `encode` in milliseconds, by text: one value per round.
     """
 
@@ -69,18 +71,18 @@ class Installation:
     packages: list[str]
     size_mb: float
     cold_start_ms: dict[str, list[float]] = field(default_factory=dict)
+    cold_start_cpu_ms: dict[str, list[float]] = field(default_factory=dict)
     encode_ms: dict[str, list[float]] = field(default_factory=dict)
 
     def summary(self) -> dict[str, object]:
         """Return the values with medians of the times, and the ratio of the cold start to that of the imports."""
-        medians = {name: _rounded(values) for name, values in self.cold_start_ms.items()}
-        imports = self.cold_start_ms.get("imports", [])
-        ratios = [one / other for one, other in zip(self.cold_start_ms.get("encoder", []), imports, strict=True)]
         return {
             "number_of_packages": len(self.packages),
-            "median_cold_start_ms": medians,
-            "median_ratio_of_encoder_to_imports": _rounded(ratios),
-            "median_encode_ms": {name: _rounded(values) for name, values in self.encode_ms.items()},
+            "median_cold_start_ms": _medians(self.cold_start_ms),
+            "median_ratio_of_encoder_to_imports": _median_ratio(self.cold_start_ms),
+            "median_cold_start_cpu_ms": _medians(self.cold_start_cpu_ms),
+            "median_cpu_ratio_of_encoder_to_imports": _median_ratio(self.cold_start_cpu_ms),
+            "median_encode_ms": _medians(self.encode_ms),
             **asdict(self),
         }
 
@@ -109,10 +111,10 @@ def measure(pythons: Mapping[str, Path], installations: Mapping[str, Installatio
         for name, python in pythons.items():
             installation = installations[name]
             for what, script in _COLD_STARTS.items():
-                start = time.perf_counter()
+                start, cpu_start = time.perf_counter(), _children_cpu_s()
                 _run([python, "-c", script])
-                elapsed_ms = 1000 * (time.perf_counter() - start)
-                installation.cold_start_ms.setdefault(what, []).append(elapsed_ms)
+                installation.cold_start_ms.setdefault(what, []).append(1000 * (time.perf_counter() - start))
+                installation.cold_start_cpu_ms.setdefault(what, []).append(1000 * (_children_cpu_s() - cpu_start))
             for what, value in json.loads(_run([python, "-c", _LATENCY])).items():
                 installation.encode_ms.setdefault(what, []).append(value)
 
@@ -148,6 +150,21 @@ def _checkout(revision: str, folder: Path) -> Path:
     folder.mkdir()
     _run(["tar", "-xf", archive, "-C", folder])
     return folder / "runtime"
+
+
+def _children_cpu_s() -> float:
+    times = os.times()  # that of children is 0 on Windows
+    return times.children_user + times.children_system
+
+
+def _medians(times: Mapping[str, Sequence[float]]) -> dict[str, float | None]:
+    return {name: _rounded(values) for name, values in times.items()}
+
+
+def _median_ratio(times: Mapping[str, Sequence[float]]) -> float | None:
+    """Return the median over the rounds of the ratio of `Encoder()` to the imports."""
+    pairs = zip(times.get("encoder", []), times.get("imports", []), strict=True)
+    return _rounded([encoder / imports for encoder, imports in pairs if imports])
 
 
 def _rounded(values: Sequence[float]) -> float | None:

@@ -1,18 +1,13 @@
-"""Threads, locks and forks: a thread pool, a read-write lock, and a gate that delays forks.
-
-`threading` is imported where it is needed: encoding one text with NumPy does without it and starts faster.
-"""
+"""Threads, locks and forks: a thread pool, a background call, a read-write lock, and a gate that delays forks."""
 
 import contextlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    import threading
+from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -51,12 +46,52 @@ def run_in_threads(work: Callable[[Item], Result], items: Sequence[Item], thread
         executor.shutdown(cancel_futures=True)
 
 
+@contextlib.contextmanager
+def in_background(work: Callable[[], Result]) -> Iterator[Callable[[], Result]]:
+    """Call a function in another thread while the block runs; leaving the block waits for it to end.
+
+    Where no thread can be started, as in a web page (Pyodide), it is called when its result is asked for. The executors
+    of `concurrent.futures` do the same, but importing them takes about as long as this saves.
+
+    Args:
+        work: The function.
+
+    Yields:
+        A function that waits for the result and returns it, or raises what `work` raised.
+    """
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again by `result`
+            errors.append(error)
+
+    def result() -> Result:
+        thread.join()
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    thread = threading.Thread(target=call)
+    try:
+        thread.start()
+    except RuntimeError:
+        is_started = False
+    else:
+        is_started = True
+    try:
+        yield result if is_started else work
+    finally:
+        if is_started:
+            thread.join()
+
+
 class ReadWriteLock:
     """Lets any number of threads read, or one thread write. Waiting writers go before new readers. Not reentrant."""
 
     def __init__(self) -> None:
-        import threading
-
         self._condition = threading.Condition()
         self._readers = 0
         self._has_writer = False  # also while the writer waits for readers to finish
@@ -128,9 +163,7 @@ class ForkGate:
         self._open = _new_event_that_is_set()
 
 
-def _new_event_that_is_set() -> "threading.Event":
-    import threading
-
+def _new_event_that_is_set() -> threading.Event:
     event = threading.Event()
     event.set()
     return event

@@ -37,6 +37,10 @@ class WordTokens(NamedTuple):
     total: int
     unknown: int
 
+    def without(self, prompt: "WordTokens") -> "WordTokens":
+        """Return the tokens of a text that starts with a prompt without those of the prompt."""
+        return WordTokens(max(0, self.total - prompt.total), max(0, self.unknown - prompt.unknown))
+
     @property
     def known_share(self) -> float:
         """The share of known tokens, from 0 to 1; 1 if there are no tokens."""

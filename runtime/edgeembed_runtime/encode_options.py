@@ -1,7 +1,6 @@
 """The options of `Encoder.encode`, and what to do with texts that a model cannot represent well."""
 
 import warnings
-from dataclasses import dataclass
 from typing import Literal, TypedDict, get_args
 
 from edgeembed_runtime._validation import validate_batch_size
@@ -46,11 +45,10 @@ def validate_encode_options(precision: object, batch_size: object, device: objec
         raise InputError(f"output_value is {output_value!r}, expected 'sentence_embedding' or None")
 
 
-@dataclass(frozen=True)
 class TextPolicy:
     """What to do with texts that a model cannot represent well.
 
-    Attributes:
+    Args:
         on_truncate: What to do if a text has too many tokens, so that its end is not read: warn once per call, raise
             InputError, or ignore it.
         on_unknown: What to do if the vocabulary knows almost no word of a text; likewise.
@@ -59,14 +57,12 @@ class TextPolicy:
         InputError: If one of them is something else.
     """
 
-    on_truncate: TextAction = "warn"
-    on_unknown: TextAction = "warn"
-
-    def __post_init__(self) -> None:
-        """Validate both actions."""
-        for name, action in (("on_truncate", self.on_truncate), ("on_unknown", self.on_unknown)):
+    def __init__(self, on_truncate: TextAction = "warn", on_unknown: TextAction = "warn") -> None:
+        for name, action in (("on_truncate", on_truncate), ("on_unknown", on_unknown)):
             if action not in _ACTIONS:
                 raise InputError(f"{name} is {action!r}, expected one of {', '.join(_ACTIONS)}")
+        self._on_truncate = on_truncate
+        self._on_unknown = on_unknown
 
     def check(self, position: int, *, truncated: bool, unknown: bool, max_seq_length: int) -> None:
         """Raise InputError if a text has a problem that is an error.
@@ -77,12 +73,12 @@ class TextPolicy:
             unknown: Whether the vocabulary knows almost none of its words.
             max_seq_length: The maximum number of tokens.
         """
-        if truncated and self.on_truncate == "error":
+        if truncated and self._on_truncate == "error":
             raise InputError(
                 f"text {position} is too long, expected at most {max_seq_length} tokens; "
                 "split it, or pass on_truncate='ignore'"
             )
-        if unknown and self.on_unknown == "error":
+        if unknown and self._on_unknown == "error":
             raise InputError(
                 f"text {position}: the vocabulary knows almost none of its words, expected a text in a language of the "
                 "model; leave it out, or use a model for its language"
@@ -101,10 +97,10 @@ class TextPolicy:
             TruncationWarning: If texts were truncated.
             UnknownTextWarning: If texts are unknown.
         """
-        if truncated and self.on_truncate == "warn":
+        if truncated and self._on_truncate == "warn":
             message = f"{truncated:d} of {texts} texts: only the first {max_seq_length} tokens were read"
             warnings.warn(message, TruncationWarning, stacklevel=caller_stacklevel())
-        if unknown and self.on_unknown == "warn":
+        if unknown and self._on_unknown == "warn":
             message = (
                 f"{unknown:d} of {texts} texts: the vocabulary knows almost none of their words, so that the results "
                 "for them mean little; use a model for their language"

@@ -1,24 +1,26 @@
 """Prepend prompts to texts, tokenize them, and run the model, one text at a time, on one or several threads."""
 
-import functools
 import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime.backends import Backend, load_backend
+from edgeembed_runtime.backends import Backend, import_backend, load_backend
 from edgeembed_runtime.bundle import Bundle
-from edgeembed_runtime.concurrency import run_in_threads
-from edgeembed_runtime.coverage import VocabularyCoverage, WordTokens
+from edgeembed_runtime.concurrency import in_background, run_in_threads
 from edgeembed_runtime.encode_options import TextPolicy
 from edgeembed_runtime.errors import BundleError, InputError
-from edgeembed_runtime.tokenization.tokenizer import TextInfo, Tokens, load_tokenizer
+from edgeembed_runtime.tokenization.tokenizer import TextInfo, Tokenizer, Tokens, load_tokenizer
+
+if TYPE_CHECKING:
+    from edgeembed_runtime.coverage import VocabularyCoverage, WordTokens
 
 # Texts per chunk. Smaller chunks are done before another thread has started; larger ones make the counter stand still.
 _MIN_CHUNK, _MAX_CHUNK = 8, 64
@@ -113,18 +115,21 @@ class Pipeline:
 
     def __init__(self, bundle: Bundle, *, trusted: bool = False) -> None:
         self._bundle = bundle
-        where = str(bundle.path / "tokenizer.json")
-        content = bundle.read("tokenizer.json", trusted=trusted)
-        self.tokenizer = load_tokenizer(content, bundle.max_seq_length, where, is_pairs=bundle.is_pairs)
-        self._backend = load_backend(bundle, trusted=trusted)
+        # The tokenizer is read while ONNX Runtime loads the model: that leaves the interpreter free, unlike its import.
+        import_backend(bundle)
+        with in_background(partial(_load_tokenizer, bundle, trusted=trusted)) as tokenizer:
+            self._backend = load_backend(bundle, trusted=trusted)
+            self.tokenizer = tokenizer()
         # Threads borrow backends from this pool; loading models anew for each call would let memory grow.
         self._idle_backends = deque([self._backend])
         self._is_trusted = trusted
         self._size = len(bundle.labels) if bundle.is_classifier else bundle.dimension
         self._is_valid = _is_finite if bundle.is_classifier else _is_normalized
 
-    @functools.cached_property
-    def _coverage(self) -> VocabularyCoverage:
+    @cached_property
+    def _coverage(self) -> "VocabularyCoverage":
+        from edgeembed_runtime.coverage import VocabularyCoverage  # most texts have known words only
+
         return VocabularyCoverage(self.tokenizer.vocabulary, self.tokenizer.unknown_id)
 
     def run(
@@ -206,13 +211,13 @@ class Pipeline:
             raise BundleError(f"{self._bundle.path} returns {problem.format(position)}; export it again")
         return Output(output, truncated, unknown)
 
-    def _word_tokens(self, tokens: Tokens, prompt: str) -> WordTokens:
+    def _word_tokens(self, tokens: Tokens, prompt: str) -> "WordTokens":
         """Return how many tokens of a text stand for words, without those of its prompt."""
         words = self._coverage.count(tokens.ids)
         if not prompt:
             return words
         in_prompt = self._coverage.count(self.tokenizer.tokenize(prompt).ids)
-        return WordTokens(max(0, words.total - in_prompt.total), max(0, words.unknown - in_prompt.unknown))
+        return words.without(in_prompt)
 
     @contextmanager
     def _one_backend(self, *, shared: bool) -> Iterator[Backend]:
@@ -251,6 +256,12 @@ class Pipeline:
         """Return the tokenization results of a text with its prompt; `known_share` is that of the text alone."""
         words = self._word_tokens(self.tokenizer.tokenize(prompt + text), prompt)
         return replace(self.tokenizer.describe(prompt + text), known_share=words.known_share)
+
+
+def _load_tokenizer(bundle: Bundle, *, trusted: bool) -> Tokenizer:
+    content = bundle.read("tokenizer.json", trusted=trusted)
+    where = str(bundle.path / "tokenizer.json")
+    return load_tokenizer(content, bundle.max_seq_length, where, is_pairs=bundle.is_pairs)
 
 
 def _is_normalized(vector: npt.NDArray[np.float32]) -> bool:

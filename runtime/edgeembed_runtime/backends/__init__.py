@@ -42,7 +42,21 @@ def load_backend(bundle: "Bundle", *, trusted: bool) -> Backend:
         BundleError: If the backend is unknown or not installed, or the model cannot be loaded.
         VerificationError: If the model does not match its checksum.
     """
-    # Imported here so that bundles for the NumPy backend do not need onnxruntime.
+    import_backend(bundle)
+    if bundle.backend == "onnx":
+        return _load_onnx(bundle, trusted=trusted)
+    from edgeembed_runtime.backends.numpy import NumpyBackend
+
+    where = str(bundle.path / bundle.model_file)
+    return NumpyBackend(bundle.read(bundle.model_file, trusted=trusted), bundle.dimension, where)
+
+
+def import_backend(bundle: "Bundle") -> None:
+    """Import what a bundle's backend needs: ONNX Runtime, or nothing for the NumPy backend.
+
+    Raises:
+        BundleError: If the backend is unknown or not installed.
+    """
     if bundle.backend == "onnx":
         try:
             import edgeembed_runtime.backends.onnx  # noqa: F401
@@ -51,15 +65,10 @@ def load_backend(bundle: "Bundle", *, trusted: bool) -> Backend:
                 f"{bundle.path} needs onnxruntime, which cannot be imported ({error}); install it, "
                 "or export the bundle with --backend numpy"
             ) from error
-        return _load_onnx(bundle, trusted=trusted)
-    if bundle.backend == "numpy":
-        from edgeembed_runtime.backends.numpy import NumpyBackend
-
-        where = str(bundle.path / bundle.model_file)
-        return NumpyBackend(bundle.read(bundle.model_file, trusted=trusted), bundle.dimension, where)
-    raise BundleError(
-        f"{bundle.path} needs the backend {bundle.backend!r}, expected 'onnx' or 'numpy'; upgrade edgeembed-runtime"
-    )
+    elif bundle.backend != "numpy":
+        raise BundleError(
+            f"{bundle.path} needs the backend {bundle.backend!r}, expected 'onnx' or 'numpy'; upgrade edgeembed-runtime"
+        )
 
 
 def _load_onnx(bundle: "Bundle", *, trusted: bool) -> Backend:

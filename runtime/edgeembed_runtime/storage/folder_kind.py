@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.files import Folder, is_file, sha256, size_bytes
@@ -78,8 +78,7 @@ class FileRecord:
             return f"{self.name} cannot be read ({error.strerror})"
 
 
-@dataclass(frozen=True)
-class FolderKind:
+class FolderKind(NamedTuple):
     """A kind of output folder. It may be replaced if its manifest lists every other file in it.
 
     Attributes:
