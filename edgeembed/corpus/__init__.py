@@ -4,8 +4,8 @@ from edgeembed.corpus.docstrings import Docstring, docstrings
 from edgeembed.corpus.filtering import CorpusCounts
 from edgeembed.corpus.inputs import CorpusLike, corpus_paths, iter_texts, open_corpus
 from edgeembed.corpus.languages import LanguageCorpus, LanguageSample, label_languages, sample_languages
-from edgeembed.corpus.reading import Corpus, gather_corpus, read_corpus
-from edgeembed.corpus.sampling import held_out_count, split_holdout
+from edgeembed.corpus.reading import Corpus, SentenceStream, gather_corpus, read_corpus, stream_corpus
+from edgeembed.corpus.sampling import held_out_count, held_out_rows, split_holdout
 from edgeembed.corpus.sentences import split_sentences
 
 __all__ = [
@@ -15,10 +15,12 @@ __all__ = [
     "Docstring",
     "LanguageCorpus",
     "LanguageSample",
+    "SentenceStream",
     "corpus_paths",
     "docstrings",
     "gather_corpus",
     "held_out_count",
+    "held_out_rows",
     "iter_texts",
     "label_languages",
     "open_corpus",
@@ -26,4 +28,5 @@ __all__ = [
     "sample_languages",
     "split_holdout",
     "split_sentences",
+    "stream_corpus",
 ]

@@ -1,6 +1,5 @@
-"""Cleaning and deduplication of the texts of a corpus."""
+"""Cleaning of the texts of a corpus, and the counts of what is kept and dropped."""
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
@@ -43,7 +42,7 @@ class CorpusCounts:
 
 
 class TextFilter:
-    """Clean and deduplicate texts, and count what is dropped.
+    """Clean texts, and count what is dropped.
 
     Args:
         min_characters: Drop shorter texts, after runs of white space are replaced by single spaces.
@@ -55,8 +54,7 @@ class TextFilter:
 
     def __init__(self, min_characters: int = MIN_CHARACTERS, max_characters: int = MAX_CHARACTERS) -> None:
         self._min_characters, self._max_characters = min_characters, max_characters
-        self._seen: set[bytes] = set()
-        self._too_short = self._too_long = self._duplicate = 0
+        self._too_short = self._too_long = 0
         self.passed = 0
 
     def clean(self, texts: Iterable[str]) -> Iterator[str]:
@@ -71,30 +69,18 @@ class TextFilter:
                 self.passed += 1
                 yield cleaned
 
-    def deduplicate(self, texts: Iterable[str]) -> Iterator[str]:
-        """Yield the first occurrence of each text."""
-        for text in texts:
-            # Digests, because the texts that a sample is drawn from may not fit in memory.
-            digest = hashlib.blake2b(text.encode(), digest_size=12).digest()
-            if digest in self._seen:
-                self._duplicate += 1
-            else:
-                self._seen.add(digest)
-                yield text
-
-    def counts(self, *, kept: int, duplicate: int | None = None) -> CorpusCounts:
+    def counts(self, *, kept: int, duplicate: int) -> CorpusCounts:
         """Return the counts.
 
         Args:
             kept: Sentences in the corpus.
-            duplicate: Texts that equal another one. If None, those dropped by `deduplicate`.
+            duplicate: Texts that equal another one.
         """
-        dropped = self._duplicate if duplicate is None else duplicate
         return CorpusCounts(
             read=self.passed + self._too_short + self._too_long,
             kept=kept,
             too_short=self._too_short,
             too_long=self._too_long,
-            duplicate=dropped,
-            not_sampled=self.passed - dropped - kept,
+            duplicate=duplicate,
+            not_sampled=self.passed - duplicate - kept,
         )

@@ -38,14 +38,28 @@ def split_holdout(sentences: Sequence[str], count: int, seed: int = 0) -> tuple[
     Raises:
         InputError: If `count` is negative or leaves no training sentence.
     """
-    if not 0 <= count < len(sentences):
-        raise InputError(
-            f"{count} of {len(sentences)} sentences cannot be held out; "
-            f"expected 0 to {max(len(sentences) - 1, 0)}: hold out fewer (corpus.heldout) or use a larger corpus"
-        )
-    held_out = set(new_rng(seed).sample(range(len(sentences)), count))
+    held_out = held_out_rows(len(sentences), count, seed)
     train = [text for index, text in enumerate(sentences) if index not in held_out]
     return train, [sentences[index] for index in sorted(held_out)]
+
+
+def held_out_rows(sentences: int, count: int, seed: int = 0) -> set[int]:
+    """Return the indices of the held-out sentences, which `split_holdout` holds out of a list.
+
+    Args:
+        sentences: The number of sentences.
+        count: The size of the held-out split.
+        seed: The seed of the split.
+
+    Raises:
+        InputError: If `count` is negative or leaves no training sentence.
+    """
+    if not 0 <= count < sentences:
+        raise InputError(
+            f"{count} of {sentences} sentences cannot be held out; "
+            f"expected 0 to {max(sentences - 1, 0)}: hold out fewer (corpus.heldout) or use a larger corpus"
+        )
+    return set(new_rng(seed).sample(range(sentences), count))
 
 
 def sample_stream(items: Iterable[T], count: int | None, rng: random.Random) -> Iterable[T]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from edgeembed_runtime.storage.atomic import atomic_file
 from tokenizers import Tokenizer
 
 from edgeembed.arguments import check_argument_types, check_integer, check_output
-from edgeembed.corpus import CorpusCounts, LanguageSample, gather_corpus, held_out_count, split_holdout
+from edgeembed.corpus import CorpusCounts, LanguageSample, held_out_count, held_out_rows, stream_corpus
 from edgeembed.corpus.inputs import CorpusLike, corpus_paths, open_corpus
 from edgeembed.corpus.languages import MAX_HELD_OUT, SAMPLE_SIZE, label_languages, sample_languages
 from edgeembed.models import ModelLike, load_tokenizer, model_name
@@ -28,10 +29,17 @@ DEFAULT_SMOOTHING = 0.7
 
 @dataclass(frozen=True)
 class _Text:
-    """Sentences to train on, sentences to measure on, and, if the corpus is labeled, the sample of each language."""
+    """The text of a vocabulary.
 
-    training: list[str]
-    held_out: list[str]
+    Attributes:
+        training: Sentences to train on; they can be read once.
+        measured: Sentences to measure coverage on: the held-out ones, or all if there are too few to hold any out.
+        counts: How many texts were read, kept and dropped.
+        languages: The sample of each language, if the corpus has languages.
+    """
+
+    training: Iterable[str]
+    measured: list[str]
     counts: CorpusCounts
     languages: tuple[LanguageSample, ...] = ()
 
@@ -58,6 +66,9 @@ def train_vocabulary(  # noqa: PLR0913  # one parameter per choice
     A tenth of the sentences, at most 2,000, is held out; coverage is measured on those. If the corpus has languages,
     the vocabulary is trained on a sample in which each language has its smoothed share.
 
+    Memory does not grow with the corpus: its sentences are copied to temporary files. See `stream_corpus` and
+    `train_wordpiece`.
+
     Args:
         corpus: The corpus. Sources labeled with languages (`["de=news.txt", "en=wiki.txt"]`), or a mapping from
             language to corpus, train a multilingual vocabulary.
@@ -79,7 +90,7 @@ def train_vocabulary(  # noqa: PLR0913  # one parameter per choice
 
     Raises:
         InputError: If an argument is wrong, a source or model cannot be read, the text is too small for `size`, or
-            `out` exists and `force` is not set. Nothing is written then.
+            `out` exists and `force` is not set, or the temporary files cannot be written. Nothing is written then.
     """
     reporter = reporter or SilentReporter()
     languages = _languages(corpus)
@@ -102,17 +113,18 @@ def train_vocabulary(  # noqa: PLR0913  # one parameter per choice
             "accents beside trim"
         )
     peers = _load_peers(trim, against)
-    with reporter.step("corpus"):
-        if languages:
-            text = _sample(languages, DEFAULT_SMOOTHING if smoothing is None else smoothing, limit, seed)
-        else:
-            text = _gather(corpus, limit, seed)
-    reporter.note(f"corpus: {text.counts}")
-    with reporter.step("vocabulary"):
-        if trim is None:
-            tokenizer = _train(text, size, lowercase=lowercase, strip_accents=strip_accents)
-        else:
-            tokenizer = trim_wordpiece(peers[model_name(trim)], text.training, size)
+    with contextlib.ExitStack() as stack:
+        with reporter.step("corpus"):
+            if languages:
+                text = _sample(languages, DEFAULT_SMOOTHING if smoothing is None else smoothing, limit, seed)
+            else:
+                text = stack.enter_context(_stream(corpus, limit, seed))
+        reporter.note(f"corpus: {text.counts}")
+        with reporter.step("vocabulary"):
+            if trim is None:
+                tokenizer = _train(text, size, lowercase=lowercase, strip_accents=strip_accents)
+            else:
+                tokenizer = trim_wordpiece(peers[model_name(trim)], text.training, size)
     report = VocabularyReport(out, tokenizer.get_vocab_size(), text.counts, {}, ())
     if measure:
         with reporter.step("coverage"):
@@ -135,10 +147,13 @@ def _load_peers(trim: ModelLike | None, against: ModelLike | Sequence[ModelLike]
     return {model_name(model): load_tokenizer(model) for model in [*([] if trim is None else [trim]), *models]}
 
 
-def _gather(corpus: CorpusLike, limit: int | None, seed: int) -> _Text:
-    gathered = gather_corpus(corpus, limit=limit, seed=seed)
-    count = held_out_count(len(gathered.sentences), MAX_HELD_OUT)
-    return _Text(*split_holdout(gathered.sentences, count, seed), gathered.counts)
+@contextlib.contextmanager
+def _stream(corpus: CorpusLike, limit: int | None, seed: int) -> Iterator[_Text]:
+    with stream_corpus(corpus, limit=limit, seed=seed) as sentences:
+        rows = held_out_rows(len(sentences), held_out_count(len(sentences), MAX_HELD_OUT), seed)
+        training = (text for row, text in enumerate(sentences) if row not in rows)
+        measured = [text for row, text in enumerate(sentences) if row in rows or not rows]
+        yield _Text(training, measured, sentences.counts)
 
 
 def _sample(languages: Mapping[str, CorpusLike], smoothing: float, limit: int | None, seed: int) -> _Text:
@@ -146,7 +161,7 @@ def _sample(languages: Mapping[str, CorpusLike], smoothing: float, limit: int | 
     sampled = sample_languages(languages, smoothing=smoothing, size=size, seed=seed)
     training = [text for sample in sampled.languages for text in sample.training]
     held_out = [text for sample in sampled.languages for text in sample.held_out]
-    return _Text(training, held_out, sampled.counts, sampled.languages)
+    return _Text(training, held_out or training, sampled.counts, sampled.languages)
 
 
 def _train(text: _Text, size: int, *, lowercase: bool | None, strip_accents: bool | None) -> Tokenizer:
@@ -163,11 +178,10 @@ def _train(text: _Text, size: int, *, lowercase: bool | None, strip_accents: boo
 
 
 def _measure(report: VocabularyReport, text: _Text, tokenizers: Mapping[str, Tokenizer]) -> VocabularyReport:
-    held_out = text.held_out or text.training
     return VocabularyReport(
         report.path,
         report.size,
         report.corpus,
-        {name: measure_coverage(tokenizer, held_out) for name, tokenizer in tokenizers.items()},
+        {name: measure_coverage(tokenizer, text.measured) for name, tokenizer in tokenizers.items()},
         measure_language_coverage(text.languages, tokenizers),
     )

@@ -1,7 +1,8 @@
 """WordPiece tokenizers: train one on a corpus, or trim the vocabulary of an existing one."""
 
+import contextlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,8 @@ from edgeembed_exporters.reduction.coverage import tokenizer_json, without_trunc
 from edgeembed_exporters.reduction.tokenizer_trimming import trim_tokenizer
 from edgeembed_runtime.errors import InputError
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from edgeembed.vocabulary.word_counts import WordCounts
 
 PREFIX = "##"
 """Prefix of a token that continues a word."""
@@ -26,14 +29,24 @@ together would drop most Chinese characters, of which there are thousands."""
 _MIN_FREQUENCY = 2
 """A token that occurs once has too few examples to learn an embedding from."""
 
+MAX_WORDS = 500_000
+"""Number of most frequent distinct words to train on. The trainer needs about a kilobyte of memory for each. Rarer ones
+have no effect on the tokens of a vocabulary of usual size."""
+
+_REPETITIONS = 1000
+"""Occurrences of a word that the trainer is given in one string."""
+
 
 def train_wordpiece(
-    sentences: Sequence[str], size: int, *, lowercase: bool = True, strip_accents: bool | None = None
+    sentences: Iterable[str], size: int, *, lowercase: bool = True, strip_accents: bool | None = None
 ) -> Tokenizer:
     """Train a WordPiece tokenizer on a corpus. Training is deterministic.
 
+    Memory does not grow with the corpus. Its words are counted exactly, in temporary files if they are many. Training
+    uses the 500,000 most frequent distinct words; rarer ones count only for the choice of characters.
+
     Args:
-        sentences: The corpus.
+        sentences: The corpus; it is read once.
         size: Maximum vocabulary size, special tokens and characters included. A small corpus yields fewer tokens.
         lowercase: Whether to lowercase text and strip accents, as `bert-base-uncased` does. A small vocabulary then
             holds one form of each word instead of three.
@@ -44,22 +57,25 @@ def train_wordpiece(
         and padding. Special tokens have ids 0 to 4.
 
     Raises:
-        InputError: If there are no sentences, or `size` is smaller than the special tokens and characters.
+        InputError: If there are no sentences, `size` is smaller than the special tokens and characters, or temporary
+            files cannot be written.
     """
     normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=strip_accents)
-    found = _count_characters(sentences, normalizer)
-    return _train(sentences, size, _Alphabet(found.most_frequent(_MAX_CHARACTERS), found.continuing), normalizer)
+    with WordCounts(sentences, normalizer) as words:
+        found = _count_characters(words)
+        return _train([words], size, _Alphabet(found.most_frequent(_MAX_CHARACTERS), found.continuing), normalizer)
 
 
 def train_multilingual_wordpiece(
-    languages: Sequence[Sequence[str]], size: int, *, lowercase: bool = False, strip_accents: bool | None = None
+    languages: Iterable[Iterable[str]], size: int, *, lowercase: bool = False, strip_accents: bool | None = None
 ) -> Tokenizer:
     """Train a WordPiece tokenizer on text of several languages.
 
     For each language, the most frequent characters that cover 99.99 % of its text are kept.
 
     Args:
-        languages: The sentences of each language, sampled in the proportions that they are to have.
+        languages: The sentences of each language, sampled in the proportions that they are to have. As for
+            `train_wordpiece`, the 500,000 most frequent words of each language are used.
         size: As for `train_wordpiece`.
         lowercase: As for `train_wordpiece`. Off by default, as in `bert-base-multilingual-cased`, because stripping
             accents removes letters in some scripts.
@@ -72,12 +88,14 @@ def train_multilingual_wordpiece(
         InputError: As for `train_wordpiece`.
     """
     normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=strip_accents)
-    found = [_count_characters(sentences, normalizer) for sentences in languages]
-    alphabet = _Alphabet(
-        set().union(*(each.covering(_CHARACTER_COVERAGE) for each in found)),
-        set().union(*(each.continuing for each in found)),
-    )
-    return _train([text for sentences in languages for text in sentences], size, alphabet, normalizer)
+    with contextlib.ExitStack() as stack:
+        words = [stack.enter_context(WordCounts(sentences, normalizer)) for sentences in languages]
+        found = [_count_characters(each) for each in words]
+        alphabet = _Alphabet(
+            set().union(*(each.covering(_CHARACTER_COVERAGE) for each in found)),
+            set().union(*(each.continuing for each in found)),
+        )
+        return _train(words, size, alphabet, normalizer)
 
 
 def trim_wordpiece(tokenizer: Tokenizer, sentences: Iterable[str], size: int) -> Tokenizer:
@@ -167,20 +185,19 @@ class _Alphabet:
         return [PREFIX + character for character in sorted(self.characters & self.continuing)]
 
 
-def _count_characters(sentences: Sequence[str], normalizer: normalizers.Normalizer) -> _Characters:
-    words = pre_tokenizers.BertPreTokenizer()
-    runs = Counter(run for text in sentences for run in normalizer.normalize_str(text).split())
+def _count_characters(words: WordCounts) -> _Characters:
     counts: Counter[str] = Counter()
     continuing: set[str] = set()
-    for run, count in runs.items():
-        for word, _ in words.pre_tokenize_str(run):
-            for character in word:
-                counts[character] += count
-            continuing.update(word[1:])
+    for word, count in words:
+        for character in word:
+            counts[character] += count
+        continuing.update(word[1:])
     return _Characters(counts, continuing)
 
 
-def _train(sentences: Sequence[str], size: int, alphabet: _Alphabet, normalizer: normalizers.Normalizer) -> Tokenizer:
+def _train(
+    languages: Sequence[WordCounts], size: int, alphabet: _Alphabet, normalizer: normalizers.Normalizer
+) -> Tokenizer:
     _check_size(size, alphabet)
     # The trainer numbers continuations in the order of a randomly seeded hash table, and ids break ties between merges
     # of equal count. Listed among the special tokens, they get fixed ids and training becomes deterministic.
@@ -192,9 +209,17 @@ def _train(sentences: Sequence[str], size: int, alphabet: _Alphabet, normalizer:
         limit_alphabet=len(alphabet.characters),
         show_progress=False,
     )
-    tokenizer = _bert_tokenizer({}, normalizer)
-    tokenizer.train_from_iterator(sentences, trainer, length=len(sentences))
+    tokenizer = Tokenizer(_wordpiece({}))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.train_from_iterator((text for words in languages for text in _repeat(words)), trainer)
     return _bert_tokenizer(tokenizer.get_vocab(), normalizer)
+
+
+def _repeat(words: WordCounts) -> Iterator[str]:
+    """Yield each word as often as it occurs, since the trainer takes text and not counts."""
+    for word, count in words.most_frequent(MAX_WORDS):
+        for start in range(0, count, _REPETITIONS):
+            yield " ".join([word] * min(_REPETITIONS, count - start))
 
 
 def _check_size(size: int, alphabet: _Alphabet) -> None:
@@ -210,15 +235,18 @@ def _check_size(size: int, alphabet: _Alphabet) -> None:
 
 
 def _bert_tokenizer(vocabulary: dict[str, int], normalizer: normalizers.Normalizer) -> Tokenizer:
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", continuing_subword_prefix=PREFIX))
+    tokenizer = Tokenizer(_wordpiece(vocabulary))
     tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix=PREFIX)
-    if vocabulary:
-        tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="[CLS] $A [SEP]",
-            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-            special_tokens=[(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")],
-        )
+    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")],
+    )
     return tokenizer
+
+
+def _wordpiece(vocabulary: dict[str, int]) -> models.WordPiece:
+    return models.WordPiece(vocabulary, unk_token="[UNK]", continuing_subword_prefix=PREFIX)

@@ -1,0 +1,77 @@
+"""Deduplication of texts on disk."""
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Self
+
+from edgeembed.corpus.temporary_database import open_temporary_database, temporary_file_errors
+
+_DIGEST_BYTES = 12
+"""Among 100 million texts, two different ones have the same digest of 96 bits with a probability of 6e-14."""
+
+_SCHEMA = """
+CREATE TABLE texts (row INTEGER PRIMARY KEY, digest BLOB, domain INTEGER, text TEXT);
+CREATE TABLE firsts (row INTEGER PRIMARY KEY);
+"""
+
+
+class DistinctTexts:
+    """The distinct texts of a stream, in the order of their first occurrences.
+
+    Memory does not grow with the stream: its texts are copied to a temporary database, whose external sort finds the
+    equal ones by their digests. Iterate any number of times, and close it, or use it in a `with` statement.
+
+    Args:
+        texts: Texts with the number of their domain. The stream is read at once.
+
+    Attributes:
+        duplicates: Texts that equal an earlier one, whatever its domain.
+
+    Raises:
+        InputError: If the temporary files cannot be written.
+    """
+
+    def __init__(self, texts: Iterable[tuple[str, int]]) -> None:
+        self._database = open_temporary_database(_SCHEMA)
+        try:
+            with temporary_file_errors():
+                read = self._database.executemany(
+                    "INSERT INTO texts (digest, domain, text) VALUES (?, ?, ?)",
+                    ((_digest(text), domain, text) for text, domain in texts),
+                ).rowcount
+                self._size = self._database.execute(
+                    "INSERT INTO firsts SELECT min(row) AS first FROM texts GROUP BY digest ORDER BY first"
+                ).rowcount
+        except BaseException:
+            self.close()
+            raise
+        self.duplicates = read - self._size
+
+    def __len__(self) -> int:
+        """Return the number of distinct texts."""
+        return self._size
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        """Yield each distinct text with the domain of its first occurrence."""
+        # CROSS JOIN fixes the order: SQLite scans `firsts` and looks up `texts`, both in the order of their rows.
+        rows = self._database.execute("SELECT text, domain FROM firsts CROSS JOIN texts USING (row)")
+        with contextlib.closing(rows), temporary_file_errors():
+            yield from rows
+
+    def close(self) -> None:
+        """Delete the temporary files."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest()
