@@ -1,7 +1,8 @@
 """Measure memory, time and temporary files of the steps that read a corpus, at 1, 3 and 10 million sentences.
 
 Run with `python -m experiments.corpus_scale`. It writes docs/results/corpus-scale.json and corpus-scale.md. Each step
-runs in a fresh process. The sentences are synthetic, the same in every run.
+runs in a fresh process. The sentences are synthetic, the same in every run. `--no-times` leaves out the times, on a
+busy machine.
 """
 
 import json
@@ -34,7 +35,7 @@ _PAGE = """# Corpora larger than memory
 {command}
 ```
 
-Peak memory, time and temporary files of the steps that read a corpus. Each step runs in a fresh process
+{measured} of the steps that read a corpus. Each step runs in a fresh process
 ({cpu}; [all values](corpus-scale.json)). The peak includes Python and the libraries.
 
 The sentences are synthetic: 5 to 20 words by Zipf's law with exponent {exponent}, without an upper limit, so that new
@@ -187,8 +188,12 @@ def render(report: dict[str, Any]) -> str:
     from edgeembed.vocabulary.wordpiece import MAX_WORDS
 
     counts = sorted({row["sentences"] for row in report["rows"]})
+    titles = {"peak_mb": "peak MB", "seconds": "seconds", "temporary_mb": "temporary files, MB"}
+    has_times = "seconds" in report["rows"][0]
     tables = []
-    for title, key in (("peak MB", "peak_mb"), ("seconds", "seconds"), ("temporary files, MB", "temporary_mb")):
+    for key, title in titles.items():
+        if key == "seconds" and not has_times:
+            continue
         lines = [f"| {title} | {' | '.join(f'{count:,}' for count in counts)} |", f"|---|{'---:|' * len(counts)}"]
         for step in report["steps"]:
             cells = {row["sentences"]: row[key] for row in report["rows"] if row["step"] == step}
@@ -196,6 +201,7 @@ def render(report: dict[str, Any]) -> str:
         tables.append("\n".join(lines))
     return _PAGE.format(
         command=report["command"],
+        measured="Peak memory, time and temporary files" if has_times else "Peak memory and temporary files",
         cpu=report["machine"]["cpu"],
         exponent=_EXPONENT,
         tables="\n\n".join(tables),
@@ -208,10 +214,13 @@ def render(report: dict[str, Any]) -> str:
 @click.command()
 @click.option("--file-sentences", default=1_000_000, help="Sentences in each file.")
 @click.option("--files", "file_counts", default=[1, 3, 10], multiple=True, help="Numbers of files to read.")
+@click.option("--times/--no-times", "has_times", default=True, help="Whether to write the wall-clock times.")
 @click.option("--out", default=_RESULTS, type=click.Path(path_type=Path), help="The folder of the results.")
 @click.option("--step", hidden=True, type=click.Choice([*STEPS, "write"]), help="Run only this step, in this process.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-def main(file_sentences: int, file_counts: list[int], out: Path, step: str | None, paths: tuple[Path, ...]) -> None:
+def main(  # one parameter for each option
+    file_sentences: int, file_counts: list[int], has_times: bool, out: Path, step: str | None, paths: tuple[Path, ...]
+) -> None:
     """Run each step in a fresh process, and write the results."""
     if step == "write":
         write_files(paths[0], max(file_counts), file_sentences)
@@ -230,6 +239,8 @@ def main(file_sentences: int, file_counts: list[int], out: Path, step: str | Non
                 output = subprocess.check_output([*command, "--step", name, *files[:count]])  # noqa: S603  # this file
                 rows.append({"step": name, "sentences": count * file_sentences, **json.loads(output)})
                 click.echo(json.dumps(rows[-1]), err=True)
+                if not has_times:
+                    del rows[-1]["seconds"]
     report = {
         "command": " ".join(["python -m experiments.corpus_scale", *sys.argv[1:]]),
         "machine": asdict(this_machine()),

@@ -1,12 +1,13 @@
 """Parallel text: sentences and their translations into any number of languages."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
 
+from edgeembed.corpus.deduplication import DistinctTexts
 from edgeembed.corpus.sampling import new_rng
 from edgeembed.corpus.sources import find_sources
 from edgeembed.corpus.tables import read_columns, read_header
@@ -67,6 +68,8 @@ def read_parallel(
     A language with a share n of the largest language's pairs contributes n ** smoothing of them (Conneau et al. 2020,
     section 3.1), scaled so that every pair is used at least once.
 
+    Memory grows with the pairs returned, and not with those read: see `DistinctTexts`.
+
     Args:
         sources: TSV or CSV files with a header, plain or compressed, or folders of them: `en-de.tsv` with the columns
             `en` and `de`, the first of which the teacher reads; or any file with `sentence`, `translation` and
@@ -82,17 +85,12 @@ def read_parallel(
         The pairs, language by language.
 
     Raises:
-        InputError: If a file cannot be read or lacks the columns, or no pair is left.
+        InputError: If a file cannot be read or lacks the columns, no pair is left, or the temporary files cannot be
+            written.
     """
     read: Counter[str] = Counter()
-    kept: dict[str, dict[tuple[str, str], None]] = {}
-    for source in find_sources(sources):
-        for sentence, translation, language in _read_file(Path(source.name), source.columns):
-            read[language] += 1
-            pairs = kept.setdefault(language, {})
-            if all(min_characters <= len(text) <= max_characters for text in (sentence, translation)):
-                pairs[sentence, translation] = None
-    limited = {language: _limit(list(pairs), limit, f"{seed} {language}") for language, pairs in kept.items()}
+    with DistinctTexts(_usable_pairs(sources, read, min_characters, max_characters)) as distinct:
+        limited = _limit(distinct, read, limit, seed)
     largest = max(map(len, limited.values()), default=0)
     if not largest:
         names = ", ".join(map(str, sources))
@@ -108,6 +106,41 @@ def read_parallel(
         counts.append(LanguageCounts(language, read[language], len(rows), count))
     sentences, translations = ([pair[side] for pair in sampled] for side in (0, 1))
     return ParallelText(sentences, translations, tuple(counts), tuple(map(str, sources)))
+
+
+def _usable_pairs(
+    sources: Sequence[str | Path], read: Counter[str], min_characters: int, max_characters: int
+) -> Iterator[tuple[str, int]]:
+    """Yield the pairs of a suitable length as single texts, and count the pairs read of each language."""
+    for source in find_sources(sources):
+        for sentence, translation, language in _read_file(Path(source.name), source.columns):
+            read[language] += 1
+            if all(min_characters <= len(text) <= max_characters for text in (sentence, translation)):
+                yield f"{language}\t{sentence}\t{translation}", 0
+
+
+def _limit(
+    distinct: DistinctTexts, languages: Iterable[str], limit: int, seed: int
+) -> dict[str, list[tuple[str, str]]]:
+    """Return the distinct pairs of each language, or a sample of them."""
+    found = Counter(_split(text)[0] for text, _ in distinct)
+    chosen = {
+        language: set(new_rng(f"{seed} {language}").sample(range(count), limit))
+        for language, count in found.items()
+        if 0 < limit < count
+    }
+    limited: dict[str, list[tuple[str, str]]] = {language: [] for language in languages}
+    rows: Counter[str] = Counter()
+    for text, _ in distinct:
+        language, sentence, translation = _split(text)
+        if language not in chosen or rows[language] in chosen[language]:
+            limited[language].append((sentence, translation))
+        rows[language] += 1
+    return limited
+
+
+def _split(text: str) -> list[str]:
+    return text.rsplit("\t", 2)  # the white space in a sentence is single spaces
 
 
 def _read_file(path: Path, requested: Sequence[str]) -> Iterator[tuple[str, str, str]]:
@@ -136,10 +169,6 @@ def _expected() -> str:
         f"en-de.tsv with en and de, or a TSV or CSV with {', '.join(COLUMNS)}: choose with PATH#sentence,translation "
         "or PATH#sentence,translation,language"
     )
-
-
-def _limit(pairs: list[tuple[str, str]], limit: int, seed: str) -> list[tuple[str, str]]:
-    return _sample(pairs, limit, seed) if 0 < limit < len(pairs) else pairs
 
 
 def _repeat(pairs: list[tuple[str, str]], count: int, seed: str) -> list[tuple[str, str]]:
