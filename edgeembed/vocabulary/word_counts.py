@@ -27,19 +27,21 @@ class WordCounts:
 
     Args:
         sentences: The text. It is read at once, one sentence in memory at a time.
-        normalizer: Normalizes the sentences. BERT's pre-tokenizer then splits them into words.
+        normalizer: BERT's normalizer. Its pre-tokenizer then splits the sentences into words.
 
     Raises:
         InputError: If the temporary files cannot be written.
     """
 
-    def __init__(self, sentences: Iterable[str], normalizer: normalizers.Normalizer) -> None:
+    def __init__(self, sentences: Iterable[str], normalizer: normalizers.BertNormalizer) -> None:
         self._database = open_temporary_database(_SCHEMA)
+        self._normalizer = normalizer
+        # BERT's normalizer and pre-tokenizer treat what lies between spaces alone, so a string is split only once.
         strings: Counter[str] = Counter()
         try:
             with temporary_file_errors():
                 for sentence in sentences:
-                    strings.update(normalizer.normalize_str(sentence).split())
+                    strings.update(sentence.split(" "))
                     if len(strings) >= _STRINGS_IN_MEMORY:
                         self._add(strings)
                         strings.clear()
@@ -74,10 +76,10 @@ class WordCounts:
         self.close()
 
     def _add(self, strings: Counter[str]) -> None:
-        split = pre_tokenizers.BertPreTokenizer().pre_tokenize_str
+        normalize, split = self._normalizer.normalize_str, pre_tokenizers.BertPreTokenizer().pre_tokenize_str
         words: Counter[str] = Counter()
         for string, count in strings.items():
-            for word, _ in split(string):
+            for word, _ in split(normalize(string)):
                 words[word] += count
         self._database.executemany("INSERT INTO parts VALUES (?, ?)", words.items())
 

@@ -196,7 +196,7 @@ def _count_characters(words: WordCounts) -> _Characters:
 
 
 def _train(
-    languages: Sequence[WordCounts], size: int, alphabet: _Alphabet, normalizer: normalizers.Normalizer
+    languages: Sequence[WordCounts], size: int, alphabet: _Alphabet, normalizer: normalizers.BertNormalizer
 ) -> Tokenizer:
     _check_size(size, alphabet)
     # The trainer numbers continuations in the order of a randomly seeded hash table, and ids break ties between merges
@@ -234,7 +234,7 @@ def _check_size(size: int, alphabet: _Alphabet) -> None:
         )
 
 
-def _bert_tokenizer(vocabulary: dict[str, int], normalizer: normalizers.Normalizer) -> Tokenizer:
+def _bert_tokenizer(vocabulary: dict[str, int], normalizer: normalizers.BertNormalizer) -> Tokenizer:
     tokenizer = Tokenizer(_wordpiece(vocabulary))
     tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
