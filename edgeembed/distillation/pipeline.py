@@ -170,7 +170,9 @@ def _teacher_embeddings(
 
 def _projection(recipe: Recipe, cached: CachedEmbeddings | None) -> Projection | None:
     head = recipe.head
-    if cached is None or head.kind == "none" or (head.kind == "linear" and head.dim == cached.embeddings.shape[1]):
+    if cached is None or head.kind == "none":
+        return None
+    if head.kind == "linear" and head.dim == cached.embeddings.shape[1] and not head.center:
         return None
     return fit_pca(cached.embeddings, head.dim)
 

@@ -27,7 +27,8 @@ def mse(inputs: LossInputs) -> torch.Tensor:
 def mae(inputs: LossInputs) -> torch.Tensor:
     """Return the mean absolute error between the embeddings of student and target, over batch and dimensions.
 
-    An ablation of SimTDE's equation 4 (Xie et al. 2023).
+    SimTDE's equation 4 (Xie et al. 2023) with the absolute error. The paper's own ablation takes that of cosines
+    (`similarity_mae`).
     """
     return (inputs.student_raw - inputs.target_raw).abs().mean()
 
@@ -36,7 +37,7 @@ def kl(inputs: LossInputs) -> torch.Tensor:
     """Return the mean of KL(softmax(target) || softmax(student)) over the batch.
 
     The softmax turns the dimensions of an embedding into a distribution. An ablation of SimTDE's equation 4 (Xie et al.
-    2023); the paper does not say what the divergence is taken of.
+    2023, section 4.3); the paper does not say what the divergence is taken of.
     """
     student = nn.functional.log_softmax(inputs.student_raw, dim=1)
     target = nn.functional.log_softmax(inputs.target_raw, dim=1)
@@ -54,9 +55,9 @@ def similarity(inputs: LossInputs) -> torch.Tensor:
 
 
 def similarity_mae(inputs: LossInputs) -> torch.Tensor:
-    """Return the mean absolute difference between the pairwise cosines of student and teacher.
+    """Return the mean absolute difference between the pairwise cosines of student and teacher, over the batch.
 
-    Another ablation of SimTDE.
+    Another ablation of SimTDE (Xie et al. 2023, section 4.3), which does not say which pairs it compares.
     """
     return _cosine_differences(inputs).abs().mean()
 

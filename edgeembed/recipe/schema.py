@@ -103,7 +103,8 @@ class VocabularySettings(Settings):
 
     Attributes:
         kind: `trained` trains WordPiece on the text that the student learns from, `trimmed` removes the tokens of the
-            teacher's vocabulary that the text does not use, `teacher` keeps the teacher's, `file` reads one.
+            teacher's vocabulary that the text does not use, `teacher` keeps the teacher's (that of `student.source` if
+            there is one), `file` reads one.
         size: Tokens of the first two, special tokens included. 12,000 cost 1.5 MB at int8 and split few words.
         lowercase: Whether a trained vocabulary lowercases text and strips accents, as the usual English teachers do.
         file: With kind `file` a tokenizer.json, such as `edgeembed vocab` writes, or a model that has one.
@@ -183,9 +184,12 @@ class HeadSettings(Settings):
     Attributes:
         kind: `pca` is a linear layer that starts at the principal components of the teacher's embeddings; `linear`
             starts at random and learns those components (HPD, section 3), or the teacher's embeddings themselves if
-            `dim` is their width; `none` keeps the hidden size; `teacher_pca` does too, and learns as many principal
-            components of the teacher's embeddings as the hidden size has dimensions (Xayn, section 5.2).
+            `dim` is their width and `center` is false; `none` keeps the hidden size; `teacher_pca` does too, and
+            learns as many principal components of the teacher's embeddings as the hidden size has dimensions (Xayn,
+            section 5.2).
         dim: Dimension of the student's embeddings, unless the kind is `none`.
+        center: Whether a `linear` head learns principal components, which are centered, also if `dim` is the teacher's
+            width (HPD, section 3: W(e - mean)). They are all of them then, and the student has a space of its own.
         normalize: Whether the embeddings of teacher and student are normalized to unit length, as rankers compare
             them. The papers' losses see them as they are after pooling.
         whiten_dim: Dimension that the trained student's embeddings are whitened to (Su et al. 2021); `0` for none.
@@ -193,8 +197,14 @@ class HeadSettings(Settings):
 
     kind: Literal["pca", "linear", "none", "teacher_pca"] = "pca"
     dim: int = Field(default=128, ge=1)
+    center: bool = False
     normalize: bool = True
     whiten_dim: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _centers_a_linear_head(self) -> "HeadSettings":
+        check(self.kind == "linear" or not self.center, "center", True, f"false with head.kind={self.kind}")
+        return self
 
 
 class Recipe(Settings):

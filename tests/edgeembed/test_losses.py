@@ -58,7 +58,7 @@ def random_inputs(batch: int = 7, dim: int = 5) -> tuple[LossInputs, "np.ndarray
     )
 
 
-def test_mse_is_simtdes_equation_4_and_mae_its_ablation() -> None:
+def test_mse_is_simtdes_equation_4_and_mae_takes_the_absolute_error() -> None:
     given, student, target = random_inputs()
     assert float(mse(given)) == pytest.approx(np.mean((student - target) ** 2), rel=1e-6)
     assert float(mae(given)) == pytest.approx(np.mean(np.abs(student - target)), rel=1e-6)

@@ -1,6 +1,6 @@
 """Each recipe that comes with edgeembed, run on a tiny random teacher."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,19 +10,24 @@ import torch
 from edgeembed_runtime.errors import InputError
 from sklearn.decomposition import PCA
 from tokenizers import Tokenizer, models
-from transformers import AutoConfig, AutoModel, TrainerState
+from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast, TrainerState
 
 from edgeembed.corpus.parallel import LanguageCounts, ParallelText
 from edgeembed.distillation import DistillationReport, distill, pipeline
+from edgeembed.distillation.data import DistillationData
 from edgeembed.models import load_model
+from edgeembed.progress import SilentReporter, TimedSteps
 from edgeembed.recipe.loading import load_recipe, recipe_names
 from edgeembed.recipe.schema import Recipe
 from edgeembed.students.architectures import encoder_layers, resized_config
 from edgeembed.students.transformer import build_encoder
 from edgeembed.teacher.encoding import with_normalization
+from edgeembed.training.data import LabeledData
 from edgeembed.training.trainer import StepCallback
+from edgeembed.vocabulary import train_wordpiece
 
 TEACHER_WIDTH = 32
+INDEPENDENT_WIDTH = 24
 QUICK = (
     "lmx-kd",
     "projection-128",
@@ -68,6 +73,25 @@ def parallel(sentences: list[str]) -> ParallelText:
     return ParallelText(sources, translations, (LanguageCounts("xx", 80, 80, 80),), ("en-xx.tsv",))
 
 
+@pytest.fixture
+def independent_encoder(sentences: list[str], tmp_path: Path) -> Path:
+    """A transformers encoder without pooling, of another width, depth and vocabulary than the teacher."""
+    folder = tmp_path / "encoder"
+    tokenizer = train_wordpiece(sentences, 80)
+    config = AutoConfig.for_model(
+        "bert",
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=INDEPENDENT_WIDTH,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=40,
+        max_position_embeddings=64,
+    )
+    AutoModel.from_config(config).save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]").save_pretrained(folder)
+    return folder
+
+
 def tiny(name: str, teacher_folder: Path, *changes: str) -> Recipe:
     """Return a recipe with its sizes reduced to fit the tiny teacher."""
     whole = load_recipe(name)
@@ -86,6 +110,8 @@ def tiny(name: str, teacher_folder: Path, *changes: str) -> Recipe:
         "head.whiten_dim": 6 if whole.head.whiten_dim else 0,
     }.items():
         sizes.append(f"{key}={size}")
+    if whole.student.source:
+        sizes.append(f'student.source="{teacher_folder}"')
     if whole.vocabulary.file:
         sizes.append(f'vocabulary.file="{teacher_folder}"')
     if name == "xayn-semantic-teacher":
@@ -114,6 +140,14 @@ def made(
     translated = parallel if recipe.parallel.required else None
     out = folder / "student"
     return distill(recipe, corpus, out, parallel=translated or (), pairs=labeled, scored=scored)
+
+
+def prepared(recipe: Recipe, sentences: list[str], folder: Path) -> pipeline.Prepared:
+    """Return the student of a recipe before its first step, and what it is going to learn."""
+    data = DistillationData(sentences, {}, None, LabeledData(None, (), None), ())
+    steps = TimedSteps(SilentReporter())
+    models_ = pipeline.load_models(recipe, recipe.teacher)
+    return pipeline.prepare_student(recipe, models_, data, folder, steps, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +222,52 @@ def test_hpd_learns_the_teachers_principal_components(
     # Up to the sign of each component, which a PCA leaves open.
     distances = np.minimum(np.square(vectors - components).mean(axis=0), np.square(vectors + components).mean(axis=0))
     assert (distances < 0.1 * components.var(axis=0)).all()
+
+
+def test_hpds_target_is_the_centered_pca_at_the_teachers_own_width_too(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    recipe = tiny("hpd-384", teacher_folder)
+    assert recipe.head.dim == TEACHER_WIDTH
+    start = prepared(recipe, sentences, tmp_path)
+    assert start.projection is not None
+    assert start.cached is not None
+    raw = np.asarray(start.cached.embeddings, dtype=np.float64)
+    learned = (raw - start.projection.mean) @ start.projection.matrix
+    # Up to the sign of each component, which a PCA leaves open.
+    components = PCA(svd_solver="full").fit_transform(raw)
+    np.testing.assert_allclose(np.abs(learned), np.abs(components), atol=1e-4)
+    np.testing.assert_allclose(learned.mean(axis=0), 0, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_head_of_the_teachers_width_learns_its_embeddings_themselves_unless_they_are_centered(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    centered = made(tiny("hpd-384", teacher_folder), sentences, tmp_path / "centered", tmp_path)
+    recipe = tiny("hpd-384", teacher_folder, "head.center=false")
+    same = made(recipe, sentences, tmp_path / "same", tmp_path)
+    assert (centered.space, same.explained_variance) == (None, None)
+    assert centered.explained_variance == pytest.approx(1)
+    assert same.space is not None
+
+
+def test_hpds_student_is_an_encoder_of_its_own(
+    teacher_folder: Path, independent_encoder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    recipe = tiny("hpd-128-no-augmentation", teacher_folder, f'student.source="{independent_encoder}"')
+    start = prepared(recipe, sentences, tmp_path)
+    source = load_model(str(independent_encoder))
+    assert start.student.tokenizer.get_vocab() == source.tokenizer.get_vocab()
+    tokens = start.student.preprocess(sentences[:5])
+    ours, theirs = (model[0](dict(tokens))["token_embeddings"].detach() for model in (start.student.eval(), source))
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+    named = source[0].auto_model.named_parameters()
+    encoder = sum(weight.numel() for name, weight in named if not name.startswith("pooler"))
+    head = INDEPENDENT_WIDTH * 6 + 6  # W and b of h = W e + b
+    assert sum(weight.numel() for weight in start.student.parameters()) == encoder + head
+    assert start.projection is not None
+    assert start.projection.matrix.shape == (TEACHER_WIDTH, 6)
 
 
 def test_whitened_vectors_have_identity_covariance_on_the_corpus(
@@ -399,33 +479,98 @@ def test_a_margin_needs_hard_negatives(teacher_folder: Path, tmp_path: Path) -> 
         distill(tiny("xayn-relevance-teacher", teacher_folder), [], tmp_path / "student", pairs=[file])
 
 
-@pytest.mark.parametrize(("size", "megabytes"), [(50_000, 27), (100_000, 53), (150_000, 79)])
-def test_xayns_students_are_of_the_papers_size(size: int, megabytes: int) -> None:
-    shape = load_recipe("xayn-semantic", [f"vocabulary.size={size}"])
-    sizes = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
+def weights_of(recipe: Recipe, source: Mapping[str, int]) -> int:
+    """Return the number of weights of a recipe's encoder, without head, from a BERT of these sizes."""
+    shape, vocabulary = recipe.student, recipe.vocabulary
+    sizes = {"intermediate_size": 4 * source["hidden_size"], "num_attention_heads": 2, **source}
     with torch.device("meta"):  # shapes without weights
-        teacher = AutoModel.from_config(AutoConfig.for_model("bert", **sizes))
-        config = resized_config(teacher, layers=1, hidden_size=shape.student.hidden_size, dropout=0.0)
-        config.vocab_size = shape.vocabulary.size
-        student = build_encoder(config, shape.student.token_dim)
-    assert 4e-6 * sum(weight.numel() for weight in student.parameters()) == pytest.approx(megabytes, rel=0.03)
+        encoder = AutoModel.from_config(AutoConfig.for_model("bert", **sizes))
+        config = resized_config(
+            encoder,
+            layers=shape.layers or source["num_hidden_layers"],
+            hidden_size=shape.hidden_size or source["hidden_size"],
+            dropout=0.0,
+        )
+        config.vocab_size = vocabulary.size if vocabulary.kind == "trained" else config.vocab_size
+        student = build_encoder(config, shape.token_dim)
+    return sum(weight.numel() for weight in student.parameters())
+
+
+BERT_BASE = {"hidden_size": 768, "num_hidden_layers": 12}
+MINILM = {"hidden_size": 384, "num_hidden_layers": 6}
+BERT_TINY = {"hidden_size": 128, "num_hidden_layers": 2}
+TINYBERT = {"hidden_size": 312, "num_hidden_layers": 4, "intermediate_size": 1200}
 
 
 @pytest.mark.parametrize(
-    ("name", "width", "depth", "papers"),
+    ("name", "changes", "megabytes", "tolerance"),
     [
-        ("simtde-base", 768, 12, 34.1e6),
-        ("simtde-small", 384, 6, 9.5e6),
-        ("simtde-64-L2(128)", 128, 2, 2.4e6),
-        ("simtde-32-L2(128)", 128, 2, 1.4e6),
+        ("xayn-semantic", ["vocabulary.size=50_000"], 27, 0.03),
+        ("xayn-semantic", [], 53, 0.03),
+        ("xayn-semantic", ["vocabulary.size=150_000"], 79, 0.03),
+        # Embeddings of 100,000 tokens and their positions are 309 MB, and a layer of BERT base has 28 more.
+        ("xayn-semantic-wide", [], 312, 0.09),
+        ("xayn-relevance", [], 53, 0.03),
+        ("xayn-relevance-wide", [], 312, 0.09),
     ],
 )
-def test_students_are_of_the_papers_size(name: str, width: int, depth: int, papers: float) -> None:
-    shape = load_recipe(name).student
-    sizes = {"hidden_size": width, "num_hidden_layers": depth, "num_attention_heads": 2, "intermediate_size": 4 * width}
-    with torch.device("meta"):  # shapes without weights
-        teacher = AutoModel.from_config(AutoConfig.for_model("bert", **sizes))
-        config = resized_config(teacher, layers=shape.layers or depth, hidden_size=width, dropout=0.0)
-        student = build_encoder(config, shape.token_dim)
-    # The paper's figures have two digits, and may count a pooler, which no student needs.
-    assert sum(weight.numel() for weight in student.parameters()) == pytest.approx(papers, rel=0.04)
+def test_xayns_students_are_of_the_size_of_tables_1_and_2(
+    name: str, changes: list[str], megabytes: int, tolerance: float
+) -> None:
+    size = 4e-6 * weights_of(load_recipe(name, changes), BERT_BASE)
+    assert size == pytest.approx(megabytes, rel=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "source", "millions"),
+    [
+        pytest.param("simtde-base", [], BERT_BASE, 34.1, id="SimTDE-384-L3(768)"),
+        pytest.param("simtde-base", ["student.layers=0"], BERT_BASE, 97.9, id="- encoding layer reduction"),
+        pytest.param("simtde-small", [], MINILM, 9.5, id="SimTDE-128-L3(384)"),
+        pytest.param("simtde-small-hidden-states", [], MINILM, 9.5, id="+ hidden states distillation"),
+        pytest.param("simtde-small-random-table", [], MINILM, 9.5, id="random table"),
+        pytest.param("simtde-small-random-table-no-token-loss", [], MINILM, 9.5, id="- token embedding loss"),
+        pytest.param("lrn-kd", [], BERT_BASE, 38.4, id="LRN-KD-768-L2(768)"),
+        pytest.param("lmx-kd", ["student.hidden_size=384"], BERT_BASE, 33.4, id="LMX-KD-384-L12(384)"),
+        pytest.param("simtde-64-L2(128)", [], BERT_TINY, 2.4, id="SimTDE-64-L2(128)"),
+        pytest.param("simtde-32-L2(128)", [], BERT_TINY, 1.4, id="SimTDE-32-L2(128)"),
+        pytest.param("hpd-128", [], MINILM, 23, id="HPD-MiniLM-128"),
+        pytest.param("hpd-128", [], TINYBERT, 14, id="HPD-TinyBERT-128"),
+    ],
+)
+def test_students_are_of_the_size_of_simtdes_and_hpds_tables(
+    name: str, changes: list[str], source: dict[str, int], millions: float
+) -> None:
+    # The papers' figures have two or three digits, and may count a pooler, which no student needs.
+    assert weights_of(load_recipe(name, changes), source) / 1e6 == pytest.approx(millions, rel=0.04)
+
+
+def test_the_two_students_with_a_random_table_differ_in_the_token_loss_alone() -> None:
+    one, other = (load_recipe(f"simtde-small-random-table{end}") for end in ("", "-no-token-loss"))
+    assert one.student == other.student
+    assert (one.student.table_init, one.student.layer_init) == ("random", "last")
+    assert [each.stages[0].losses.names for each in (one, other)] == [("mse", "token_embedding"), ("mse",)]
+    same = other.stages[0].replace(losses=one.stages[0].losses)
+    assert one.stages == (same,)
+
+
+@pytest.mark.parametrize(("changes", "copied"), [([], False), (["student.layer_init=last"], True)])
+def test_hidden_states_replace_the_teachers_weights_unless_these_are_asked_for(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path, changes: list[str], copied: bool
+) -> None:
+    student = prepared(tiny("simtde-small-hidden-states", teacher_folder, *changes), sentences, tmp_path).student
+    ours, theirs = (encoder_layers(model[0].auto_model) for model in (student, load_model(str(teacher_folder))))
+    assert len(ours) == 3
+    name = "output.dense.weight"
+    for mine, other in zip(ours, list(theirs)[1:], strict=True):
+        assert torch.equal(mine.get_parameter(name), other.get_parameter(name)) is copied
+
+
+def test_the_relevance_ranker_is_the_semantic_one_of_another_teacher_and_more_pairs() -> None:
+    semantic, relevance = load_recipe("xayn-semantic"), load_recipe("xayn-relevance")
+    assert relevance.student.max_seq_length == 128
+    assert (semantic.parallel.limit, relevance.parallel.limit) == (100_000, 500_000)
+    same = semantic.replace(
+        name=relevance.name, description=relevance.description, parallel=relevance.parallel, teacher=relevance.teacher
+    )
+    assert relevance == same

