@@ -2,14 +2,16 @@
 # Makes what docs/results/distilcse.md tells, from the root of the repository, into build/distilcse.
 #     experiments/distilcse.sh [STEP...]
 #   mine     hard negatives for paraphrases
-#   methods  stage 1 by CKD, KD, PKD and MetaKD on the same sentences and steps, each followed by the same stage 2
+#   tune     learning rates of each method, and PKD's weight, by the score on STS-B dev: prints them, the best first
+#   methods  stage 1 by CKD, KD, PKD and KD weighted by prototype scores on the same sentences and steps, each followed by
+#            the same stage 2
 #   banks    CKD with banks of 0 and 4,096
 #   stages   one stage on the labeled text alone; stage 2 alone
 #   scale    CKD on a quarter of the sentences with as many steps; twice as many steps on the same and on twice the
 #            sentences; and once through 200,000
 #   starts   CKD for a student as wide as its teacher: from random, SimCSE's and the teacher's layers
 #   tables   similarity and geometry of all of them
-#   transfer the transfer tasks, of the four methods
+#   transfer the transfer tasks, of the four methods and of stage 2 alone, the paper's SimCSE student
 #   costs    what bank, cache, looks and checkpoints cost
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
@@ -54,8 +56,32 @@ mine() {
     [ -f "$MINED" ] || $COMMAND mine --pairs "$TRAIN/pairs/tatoeba_pivot_en_paraphrase.tsv.xz#sentence1,sentence2" --out "$MINED"
 }
 
+# Rates from the paper's to one with which random layers learn in few steps; weights with which PKD's distances, at most 4 a
+# layer, count less or more than the squared distance of embeddings, a mean over dimensions.
+tune() {
+    local rate weight
+    for rate in 1e-3 5e-4 3e-4; do
+        for name in distilcse distilcse-kd distilcse-prototype-kd; do
+            # shellcheck disable=SC2046  # options, one a word
+            distill "tune/$name-$rate" "$name" "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) \
+                --set stages.learning_rate=$rate
+        done
+        for weight in 0.001 0.01 0.1 1; do
+            # shellcheck disable=SC2046
+            distill "tune/distilcse-pkd-$rate-$weight" distilcse-pkd "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" \
+                $(sentences 60000) --set stages.learning_rate=$rate --set stages.losses.patient.weight=$weight
+        done
+    done
+    $PYTHON - "$OUT"/tune/*/edgeembed_student.json <<'END'
+import json, pathlib, sys
+found = {pathlib.Path(file).parent.name: json.loads(pathlib.Path(file).read_text())["report"]["dev_spearman"] for file in sys.argv[1:]}
+for name, scores in sorted(found.items(), key=lambda row: -row[1][-1]):
+    print(name, *(f"{score:.2f}" for score in scores))
+END
+}
+
 methods() {
-    for name in distilcse distilcse-kd distilcse-metakd distilcse-pkd; do
+    for name in distilcse distilcse-kd distilcse-prototype-kd distilcse-pkd; do
         # shellcheck disable=SC2046  # options, one a word
         distill "$name" "$name" "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000)
     done
@@ -108,7 +134,7 @@ tables() {
 }
 
 transfer() {
-    $COMMAND evaluate "$OUT/distilcse" "$OUT"/distilcse-{kd,metakd,pkd} --against $TEACHER --transfer "$EVAL/senteval" \
+    $COMMAND evaluate "$OUT/distilcse" "$OUT"/distilcse-{kd,prototype-kd,pkd} "$OUT/stage-2-alone" --against $TEACHER --transfer "$EVAL/senteval" \
         --out "$OUT/transfer.json" --markdown "$OUT/transfer.md" --force
 }
 
@@ -116,11 +142,11 @@ costs() {
     $PYTHON experiments/distilcse_costs.py "$OUT/distilcse" "$TRAIN/en/wikipedia.txt.xz" "$DEV" > "$OUT/costs.json"
 }
 
-for step in "${@:-mine methods banks stages scale starts tables transfer costs}"; do
+for step in "${@:-mine tune methods banks stages scale starts tables transfer costs}"; do
     for each in $step; do
         case $each in
-            mine | methods | banks | stages | scale | starts | tables | transfer | costs) $each ;;
-            *) echo "$0: no step $each; expected mine, methods, banks, stages, scale, starts, tables, transfer or costs" >&2 && exit 2 ;;
+            mine | tune | methods | banks | stages | scale | starts | tables | transfer | costs) $each ;;
+            *) echo "$0: no step $each; expected mine, tune, methods, banks, stages, scale, starts, tables, transfer or costs" >&2 && exit 2 ;;
         esac
     done
 done

@@ -18,7 +18,7 @@ POINTS = (
     ("distilcse-bank-4096", "CKD, bank 4,096"),
     ("distilcse-bank-0", "CKD, no bank"),
     ("distilcse-kd", "KD"),
-    ("distilcse-metakd", "MetaKD"),
+    ("distilcse-prototype-kd", "KD, prototype scores"),
     ("distilcse-pkd", "PKD"),
     ("distilcse-one-stage", "one stage"),
     ("stage-2-alone", "stage 2 alone"),

@@ -3,9 +3,9 @@
     python experiments/glue_data.py ../shared/data build/glue
 
 CoLA, SST-2, RTE and STS-B have GLUE's own splits. MRPC's dev set is the last 408 rows of its training split, as many as
-GLUE's. MNLI is not at hand: `mnli_*` are pairs of LingNLI, with MNLI's three labels and partly its premises; the dev set
-has the pairs of the last premises, 2,000 or a few more. QQP, QNLI and WNLI are left out: their training splits are not
-at hand.
+GLUE's. MNLI is not at hand: `mnli_*` are pairs of LingNLI, with MNLI's three labels and partly its premises; the dev
+set has the pairs of the last premises, 2,000 or a few more. QQP, QNLI and WNLI are left out: their training splits are
+not at hand.
 """
 
 import lzma

@@ -145,8 +145,7 @@ def prepare_student(
         student = build_student(recipe, models.source, tokenizer, token_targets, projection, text.texts)
     # Augmented sentences are a domain of their own, and so are translated ones.
     domains = np.array([data.domains.get(sentence, -1) for sentence in text.sentences], dtype=np.int64)
-    encoder = models.teacher[0].auto_model
-    targets = TeacherTargets(cached.embeddings, projection, token_targets, encoder, domains) if cached else None
+    targets = TeacherTargets(cached.embeddings, projection, token_targets, models.teacher, domains) if cached else None
     counts = augmented.report if recipe.augmentation.is_enabled else None
     return Prepared(student, tokenizer, text, domains, counts, cached, projection, targets)
 
@@ -170,7 +169,7 @@ def _teacher_embeddings(
 
 def _projection(recipe: Recipe, cached: CachedEmbeddings | None) -> Projection | None:
     head = recipe.head
-    if cached is None or head.kind == "none":
+    if cached is None or head.kind in {"none", "mlp"}:
         return None
     if head.kind == "linear" and head.dim == cached.embeddings.shape[1] and not head.center:
         return None

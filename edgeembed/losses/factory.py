@@ -16,7 +16,7 @@ from sentence_transformers.sentence_transformer.losses import (
     MultipleNegativesRankingLoss,
     TripletLoss,
 )
-from sentence_transformers.sentence_transformer.modules import Normalize
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from torch import nn
 from transformers import PreTrainedModel
 
@@ -25,7 +25,7 @@ from edgeembed.losses.contrastive import ContrastiveDistillation
 from edgeembed.losses.embedding import TokenEmbedding, cosine, kl, mae, mse, similarity, similarity_mae
 from edgeembed.losses.hidden_states import HiddenStates, Patient, teacher_layers
 from edgeembed.losses.masked_lm import MaskedLM
-from edgeembed.losses.meta import MetaDistillation, prototype_scores
+from edgeembed.losses.prototypes import PrototypeMse, prototype_scores
 from edgeembed.recipe.stages import (
     ContrastiveDistillationSettings,
     ContrastiveSettings,
@@ -57,14 +57,14 @@ class TeacherTargets:
         projection: Projection of these to the student's dimension; None if the dimensions are equal.
         token_targets: Target embedding of each of the student's tokens, float32 (vocabulary, hidden size of the
             student's source).
-        encoder: The teacher's transformers encoder.
+        teacher: The teacher.
         domains: Domain of each sentence, int64 (sentences,).
     """
 
     vectors: npt.NDArray[np.float16]
     projection: Projection | None
     token_targets: torch.Tensor
-    encoder: PreTrainedModel
+    teacher: SentenceTransformer
     domains: npt.NDArray[np.int64]
 
     @property
@@ -144,8 +144,8 @@ def _loss(name: str, settings: LossSettings, student: SentenceTransformer, targe
         return _layer_loss(name, settings, student, targets)
     if name == "token_embedding":
         return TokenEmbedding(student[0].auto_model.get_input_embeddings(), targets.token_targets)
-    if name == "meta":
-        return MetaDistillation(prototype_scores(targets.vectors, targets.domains))
+    if name == "prototype_mse":
+        return PrototypeMse(prototype_scores(targets.vectors, targets.domains))
     return _FUNCTIONS[name]
 
 
@@ -153,14 +153,21 @@ def _layer_loss(
     name: str, settings: LayerLossSettings, student: SentenceTransformer, targets: TeacherTargets
 ) -> HiddenStates | Patient:
     encoder = student[0].auto_model
-    layers = teacher_layers(len(encoder_layers(encoder)), len(encoder_layers(targets.encoder)), settings.teacher_layers)
-    widths = (encoder.config.hidden_size, targets.encoder.config.hidden_size)
     # A copy, since the teacher's layers may be cast elsewhere, and the trainer moves modules between devices.
-    teacher = copy.deepcopy(targets.encoder)
+    teacher = copy.deepcopy(targets.teacher[0].auto_model)
+    layers = teacher_layers(len(encoder_layers(encoder)), len(encoder_layers(teacher)), settings.teacher_layers)
+    widths = (encoder.config.hidden_size, teacher.config.hidden_size)
     if name == "hidden_states":
         return HiddenStates(teacher, layers, widths)
     if len(layers) < 2:
         raise InputError(
             "the loss patient leaves out the last layer, and the student has one; expected student.layers of 2 or more"
         )
-    return Patient(teacher, layers[:-1], widths)
+    return Patient(teacher, layers[:-1], widths, (_pooling(student), _pooling(targets.teacher)))
+
+
+def _pooling(model: SentenceTransformer) -> Pooling:
+    pooling = next((module for module in model if isinstance(module, Pooling)), None)
+    if pooling is None:
+        raise InputError("the loss patient compares pooled hidden states; expected models with a Pooling module")
+    return copy.deepcopy(pooling)

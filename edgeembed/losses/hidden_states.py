@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import torch
+from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
 from edgeembed.losses.base import LossInputs
@@ -44,11 +45,9 @@ class _LayerLoss(nn.Module):
             for _ in layers
         )
 
-    def _pairs(self, inputs: LossInputs) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield the hidden states of student and teacher layer by layer, float32 (batch, tokens, teacher_width)."""
-        targets = self._teacher_states(inputs)
-        for matrix, student, teacher in zip(self.matrices, inputs.hidden_states[1:], targets, strict=False):
-            yield matrix(student).float(), teacher.float()
+    def _layers(self, inputs: LossInputs) -> Iterator[tuple[nn.Module, torch.Tensor, torch.Tensor]]:
+        """Yield each layer's matrix, and its hidden states of student and teacher, (batch, tokens, hidden size)."""
+        yield from zip(self.matrices, inputs.hidden_states[1:], self._teacher_states(inputs), strict=False)
 
     @torch.no_grad()
     def _teacher_states(self, inputs: LossInputs) -> list[torch.Tensor]:
@@ -69,21 +68,47 @@ class HiddenStates(_LayerLoss):
     def forward(self, inputs: LossInputs) -> torch.Tensor:
         """Return the error over tokens without padding, dimensions and layers, a float32 scalar."""
         tokens = inputs.attention_mask.bool()
-        errors = [(student[tokens] - teacher[tokens]).square().mean() for student, teacher in self._pairs(inputs)]
+        errors = [
+            (matrix(student).float() - teacher.float())[tokens].square().mean()
+            for matrix, student, teacher in self._layers(inputs)
+        ]
         return torch.stack(errors).mean()
 
 
 class Patient(_LayerLoss):
-    """Squared distance between normalized hidden states of the first token.
+    """Squared distance between the normalized hidden states that represent the sentence.
 
-    Patient knowledge distillation (Sun et al. 2019, equation 7), where the first token represents the sentence. The
+    Patient knowledge distillation (Sun et al. 2019, equation 7). There the hidden state of the first token represents
+    the sentence, since the classifier reads it; here each model's hidden states are pooled as its last layer is. The
     last layer is left to the loss on sentence embeddings, as the paper leaves it to the one on predictions.
+
+    Args:
+        teacher: As for `_LayerLoss`.
+        layers: As for `_LayerLoss`.
+        widths: As for `_LayerLoss`.
+        poolings: The poolings of student and teacher.
     """
+
+    def __init__(
+        self, teacher: nn.Module, layers: Sequence[int], widths: tuple[int, int], poolings: tuple[Pooling, Pooling]
+    ) -> None:
+        super().__init__(teacher, layers, widths)
+        self._poolings = poolings  # they have no weights
 
     def forward(self, inputs: LossInputs) -> torch.Tensor:
         """Return the mean distance over batch and layers, a float32 scalar."""
-        distances = [
-            (nn.functional.normalize(student[:, 0]) - nn.functional.normalize(teacher[:, 0])).square().sum(dim=1).mean()
-            for student, teacher in self._pairs(inputs)
-        ]
+        student_pooling, teacher_pooling = self._poolings
+        distances = []
+        for matrix, student, teacher in self._layers(inputs):
+            ours = matrix(_pooled(student_pooling, student, inputs)).float()
+            theirs = _pooled(teacher_pooling, teacher, inputs).float()
+            difference = nn.functional.normalize(ours) - nn.functional.normalize(theirs)
+            distances.append(difference.square().sum(dim=1).mean())
         return torch.stack(distances).mean()
+
+
+def _pooled(pooling: Pooling, states: torch.Tensor, inputs: LossInputs) -> torch.Tensor:
+    """Return pooled hidden states, float (batch, hidden size)."""
+    features = {"token_embeddings": states, "attention_mask": inputs.attention_mask}
+    pooled: torch.Tensor = pooling(features)["sentence_embedding"]
+    return pooled

@@ -160,6 +160,8 @@ class StudentSettings(Settings):
             `0` for the source's ratio to the hidden size. Pruning keeps the most important neurons.
         attention_heads: Attention heads of each layer; `0` for as many as keep the source's head width, or else the
             source's number. Layers that start at random may have fewer, since each costs time.
+        pooling: How a transformer's token embeddings become a sentence embedding: their `mean`, or that of the first
+            token, `cls`.
         max_seq_length: Maximum input length in tokens.
         dropout: Dropout during training. None by default, since a small student underfits.
     """
@@ -174,6 +176,7 @@ class StudentSettings(Settings):
     hidden_size: int = Field(default=0, ge=0)
     intermediate_size: int = Field(default=0, ge=0)
     attention_heads: int = Field(default=0, ge=0)
+    pooling: Literal["mean", "cls"] = "mean"
     max_seq_length: int = Field(default=256, ge=3)
     dropout: float = Field(default=0.0, ge=0, lt=1)
 
@@ -184,10 +187,11 @@ class HeadSettings(Settings):
     Attributes:
         kind: `pca` is a linear layer that starts at the principal components of the teacher's embeddings; `linear`
             starts at random and learns those components (HPD, section 3), or the teacher's embeddings themselves if
-            `dim` is their width and `center` is false; `none` keeps the hidden size; `teacher_pca` does too, and
-            learns as many principal components of the teacher's embeddings as the hidden size has dimensions (Xayn,
-            section 5.2).
-        dim: Dimension of the student's embeddings, unless the kind is `none`.
+            `dim` is their width and `center` is false; `none` keeps the hidden size; `mlp` does too, with a linear
+            layer and a tanh (SimCSE; DistilCSE, section 4.2) that starts from the source's, if it has one of that
+            shape; `teacher_pca` keeps the hidden size and learns as many principal components of the teacher's
+            embeddings as it has dimensions (Xayn, section 5.2).
+        dim: Dimension of the student's embeddings, unless the kind is `none` or `mlp`.
         center: Whether a `linear` head learns principal components, which are centered, also if `dim` is the teacher's
             width (HPD, section 3: W(e - mean)). They are all of them then, and the student has a space of its own.
         normalize: Whether the embeddings of teacher and student are normalized to unit length, as rankers compare
@@ -195,7 +199,7 @@ class HeadSettings(Settings):
         whiten_dim: Dimension that the trained student's embeddings are whitened to (Su et al. 2021); `0` for none.
     """
 
-    kind: Literal["pca", "linear", "none", "teacher_pca"] = "pca"
+    kind: Literal["pca", "linear", "none", "mlp", "teacher_pca"] = "pca"
     dim: int = Field(default=128, ge=1)
     center: bool = False
     normalize: bool = True
@@ -268,7 +272,18 @@ class Recipe(Settings):
 
     def _check_matrix_student(self, used: set[str]) -> None:
         kind = self.student.architecture
-        check(self.head.kind != "pca", "head.kind", self.head.kind, f"linear or none with student.architecture={kind}")
+        check(
+            self.head.kind not in {"pca", "mlp"},
+            "head.kind",
+            self.head.kind,
+            f"linear or none with student.architecture={kind}",
+        )
+        check(
+            self.student.pooling == "mean",
+            "student.pooling",
+            self.student.pooling,
+            f"mean with student.architecture={kind}, which has a pooling of its own",
+        )
         check(not self.student.source, "student.source", self.student.source, f"none with student.architecture={kind}")
         unsuitable = sorted(used & {"token_embedding", *_LAYER_LOSSES})
         check(

@@ -7,7 +7,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from edgeembed.recipe.validation import Settings, check
 
 # Losses that are smallest where student and target have the same embedding, or the same direction.
-_SPACE_LOSSES = frozenset({"cosine", "mse", "mae", "meta", "contrastive_distillation"})
+_SPACE_LOSSES = frozenset({"cosine", "mse", "mae", "prototype_mse", "contrastive_distillation"})
 
 
 class LossSettings(Settings):
@@ -131,13 +131,13 @@ class Losses(Settings):
         mse: Mean squared error between the embeddings of student and teacher.
         mae: Mean absolute error between them.
         kl: Kullback-Leibler divergence between their softmaxed embeddings.
-        meta: Mean squared error, weighted by how typical a sentence is of its domain.
+        prototype_mse: Mean squared error, weighted by how typical a sentence is of its own domain and of the others.
         similarity: Mean squared difference of all pairwise cosines of a batch.
         similarity_mae: Mean absolute difference of the same.
         contrastive_distillation: InfoNCE between the embeddings of student and teacher.
         token_embedding: Mean squared error between token embeddings.
         hidden_states: Mean squared error between hidden states.
-        patient: Squared distance of normalized hidden states of the first token.
+        patient: Squared distance of the normalized hidden states that represent the sentence.
         contrastive: InfoNCE between labeled pairs, without a teacher.
         triplet: Triplet margin loss on labeled pairs with hard negatives, without a teacher.
         gold_similarity: Mean squared error between cosines and human scores, without a teacher.
@@ -148,7 +148,7 @@ class Losses(Settings):
     mse: LossSettings | None = None
     mae: LossSettings | None = None
     kl: LossSettings | None = None
-    meta: LossSettings | None = None
+    prototype_mse: LossSettings | None = None
     similarity: LossSettings | None = None
     similarity_mae: LossSettings | None = None
     contrastive_distillation: ContrastiveDistillationSettings | None = None
@@ -180,10 +180,13 @@ class StageSettings(Settings):
         learning_rate: Peak learning rate. High by default, since most weights start at the teacher's.
         schedule: Shape of the learning rate after the warm-up.
         warmup_ratio: Share of the steps in which the learning rate rises.
-        weight_decay: Weight decay of AdamW.
-        max_grad_norm: Maximum norm of the gradient, which is clipped.
+        weight_decay: Weight decay of AdamW; with `0` it is Adam.
+        max_grad_norm: Maximum norm of the gradient, which is clipped; `0` for no clipping.
         checkpoint_steps: Steps between checkpoints, and between evaluations on the development set if there is one.
-        patience: Evaluations without a better score before the stage ends early; `0` for never.
+        patience: Epochs without a better score on the development set before the stage ends early, rounded up to
+            whole evaluations; `0` for never.
+        group_by_length: Whether the sentences of a batch are of similar length, which saves padding. A loss that
+            compares the sentences of a batch then sees others of the same length only.
         project_to_teacher: Whether a linear layer, learned in this stage and discarded after it, projects the student's
             embeddings to the teacher's dimension (DistilCSE, equation 3), for a narrower student without a head.
     """
@@ -195,9 +198,10 @@ class StageSettings(Settings):
     schedule: Literal["cosine", "linear", "constant_with_warmup"] = "cosine"
     warmup_ratio: float = Field(default=0.05, ge=0, lt=1)
     weight_decay: float = Field(default=0.01, ge=0)
-    max_grad_norm: float = Field(default=1.0, gt=0)
+    max_grad_norm: float = Field(default=1.0, ge=0)
     checkpoint_steps: int = Field(default=500, ge=1)
-    patience: int = Field(default=0, ge=0)
+    patience: float = Field(default=0, ge=0)
+    group_by_length: bool = True
     project_to_teacher: bool = False
 
     @model_validator(mode="after")

@@ -55,7 +55,7 @@ def check_student(recipe: Recipe, teacher: SentenceTransformer, source: Sentence
         )
     if not recipe.uses_teacher_embeddings:
         return
-    if head.kind != "none" and head.dim > teacher_dim:
+    if head.kind not in {"none", "mlp"} and head.dim > teacher_dim:
         raise InputError(
             f"head.dim is {head.dim}, but the teacher's embeddings have {teacher_dim} dimensions; choose {teacher_dim} "
             "or less"
@@ -66,7 +66,7 @@ def check_student(recipe: Recipe, teacher: SentenceTransformer, source: Sentence
             "many principal components of the teacher's embeddings as the student has dimensions"
         )
     taught = [stage for stage in recipe.stages if stage.uses_teacher_embeddings]
-    learns_mapping = head.kind == "none" and all(stage.project_to_teacher for stage in taught)
+    learns_mapping = head.kind in {"none", "mlp"} and all(stage.project_to_teacher for stage in taught)
     if head.kind not in {"linear", "teacher_pca"} and width != teacher_dim and not learns_mapping:
         raise InputError(
             f"the student is {width} wide and the teacher's embeddings have {teacher_dim} dimensions; expected "
@@ -167,15 +167,27 @@ def build_student(
         return _as_model([first, Normalize()] if head.normalize else [first])
     transformer = build_transformer(source.cpu(), wrapped, targets, weights, settings, sentences)
     width = transformer.get_embedding_dimension()
-    parts: list[nn.Module] = [Pooling(width, pooling_mode="mean")]
+    parts: list[nn.Module] = [Pooling(width, pooling_mode=settings.pooling)]
     if head.kind == "pca" and projection is not None:
         parts.append(as_dense(projection))
     elif head.kind == "linear":
         parts.append(Dense(width, head.dim, activation_function=nn.Identity()))
+    elif head.kind == "mlp":
+        parts.append(_mlp(source, width))
     modules: list[nn.Module] = [transformer]
     for part in parts:
         modules += [part, Normalize()] if head.normalize else [part]
     return _as_model(modules)
+
+
+def _mlp(source: SentenceTransformer, width: int) -> Dense:
+    """Return SimCSE's layer after the pooling, a linear layer and a tanh, with the source's weights if it has one."""
+    mlp = Dense(width, width, activation_function=nn.Tanh())
+    for module in source:
+        is_mlp = isinstance(module, Dense) and isinstance(module.activation_function, nn.Tanh)
+        if is_mlp and (module.in_features, module.out_features) == (width, width):
+            mlp.load_state_dict(module.state_dict())
+    return mlp
 
 
 def _as_model(modules: list[nn.Module]) -> SentenceTransformer:

@@ -1,5 +1,6 @@
 """Train a student for one stage of a recipe with `SentenceTransformerTrainer`."""
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -165,7 +166,8 @@ def train_stage(  # noqa: PLR0913  # everything that a stage is made of
     Raises:
         InputError: If checkpoints cannot be read or written; the message states the system's reason.
     """
-    early_stopping = [EarlyStoppingCallback(stage.patience)] if dev and stage.patience else []
+    patience = _patient_evaluations(stage, len(dataset))
+    early_stopping = [EarlyStoppingCallback(patience)] if dev and stage.patience else []
     with tensorboard_folder(logs) as folder_options:
         trainer = _Trainer(
             model=student,
@@ -221,7 +223,7 @@ def _arguments(
     selects: bool,
     **options: Any,
 ) -> SentenceTransformerTrainingArguments:
-    sampler: Any = LengthGroupedSampler
+    sampler: Any = LengthGroupedSampler if stage.group_by_length else BatchSamplers.BATCH_SAMPLER
     if stage.is_contrastive:  # pairs that share a text would be false negatives of each other
         sampler = BatchSamplers.NO_DUPLICATES
     elif stage.uses_pairs or stage.uses_scored_pairs:  # not sorted by length
@@ -252,6 +254,12 @@ def _arguments(
         logging_steps=max(1, min(50, int(steps) // 10)),
         **options,
     )
+
+
+def _patient_evaluations(stage: StageSettings, count: int) -> int:
+    """Return the number of evaluations within a stage's patience, which is in epochs."""
+    steps = stage.patience * -(-count // stage.batch_size)
+    return max(1, math.ceil(steps / stage.checkpoint_steps))
 
 
 def _evaluator(dev: SentencePairs) -> EmbeddingSimilarityEvaluator:

@@ -24,6 +24,9 @@ Tensors = dict[str, npt.NDArray[Any]]
 _QUANTIZED = (".weight", ".factors")
 _MAX_INT8 = 127
 _EPSILON = 1e-30
+# Logarithms of the largest entries that a vector keeps its length with: a classifier reads more than the direction.
+# Outside them float32 might not hold the vector or its squared norm.
+_MIN_LOG_SCALE, _MAX_LOG_SCALE = math.log(2**-10), math.log(2**40)
 
 
 @dataclass(frozen=True)
@@ -177,12 +180,13 @@ class MatrixEncoder(nn.Module):
         return matrices[:, 0].flatten(1), log_scale
 
     def _concatenate(self, parts: list[torch.Tensor], log_scales: list[torch.Tensor]) -> torch.Tensor:
-        """Concatenate the parts of a vector on one scale: that of the largest part, or of the head's bias."""
+        """Concatenate the parts of a vector, divided by a common factor if float32 might not hold them otherwise."""
         candidates = [*log_scales, torch.zeros_like(log_scales[0])] if self.head else log_scales
         largest = torch.cat(candidates, dim=1).amax(dim=1, keepdim=True)
-        scaled = [part * (scale - largest).exp() for part, scale in zip(parts, log_scales, strict=True)]
+        removed = largest - largest.clamp(_MIN_LOG_SCALE, _MAX_LOG_SCALE)
+        scaled = [part * (scale - removed).exp() for part, scale in zip(parts, log_scales, strict=True)]
         vector = torch.cat(scaled, dim=1)
-        return self.head(vector, (-largest).exp()) if self.head else vector
+        return self.head(vector, (-removed).exp()) if self.head else vector
 
 
 class _Table(nn.Module):

@@ -87,9 +87,7 @@ def test_a_stage_after_one_on_layers_computes_no_hidden_states(teacher_folder: P
         ],
         device="cpu",
     )
-    targets = TeacherTargets(
-        np.zeros((4, 32), np.float16), None, torch.zeros(0), teacher[0].auto_model, np.zeros(4, dtype=np.int64)
-    )
+    targets = TeacherTargets(np.zeros((4, 32), np.float16), None, torch.zeros(0), teacher, np.zeros(4, dtype=np.int64))
     build_loss(student, stage("patient"), targets)
     assert student[0].output_hidden_states
     build_loss(student, stage(loss), targets if loss == "cosine" else None)
@@ -252,11 +250,21 @@ def test_hidden_states_compares_layers_without_padding(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [3, 2], ids=["as wide", "through learnable matrices"])
-def test_patient_compares_the_directions_of_first_tokens_and_leaves_out_the_last_layer(width: int) -> None:
+@pytest.mark.parametrize("modes", [("cls", "cls"), ("mean", "mean"), ("cls", "mean")])
+def test_patient_compares_the_directions_of_pooled_states_and_leaves_out_the_last_layer(
+    width: int, modes: tuple[str, str]
+) -> None:
+    """PKD's equation 7 has first tokens; a mean-pooled model represents the sentence by the mean."""
     given, ours, theirs = layered(width)
-    loss = Patient(LayeredTeacher(tuple(map(torch.tensor, theirs))), (2,), (width, 3))
-    mine, other = ours[1][:, 0] @ matrices_of(loss, width)[0].T, theirs[2][:, 0]
-    units = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (mine, other)]
+    poolings = Pooling(width, modes[0]), Pooling(3, modes[1])
+    loss = Patient(LayeredTeacher(tuple(map(torch.tensor, theirs))), (2,), (width, 3), poolings)
+    mask = given.attention_mask.numpy()[:, :, None]
+    mine, other = (
+        states[:, 0] if mode == "cls" else (states * mask).sum(axis=1) / mask.sum(axis=1)
+        for states, mode in zip((ours[1], theirs[2]), modes, strict=True)
+    )
+    pair = mine @ matrices_of(loss, width)[0].T, other
+    units = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in pair]
     assert loss(given).item() == pytest.approx(np.mean(((units[0] - units[1]) ** 2).sum(axis=1)), rel=1e-5)
 
 

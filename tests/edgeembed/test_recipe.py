@@ -47,7 +47,10 @@ def test_the_resolved_recipe_can_be_read_back(tmp_path: Path) -> None:
         ('name = "x"\n[student]\nlayers = true', "student.layers is True; expected an integer of at least 0"),
         ('name = "x"\n[student]\nlayers = -1', "student.layers is -1; expected an integer of at least 0"),
         ('name = "x"\n[student]\ndropout = 1', "student.dropout is 1; expected a number of at least 0 and below 1"),
-        ('name = "x"\n[head]\nkind = "svd"', "head.kind is 'svd'; expected one of: pca, linear, none, teacher_pca"),
+        (
+            'name = "x"\n[head]\nkind = "svd"',
+            "head.kind is 'svd'; expected one of: pca, linear, none, mlp, teacher_pca",
+        ),
         ('name = "x"\n[head]\ndim = -1', "head.dim is -1"),
         ('name = "x"\n[head]\ncenter = true', "head.center is True; expected false with head.kind=pca"),
         ('name = "x"\n[vocabulary]\nsize = 3', "vocabulary.size is 3"),

@@ -42,7 +42,7 @@ def _student(teacher: Path, sentences: list[str], out: Path, *settings: str) -> 
         ({"cosine": 1.0, "similarity": 5.0}, True),
         ({"mse": 1.0}, True),
         ({"mae": 1.0}, True),
-        ({"meta": 1.0}, True),
+        ({"prototype_mse": 1.0}, True),
         ({"contrastive_distillation": {}}, True),
         ({"similarity": 1.0}, False),
         ({"kl": 1.0}, False),

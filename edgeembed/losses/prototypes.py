@@ -1,4 +1,4 @@
-"""Mean squared error, weighted by how typical a sentence is of its domain (Meta-KD)."""
+"""Mean squared error, weighted by the similarity of a sentence to the prototypes of the domains."""
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,12 @@ _OWN_DOMAIN_WEIGHT = 0.5
 _CHUNK_ROWS = 65_536  # rows converted to float64 at a time: 200 MB for embeddings of 384 dimensions
 
 
-class MetaDistillation(nn.Module):
-    """Domain-weighted mean squared error (Meta-KD, Pan et al. 2021, section 3.2), as far as it needs no labels.
+class PrototypeMse(nn.Module):
+    """Mean squared error weighted by prototype scores: the part of Meta-KD (Pan et al. 2021) that needs no labels.
 
-    The weight of a sentence is (1 + t) / 2 for its prototype score t. The paper's divisor depends on the error of its
-    meta-teacher on a label, and is the same for all sentences here.
+    The weight of a sentence is (1 + t) / 2 for its prototype score t. In Meta-KD the divisor depends on the error of a
+    meta-teacher on the sentence's label; without labels it is the same for all sentences. Meta-KD also trains that
+    meta-teacher on several labeled domains and transfers its intermediate layers; this loss does neither.
 
     Args:
         scores: Prototype scores, float32 (sentences,), by row of the teacher cache.
@@ -59,7 +60,8 @@ def prototype_scores(
     count = len(names)
     if count < 2:
         raise InputError(
-            f"the loss meta compares domains, and the corpus has {count}; expected two files or more, one a domain"
+            f"the loss prototype_mse compares domains, and the corpus has {count}; expected two files or more, one a "
+            "domain"
         )
     prototypes = np.zeros((count, vectors.shape[1]))
     for first in range(0, len(vectors), _CHUNK_ROWS):
