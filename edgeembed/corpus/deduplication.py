@@ -1,12 +1,9 @@
 """Deduplication of texts on disk."""
 
-import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator
-from types import TracebackType
-from typing import Self
 
-from edgeembed.corpus.temporary_database import open_temporary_database, temporary_file_errors
+from edgeembed.corpus.temporary_database import TemporaryDatabase
 
 _DIGEST_BYTES = 12
 """Among 100 million texts, two different ones have the same digest of 96 bits with a probability of 6e-14."""
@@ -17,11 +14,11 @@ CREATE TABLE firsts (row INTEGER PRIMARY KEY);
 """
 
 
-class DistinctTexts:
+class DistinctTexts(TemporaryDatabase):
     """The distinct texts of a stream, in the order of their first occurrences.
 
-    Memory does not grow with the stream: its texts are copied to a temporary database, whose external sort finds the
-    equal ones by their digests. Iterate any number of times, and close it, or use it in a `with` statement.
+    Memory does not grow with the stream: its texts are copied to temporary files, and an external sort finds the equal
+    ones by their digests. Iterate any number of times.
 
     Args:
         texts: Texts with the number of their domain. The stream is read at once.
@@ -34,19 +31,15 @@ class DistinctTexts:
     """
 
     def __init__(self, texts: Iterable[tuple[str, int]]) -> None:
-        self._database = open_temporary_database(_SCHEMA)
-        try:
-            with temporary_file_errors():
-                read = self._database.executemany(
-                    "INSERT INTO texts (digest, domain, text) VALUES (?, ?, ?)",
-                    ((_digest(text), domain, text) for text, domain in texts),
-                ).rowcount
-                self._size = self._database.execute(
-                    "INSERT INTO firsts SELECT min(row) AS first FROM texts GROUP BY digest ORDER BY first"
-                ).rowcount
-        except BaseException:
-            self.close()
-            raise
+        super().__init__(_SCHEMA)
+        with self._filling() as connection:
+            read = connection.executemany(
+                "INSERT INTO texts (digest, domain, text) VALUES (?, ?, ?)",
+                ((_digest(text), domain, text) for text, domain in texts),
+            ).rowcount
+            self._size = connection.execute(
+                "INSERT INTO firsts SELECT min(row) AS first FROM texts GROUP BY digest ORDER BY first"
+            ).rowcount
         self.duplicates = read - self._size
 
     def __len__(self) -> int:
@@ -56,21 +49,7 @@ class DistinctTexts:
     def __iter__(self) -> Iterator[tuple[str, int]]:
         """Yield each distinct text with the domain of its first occurrence."""
         # CROSS JOIN fixes the order: SQLite scans `firsts` and looks up `texts`, both in the order of their rows.
-        rows = self._database.execute("SELECT text, domain FROM firsts CROSS JOIN texts USING (row)")
-        with contextlib.closing(rows), temporary_file_errors():
-            yield from rows
-
-    def close(self) -> None:
-        """Delete the temporary files."""
-        self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
+        return self._rows("SELECT text, domain FROM firsts CROSS JOIN texts USING (row)")
 
 
 def _digest(text: str) -> bytes:
