@@ -7,14 +7,16 @@ import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from edgeembed_exporters.space import embedding_space
 from edgeembed_runtime import Bundle, Encoder
 from edgeembed_runtime.errors import InputError, TruncationWarning
+from edgeembed_runtime.shards import EncodedBy
 
 from edgeembed.hardware import default_device, has_bf16
 from edgeembed.models import find_model, is_bundle, load_model
+from edgeembed.provenance import stated_space
 from edgeembed.teacher.cache import Embeddings, model_fingerprint
 from edgeembed.teacher.encoding import encode_texts, with_normalization
-from edgeembed.teacher.shards import EncodedBy
 
 TextEncoder = Callable[[Sequence[str]], Embeddings]
 """A function from texts to their embeddings, float16 (texts, dimension)."""
@@ -42,11 +44,16 @@ def load_text_encoder(
         loaded = with_normalization(load_model(model, device=device), normalize=normalize)
         fingerprint = model_fingerprint(folder, normalize=normalize)
         precision = "bf16" if has_bf16(device) else "fp32"
+        encoded_by = EncodedBy(
+            os.fspath(model),
+            fingerprint,
+            int(loaded.get_embedding_dimension()),
+            normalize,
+            precision,
+            space=stated_space(folder) or embedding_space(loaded),
+        )
         if precision == "bf16":
             loaded = loaded.bfloat16()
-        encoded_by = EncodedBy(
-            os.fspath(model), fingerprint, int(loaded.get_embedding_dimension()), normalize, precision
-        )
         return lambda texts: encode_texts(loaded, list(texts)), encoded_by
     bundle = Bundle.open(folder, verify=True)
     if bundle.is_classifier:
@@ -54,7 +61,7 @@ def load_text_encoder(
     if not normalize:
         raise InputError(f"{os.fspath(model)} is a bundle, whose embeddings are normalized; omit --no-normalize")
     encoder = Encoder(bundle, threads=threads)
-    encoded_by = EncodedBy(os.fspath(model), bundle.fingerprint, bundle.dimension, True, bundle.precision)
+    encoded_by = EncodedBy(os.fspath(model), bundle.fingerprint, bundle.dimension, True, bundle.precision, bundle.space)
 
     def encode(texts: Sequence[str]) -> Embeddings:
         with warnings.catch_warnings():

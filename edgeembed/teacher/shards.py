@@ -1,16 +1,10 @@
-"""Embeddings of a corpus as a folder of Parquet files, the shards, which `edgeembed encode` writes.
-
-shards.json            the model, and the number of texts in each shard once all of them are written
-00000-000000.parquet   texts and embeddings: number of the source, and of the shard within it
-"""
+"""Embeddings of a corpus as a folder of Parquet files, the shards, which `edgeembed encode` writes."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,34 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from edgeembed_runtime.errors import InputError, one_line
+from edgeembed_runtime.shards import SHARDS_MANIFEST, EncodedBy, ShardsManifest, shard_file
 from edgeembed_runtime.storage.atomic import atomic_file
-from edgeembed_runtime.storage.json_fields import JsonFields
 
 from edgeembed.teacher.cache import Embeddings
 
-SHARDS_MANIFEST = "shards.json"
-_SCHEMA_VERSION = 1
 _DIGEST = b"texts_sha256"
 _BATCH_ROWS = 4096
-
-
-@dataclass(frozen=True)
-class EncodedBy:
-    """The model that the embeddings of a folder of shards are from.
-
-    Attributes:
-        name: Its name or folder, as it was given.
-        fingerprint: Its fingerprint, see `model_fingerprint`; a bundle's own for a bundle.
-        dimension: The dimension of an embedding.
-        normalized: Whether the embeddings are L2-normalized.
-        precision: The precision that the model computed in: `fp32`, `bf16`, or a bundle's.
-    """
-
-    name: str
-    fingerprint: str
-    dimension: int
-    normalized: bool
-    precision: str
 
 
 class WrittenShard(NamedTuple):
@@ -88,17 +61,11 @@ class ShardFolder:
         Raises:
             InputError: If it is not such a folder, or shards are missing.
         """
-        shards = cls._read(folder)
-        if shards is None:
+        manifest = ShardsManifest.read(folder)
+        if manifest is None:
             raise InputError(f"{folder} holds no {SHARDS_MANIFEST}; expected a folder that edgeembed encode wrote")
-        if shards.counts is None:
-            raise InputError(
-                f"{folder} is incomplete; expected all shards: run edgeembed encode again to write the rest"
-            )
-        missing = [name for name in shards.counts if not shards.path(name).is_file()]
-        if missing:
-            raise InputError(f"{folder} lacks {missing[0]}; expected all shards: run edgeembed encode again")
-        return shards
+        manifest.complete_files(folder)
+        return cls(folder, manifest.model, manifest.counts)
 
     @classmethod
     def create(cls, folder: Path, model: EncodedBy) -> ShardFolder:
@@ -107,14 +74,13 @@ class ShardFolder:
         Raises:
             InputError: If the folder holds something else, or cannot be written.
         """
-        existing = cls._read(folder)
+        existing = ShardsManifest.read(folder)
         if existing is None:
             if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
                 raise InputError(f"{folder} exists and is not a folder of shards; choose another path")
             folder.mkdir(parents=True, exist_ok=True)
-            new = cls(folder, model)
-            new._write_manifest()
-            return new
+            ShardsManifest(model).write(folder)
+            return cls(folder, model)
         differences = [
             f"{field.name} {getattr(existing.model, field.name)} instead of {getattr(model, field.name)}"
             for field in dataclasses.fields(EncodedBy)
@@ -125,11 +91,11 @@ class ShardFolder:
                 f"{folder} holds shards of another model ({', '.join(differences)}); choose another folder, or remove "
                 "this one"
             )
-        return existing
+        return cls(folder, existing.model, existing.counts)
 
     def path(self, name: str) -> Path:
         """Return the file of a shard."""
-        return self.folder / f"{name}.parquet"
+        return shard_file(self.folder, name)
 
     def write_missing(
         self, name: str, texts: Sequence[str], encode: Callable[[Sequence[str]], Embeddings]
@@ -188,7 +154,7 @@ class ShardFolder:
                 "choose another folder, or remove this one"
             )
         self.counts = counts
-        self._write_manifest()
+        ShardsManifest(self.model, counts).write(self.folder)
 
     def texts(self) -> Iterator[str]:
         """Yield all texts in the order of the corpus.
@@ -210,35 +176,6 @@ class ShardFolder:
             for batch in _open_parquet(self.path(name)).iter_batches(_BATCH_ROWS):
                 values = batch.column("embedding").flatten().to_numpy(zero_copy_only=False)
                 yield batch.column("text").to_pylist(), values.reshape(batch.num_rows, self.model.dimension)
-
-    @classmethod
-    def _read(cls, folder: Path) -> ShardFolder | None:
-        if not (folder / SHARDS_MANIFEST).is_file():
-            return None
-        fields = JsonFields.read(folder / SHARDS_MANIFEST, InputError)
-        if (version := fields.integer("schema_version")) != _SCHEMA_VERSION:
-            raise InputError(
-                f"{folder} has schema version {version}, expected {_SCHEMA_VERSION}; encode the text again"
-            )
-        model = fields.child("model")
-        encoded_by = EncodedBy(
-            name=model.string("name"),
-            fingerprint=model.string("fingerprint"),
-            dimension=model.integer("dimension", minimum=1),
-            normalized=model.boolean("normalized"),
-            precision=model.string("precision"),
-        )
-        counts = fields.nullable_object("texts")
-        return cls(folder, encoded_by, counts)
-
-    def _write_manifest(self) -> None:
-        content = {
-            "schema_version": _SCHEMA_VERSION,
-            "model": dataclasses.asdict(self.model),
-            "texts": None if self.counts is None else dict(self.counts),
-        }
-        with atomic_file(self.folder / SHARDS_MANIFEST, force=True) as file:
-            file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def select_embeddings(shards: ShardFolder, sentences: Sequence[str], selected: Embeddings) -> Embeddings:

@@ -91,17 +91,36 @@ def _is_finite_number(value: object) -> bool:
         return False
 
 
-def validate_index_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of an index's folder.
+def validate_folder_path(path: str | os.PathLike[str], kind: str = "an index's folder") -> Path:
+    """Return the path of a folder.
+
+    Args:
+        path: The path.
+        kind: What the folder is, for messages.
 
     Raises:
         InputError: If it is not a str or a path, or is empty.
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise InputError(f"the path is {type(path).__name__}, expected the path of an index's folder as a str or Path")
+        raise InputError(f"the path is {type(path).__name__}, expected the path of {kind} as a str or Path")
     if not os.fspath(path):
-        raise InputError("the path is empty, expected the path of an index's folder")
+        raise InputError(f"the path is empty, expected the path of {kind}")
     return Path(path)
+
+
+def validate_column_names(names: Iterable[str]) -> list[str]:
+    """Return the names of columns as a list.
+
+    Raises:
+        InputError: If it is not a list of str.
+    """
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise InputError(f"the columns are {short_repr(names)}, expected a list of names")
+    listed = list(names)
+    for name in listed:
+        if not isinstance(name, str):
+            raise InputError(f"a column is called {short_repr(name)}, expected a str")
+    return listed
 
 
 def validate_batch_size(batch_size: object) -> None:

@@ -167,7 +167,7 @@ class Pipeline:
             return len(positions)
 
         done = run_in_threads(run_chunk, _chunks(texts, threads), threads)
-        for _ in _with_counter(done, len(texts), "texts") if show_progress else done:
+        for _ in with_counter(done, len(texts), "texts") if show_progress else done:
             pass
         return outputs
 
@@ -287,7 +287,7 @@ def _chunks(texts: Sequence[Text], threads: int) -> list[Sequence[int]]:
     return [positions[i : i + size] for i in range(0, len(positions), size)]
 
 
-def _with_counter(steps: Iterable[int], total: int, noun: str) -> Iterator[int]:
+def with_counter(steps: Iterable[int], total: int, noun: str) -> Iterator[int]:
     """Yield each step; after two seconds, show a counter on stderr if stderr is a terminal.
 
     Args:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from edgeembed_runtime import Encoder
+from edgeembed_exporters.space import embedding_space
+from edgeembed_runtime import Encoder, Index
 from edgeembed_runtime.errors import InputError
 
 import edgeembed
@@ -68,6 +69,24 @@ def test_a_bundle_encodes_documents(corpus: list[Path], tmp_path: Path) -> None:
     texts, embeddings = stored(report.path)
     np.testing.assert_allclose(embeddings, Encoder("nano").encode_document(texts), atol=1e-3)
     assert json.loads((report.path / "shards.json").read_text())["model"]["name"] == "nano"
+
+
+def test_shards_of_a_bundle_become_an_index(corpus: list[Path], tmp_path: Path) -> None:
+    encoder = Encoder("nano")
+    shards = edgeembed.encode(corpus, "nano", tmp_path / "shards", texts_per_shard=50).path
+    assert Index.build_from(encoder, shards, tmp_path / "index", precision="int8") == 120
+    texts, embeddings = stored(shards)
+    hits = Index.open(tmp_path / "index", encoder).search(embeddings.astype(np.float32), top_k=1)
+    assert [texts[hit.id] for (hit,) in hits] == texts
+    with pytest.raises(InputError, match=r"holds embeddings of 'nano'.*expected the encoder that computed them"):
+        Index.build_from(Encoder("mini"), shards, tmp_path / "other")
+
+
+def test_shards_state_the_embedding_space(corpus: list[Path], teacher_folder: Path, tmp_path: Path) -> None:
+    models = [(teacher_folder, embedding_space(load_model(teacher_folder))), ("mini", Encoder("mini").bundle.space)]
+    for number, (model, space) in enumerate(models):
+        shards = edgeembed.encode(corpus[:1], model, tmp_path / str(number)).path
+        assert json.loads((shards / "shards.json").read_text())["model"]["space"] == space
 
 
 def test_an_interrupted_run_writes_only_the_missing_shards(

@@ -8,8 +8,8 @@ from edgeembed_runtime.index.candidates import (
     CandidateSearch,
     Positions,
     _hamming_distances,
-    _pack_signs,
     new_candidate_search,
+    pack_signs,
 )
 from edgeembed_runtime.index.engine import EngineName, IndexPrecision
 from edgeembed_runtime.index.vectors import StoredVectors
@@ -140,9 +140,9 @@ def test_centroids_that_are_not_finite_raise() -> None:
 def test_hamming_distance_counts_differing_signs(dimension: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.random.default_rng(0).standard_normal((20, dimension))
     expected = ((rows > 0) != (rows[:1] > 0)).sum(axis=1).tolist()
-    assert _hamming_distances(_pack_signs(rows), _pack_signs(rows[:1])).tolist() == expected
+    assert _hamming_distances(pack_signs(rows), pack_signs(rows[:1])).tolist() == expected
     monkeypatch.delattr(np, "bitwise_count", raising=False)  # as numpy 1 has none
-    assert _hamming_distances(_pack_signs(rows), _pack_signs(rows[:1])).tolist() == expected
+    assert _hamming_distances(pack_signs(rows), pack_signs(rows[:1])).tolist() == expected
 
 
 def test_missing_faiss_raises_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from edgeembed_runtime import Bundle, Encoder, InputError, VerificationError
 from edgeembed_runtime.backends import Backend, load_backend
-from edgeembed_runtime.pipeline import _with_counter
+from edgeembed_runtime.pipeline import with_counter
 
 _TEXTS = [f"{'cat ' * (i % 9)}dog {i}" for i in range(300)]
 
@@ -138,7 +138,7 @@ class _Terminal(io.StringIO):
 def test_counter_is_not_shown_for_short_work(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = _Terminal()
     monkeypatch.setattr("sys.stderr", stream)
-    assert list(_with_counter([2, 1], 3, "texts")) == [2, 1]
+    assert list(with_counter([2, 1], 3, "texts")) == [2, 1]
     assert stream.getvalue() == ""
 
 
@@ -147,7 +147,7 @@ def test_counter_is_one_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setattr(edgeembed_runtime.pipeline, "_COUNTER_DELAY_S", 0)
     monkeypatch.setattr(edgeembed_runtime.pipeline, "_COUNTER_INTERVAL_S", 0)
-    assert list(_with_counter([2, 1], 3, "texts")) == [2, 1]
+    assert list(with_counter([2, 1], 3, "texts")) == [2, 1]
     assert stream.getvalue() == "\r2 of 3 texts\r3 of 3 texts\r3 of 3 texts\n"
 
 
@@ -155,5 +155,5 @@ def test_counter_is_not_shown_without_a_terminal(monkeypatch: pytest.MonkeyPatch
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setattr(edgeembed_runtime.pipeline, "_COUNTER_DELAY_S", 0)
-    assert list(_with_counter([2, 1], 3, "texts")) == [2, 1]
+    assert list(with_counter([2, 1], 3, "texts")) == [2, 1]
     assert stream.getvalue() == ""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import edgeembed_runtime
 
-# faiss is the extra of that name, bm25s the extra "hybrid".
-_ALLOWED = {"bm25s", "edgeembed_runtime", "faiss", "numpy", "onnxruntime", "tokenizers"}
+# faiss is the extra of that name, bm25s the extra "hybrid", pyarrow the extra "parquet".
+_ALLOWED = {"bm25s", "edgeembed_runtime", "faiss", "numpy", "onnxruntime", "pyarrow", "tokenizers"}
 # What an integration adapts to, by its module. asyncio is there for its `to_thread`.
 _ALLOWED_IN_INTEGRATIONS = {
     "chroma.py": {"chromadb"},

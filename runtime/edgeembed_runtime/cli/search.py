@@ -47,6 +47,18 @@ def add_index(commands: Commands) -> None:
     """Add the command index."""
     parser = commands.add_parser("index", help="build a search index of texts, or add to one")
     add_texts(parser, "a UTF-8 file with one text per line, or .jsonl with {id, text, metadata} per line; - for stdin")
+    shards = parser.add_argument_group("embeddings that exist already")
+    shards.add_argument(
+        "--from",
+        dest="shards",
+        metavar="FOLDER",
+        help="take texts and embeddings from Parquet files, which may be larger than memory: a folder of edgeembed "
+        'encode, or another one with the columns "text" and "embedding"',
+    )
+    shards.add_argument("--id-column", metavar="NAME", help="the column with the ids of documents (default: 0, 1, ...)")
+    shards.add_argument(
+        "--metadata-column", action="append", default=[], metavar="NAME", help="a column of metadata; may be repeated"
+    )
     parser.add_argument("--out", required=True, metavar="INDEX", help="the folder of the index")
     existing = parser.add_mutually_exclusive_group()
     existing.add_argument("--force", action="store_true", help="replace an existing index")
@@ -61,11 +73,45 @@ def add_index(commands: Commands) -> None:
 
 
 def _index(args: argparse.Namespace) -> None:
-    index = _appended(args) if args.append else _built(args)
-    if args.json:
-        print_json({"path": args.out, "documents": len(index), "dimension": index.dimension})
+    _check_options(args)
+    if args.shards is None:
+        index = _appended(args) if args.append else _built(args)
+        documents, dimension = len(index), index.dimension
     else:
-        print(f"{args.out}: {len(index):,} documents")
+        documents, dimension = _built_from_shards(args)
+    if args.json:
+        print_json({"path": args.out, "documents": documents, "dimension": dimension})
+    else:
+        print(f"{args.out}: {documents:,} documents")
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    if args.append and (args.precision or args.engine):
+        raise InputError("--append keeps the precision and engine of the index; leave out --precision and --engine")
+    if args.shards is None and (args.id_column or args.metadata_column):
+        raise InputError("--id-column and --metadata-column name columns of Parquet files; add --from FOLDER")
+    if args.shards is not None and (args.files or args.text or args.append):
+        raise InputError("--from builds an index of Parquet files alone; leave out FILE, --text and --append")
+    if args.shards is not None and args.engine:
+        raise InputError("--from saves an index for the engine numpy; leave out --engine, and pass it to search")
+
+
+def _built_from_shards(args: argparse.Namespace) -> tuple[int, int]:
+    """Return the number of documents and the dimension of the new index, which is not opened."""
+    from edgeembed_runtime.index.index import Index
+
+    encoder = load_encoder(args)
+    documents = Index.build_from(
+        encoder,
+        args.shards,
+        args.out,
+        id_column=args.id_column,
+        metadata_columns=args.metadata_column,
+        precision=args.precision or "float32",
+        force=args.force,
+        show_progress_bar=True,
+    )
+    return documents, encoder.dimension
 
 
 def _built(args: argparse.Namespace) -> "Index":
@@ -90,8 +136,6 @@ def _built(args: argparse.Namespace) -> "Index":
 
 
 def _appended(args: argparse.Namespace) -> "Index":
-    if args.precision or args.engine:
-        raise InputError("--append keeps the precision and engine of the index; leave out --precision and --engine")
     given = read_documents(args)
     from edgeembed_runtime.index.index import Index
 

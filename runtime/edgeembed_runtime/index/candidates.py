@@ -15,7 +15,7 @@ from edgeembed_runtime.similarity import top_k_indices
 Positions = npt.NDArray[np.intp]
 Arrays = Mapping[str, npt.NDArray[Any]]
 
-_SIGNS = "signs"
+SIGNS = "signs"
 # Exact similarities of fewer candidates take no time worth saving.
 _MIN_CANDIDATES = 100
 
@@ -63,14 +63,14 @@ class BinarySearch:
         self._rescore = rescore
         self._dimension = dimension
         words = (dimension + 63) // 64
-        self._signs = GrowingArray(arrays.get(_SIGNS, np.empty((0, words), dtype="<u8")))
+        self._signs = GrowingArray(arrays.get(SIGNS, np.empty((0, words), dtype="<u8")))
 
     def update(self, vectors: StoredVectors) -> None:
         """Pack the sign bits of the vectors that were added."""
         if len(self._signs) > len(vectors):  # an addition was interrupted
             self._signs = GrowingArray(self._signs.rows[: len(vectors)])
         for block in vectors.blocks(start=len(self._signs)):
-            self._signs = self._signs.append(_pack_signs(vectors.rows[block]))
+            self._signs = self._signs.append(pack_signs(vectors.rows[block]))
 
     def is_current(self, vectors: StoredVectors) -> bool:
         """Return whether there are sign bits for exactly these vectors."""
@@ -81,16 +81,16 @@ class BinarySearch:
         count = max(_MIN_CANDIDATES, self._rescore * top_k)
         if count >= len(self._signs):
             return None
-        return top_k_indices(-_hamming_distances(self._signs.rows, _pack_signs(query[None])), count)
+        return top_k_indices(-_hamming_distances(self._signs.rows, pack_signs(query[None])), count)
 
     def select(self, positions: Positions) -> "BinarySearch":
         """Return an instance with the sign bits of some of the vectors."""
         known = positions[positions < len(self._signs)]
-        return BinarySearch(self._rescore, self._dimension, {_SIGNS: self._signs.rows[known]})
+        return BinarySearch(self._rescore, self._dimension, {SIGNS: self._signs.rows[known]})
 
     def arrays(self) -> Arrays:
         """Return the sign bits."""
-        return {_SIGNS: self._signs.rows}
+        return {SIGNS: self._signs.rows}
 
 
 def new_candidate_search(
@@ -120,7 +120,7 @@ def new_candidate_search(
     return IvfSearch(engine, dimension, saved) if engine.name == "faiss-ivf" else HnswSearch(engine, dimension)
 
 
-def _pack_signs(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.uint64]:
+def pack_signs(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.uint64]:
     """Return (n, ceil(dimension / 64)) words with one bit per element, set if the element is positive."""
     packed = np.packbits(vectors > 0, axis=1)
     padded = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))

@@ -15,6 +15,12 @@ SearchMethod = Literal["embedding", "bm25", "hybrid"]
 SEARCH_METHODS: tuple[SearchMethod, ...] = get_args(SearchMethod)
 
 
+def check_precision(precision: object) -> None:
+    """Raise InputError unless this is the precision of an index."""
+    if precision not in INDEX_PRECISIONS:
+        raise InputError(f"the precision is {precision!r}, expected one of {', '.join(INDEX_PRECISIONS)}")
+
+
 @dataclass(frozen=True)
 class Engine:
     """A search engine and its settings. Each setting belongs to one engine.

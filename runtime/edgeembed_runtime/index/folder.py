@@ -16,13 +16,13 @@ import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.bundle import EncoderIdentity
-from edgeembed_runtime.documents import NO_METADATA
+from edgeembed_runtime.documents import NO_METADATA, Document
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.index.candidates import Arrays
@@ -39,10 +39,10 @@ from edgeembed_runtime.storage.json_fields import JsonFields, with_own_sha256
 INDEX_MANIFEST = "index.json"
 INDEX_FOLDER = FolderKind(INDEX_MANIFEST, ("schema_version", "encoder", "documents"))
 _SCHEMA_VERSION = 5
-_DOCUMENTS = "documents.jsonl"
-_VECTORS = "vectors.npy"
-_PASSAGES = "passages.npy"
-_REQUIRED = {_DOCUMENTS, _VECTORS, _PASSAGES}
+DOCUMENTS = "documents.jsonl"
+VECTORS = "vectors.npy"
+PASSAGES = "passages.npy"
+_REQUIRED = {DOCUMENTS, VECTORS, PASSAGES}
 _DOCUMENT_FIELDS = {"id", "text", "metadata"}
 # Writing a folder takes longer than reading it, so that a reader rarely needs a second attempt.
 _MAX_ATTEMPTS = 10
@@ -113,20 +113,40 @@ def _write_index(folder: Path, content: IndexContent) -> str:
         OSError: If a file cannot be written, for example because the disk is full.
     """
     rows = content.rows
-    with (folder / _DOCUMENTS).open("w", encoding="utf-8", newline="\n") as file:
-        for each in rows.table:
-            line = {"id": each.id, "text": each.text, "metadata": each.metadata}
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    write_array(folder / _VECTORS, rows.vectors.rows)
-    write_array(folder / _PASSAGES, rows.passages.rows)
+    with (folder / DOCUMENTS).open("w", encoding="utf-8", newline="\n") as file:
+        write_documents(file, rows.table)
+    write_array(folder / VECTORS, rows.vectors.rows)
+    write_array(folder / PASSAGES, rows.passages.rows)
     for name, array in content.arrays.items():
         write_array(folder / f"{name}.npy", array)
+    return write_manifest(
+        folder, content.settings, documents=len(rows.table), vectors=len(rows.vectors), next_id=rows.table.next_id
+    )
+
+
+def write_documents(file: TextIO, documents: Iterable[Document]) -> None:
+    """Write documents as lines of documents.jsonl."""
+    for each in documents:
+        line = {"id": each.id, "text": each.text, "metadata": each.metadata}
+        file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def write_manifest(folder: Path, settings: IndexSettings, *, documents: int, vectors: int, next_id: int) -> str:
+    """Write the index.json of a folder with all other files, and return its SHA-256.
+
+    Args:
+        folder: The folder.
+        settings: The settings.
+        documents: The number of documents.
+        vectors: The number of vectors.
+        next_id: An integer above all integers that were ever used as ids.
+    """
     manifest = {
         "schema_version": _SCHEMA_VERSION,
-        "documents": len(rows.table),
-        "vectors": len(rows.vectors),
-        "next_id": rows.table.next_id,
-        **content.settings.to_json(),
+        "documents": documents,
+        "vectors": vectors,
+        "next_id": next_id,
+        **settings.to_json(),
         "files": INDEX_FOLDER.records(folder),
     }
     text = json.dumps(with_own_sha256(manifest), indent=2, ensure_ascii=False) + "\n"
@@ -205,9 +225,9 @@ def _read_once(folder: Path, encoder: Encoder, *, verify: bool) -> IndexContent:
     optional = _optional_arrays(encoder.dimension, count)
     names = _check_files(folder, fields, _REQUIRED, optional, verify=verify)
     mapped = MappedArrays()
-    vectors = mapped.map(folder / _VECTORS, STORED_DTYPES[settings.precision], (count, encoder.dimension))
-    table = _read_documents(folder / _DOCUMENTS, fields)
-    passages = _read_passages(folder / _PASSAGES, count, table)
+    vectors = mapped.map(folder / VECTORS, STORED_DTYPES[settings.precision], (count, encoder.dimension))
+    table = _read_documents(folder / DOCUMENTS, fields)
+    passages = _read_passages(folder / PASSAGES, count, table)
     return IndexContent(
         settings=settings,
         rows=IndexRows(table, StoredVectors(GrowingArray(vectors)), GrowingArray(passages)),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from edgeembed_runtime._retrieval_inputs import validate_encoder
-from edgeembed_runtime._validation import validate_index_path
+from edgeembed_runtime._validation import validate_folder_path
 from edgeembed_runtime.bundle import EncoderIdentity
 from edgeembed_runtime.documents import DocumentId, validate_ids
 from edgeembed_runtime.encoder import Encoder
@@ -16,7 +16,7 @@ from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.index.candidates import new_candidate_search
 from edgeembed_runtime.index.collection import Collection
 from edgeembed_runtime.index.encoding import encode_passages
-from edgeembed_runtime.index.engine import INDEX_PRECISIONS, Engine, EngineName, IndexPrecision
+from edgeembed_runtime.index.engine import Engine, EngineName, IndexPrecision, check_precision
 from edgeembed_runtime.index.folder import (
     INDEX_FOLDER,
     IndexContent,
@@ -39,7 +39,7 @@ _DEFAULT_PASSAGES = PassageSettings()
 
 
 class Index(IndexReader):
-    """A search index of documents. `Index.build` and `Index.open` create one.
+    """A search index of documents. `Index.build` and `Index.open` create one; `Index.build_from` writes one.
 
     A document has a text, an id that is unique in the index, and metadata. Ids are integers and strings. Without
     `ids`, a document gets an integer above all that were used before, from 0 on.
@@ -103,8 +103,7 @@ class Index(IndexReader):
             MissingExtraError: If the engine needs faiss, which is not installed.
         """
         validate_encoder(encoder)
-        if precision not in INDEX_PRECISIONS:
-            raise InputError(f"the precision is {precision!r}, expected one of {', '.join(INDEX_PRECISIONS)}")
+        check_precision(precision)
         if passages is not None and not isinstance(passages, PassageSettings):
             raise InputError(f"the passages are {type(passages).__name__}, expected PassageSettings, or None")
         rows = IndexRows.empty(StoredVectors.empty(encoder.dimension, precision))
@@ -113,6 +112,59 @@ class Index(IndexReader):
         batch = DocumentBatch.validate(documents, ids, metadata)
         index._collection.append(batch, index._encode(batch, embeddings, show_progress_bar=show_progress_bar))
         return index
+
+    @classmethod
+    def build_from(
+        cls,
+        encoder: Encoder,
+        shards: str | os.PathLike[str],
+        out: str | os.PathLike[str],
+        *,
+        id_column: str | None = None,
+        metadata_columns: Iterable[str] = (),
+        precision: IndexPrecision = "float32",
+        force: bool = False,
+        show_progress_bar: bool = False,
+    ) -> int:
+        """Build and save an index of the documents and embeddings in Parquet files, which may be larger than memory.
+
+        Only a few thousand documents are in memory at a time, and the column of ids if there is one. The index is not
+        opened: `open` maps its vectors into memory, but reads all texts, ids and metadata. The saved engine is "numpy".
+
+        Args:
+            encoder: The encoder that computed the embeddings, or another one of the same embedding space, as in `open`.
+                It encodes nothing here.
+            shards: A folder of `edgeembed encode`, or another one with Parquet files that have a column "text" and a
+                column "embedding" with lists of numbers. Only shards.json says which encoder computed them, so nothing
+                can check that in other folders. Each text is one passage, as with `embeddings` in `build`.
+            out: The folder of the index, which is locked meanwhile.
+            id_column: The column with ids, integers or strings; None means 0, 1, 2, ... in the order of shards.json or,
+                in other folders, of the names of files.
+            metadata_columns: The columns with metadata.
+            precision: As in `build`.
+            force: As in `save`.
+            show_progress_bar: As in `build`.
+
+        Returns:
+            The number of documents.
+
+        Raises:
+            InputError: If the Parquet files are incomplete, damaged or of an encoder of another space, a document is
+                invalid, an id is there twice, or `out` exists and may not be replaced, or cannot be written.
+            MissingExtraError: If pyarrow is not installed.
+        """
+        from edgeembed_runtime.index.bulk import build_index_folder  # which imports pyarrow
+
+        return build_index_folder(
+            encoder,
+            shards,
+            out,
+            id_column=id_column,
+            metadata_columns=metadata_columns,
+            precision=precision,
+            force=force,
+            show_progress_bar=show_progress_bar,
+        )
 
     @classmethod
     def open(
@@ -143,7 +195,7 @@ class Index(IndexReader):
         """
         encoder = Encoder() if encoder is None else encoder
         validate_encoder(encoder)
-        content, saved = read_index(validate_index_path(path), encoder, verify=verify)
+        content, saved = read_index(validate_folder_path(path), encoder, verify=verify)
         if engine is not None:
             content = _with_engine(content, Engine.from_name(engine))
         return cls(encoder, content, saved)
@@ -183,7 +235,7 @@ class Index(IndexReader):
         encoder = Encoder() if encoder is None else encoder
         validate_encoder(encoder)
         batch = DocumentBatch.validate(documents, ids, metadata)
-        folder = resolve_folder_link(validate_index_path(path))
+        folder = resolve_folder_link(validate_folder_path(path))
         if not folder.parent.is_dir():
             return cls.open(folder, encoder)  # raises InputError: there is no index
         with locked(folder):
@@ -301,7 +353,7 @@ class Index(IndexReader):
             InputError: If `path` exists and may not be replaced, was changed since this index was opened from it or
                 saved to it, or cannot be written.
         """
-        folder = resolve_folder_link(validate_index_path(path))
+        folder = resolve_folder_link(validate_folder_path(path))
         with locked(folder):
             check_output_path(folder, force=force, kind=INDEX_FOLDER)
             if self._saved is not None and self._saved.is_outdated(folder):

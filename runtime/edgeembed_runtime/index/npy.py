@@ -1,5 +1,6 @@
 """Write arrays to .npy files, and map them into memory after checking their dtype, shape and size."""
 
+import contextlib
 import mmap
 import sys
 import weakref
@@ -16,18 +17,39 @@ _MAX_REASON_CHARACTERS = 200
 _MAPS_FILES = sys.platform != "win32"
 
 
-def write_array(path: Path, array: npt.NDArray[Any]) -> None:
-    """Write an array of one or two axes to a .npy file.
+class ArrayWriter(contextlib.AbstractContextManager["ArrayWriter"]):
+    """Writes an array to a .npy file block by block.
 
     Unlike `numpy.save`, it states the reason if writing fails.
 
+    Args:
+        path: The file.
+        dtype: The dtype: "<f4", for example.
+        shape: The shape of all blocks together.
+
     Raises:
-        OSError: If the file cannot be written, for example because the disk is full.
+        OSError: Here or in `append`, if the file cannot be written, for example because the disk is full.
     """
-    little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(little_endian))
-        file.write(little_endian.data)
+
+    def __init__(self, path: Path, dtype: str, shape: tuple[int, ...]) -> None:
+        self._dtype = dtype
+        self._file = path.open("wb")
+        header = {"descr": dtype, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+    def append(self, block: npt.NDArray[Any]) -> None:
+        """Write the next rows."""
+        self._file.write(np.ascontiguousarray(block, dtype=self._dtype).data)
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def write_array(path: Path, array: npt.NDArray[Any]) -> None:
+    """Write an array of one or two axes to a .npy file; see `ArrayWriter`."""
+    with ArrayWriter(path, array.dtype.newbyteorder("<").str, array.shape) as writer:
+        writer.append(array)
 
 
 class MappedArrays:

@@ -45,13 +45,15 @@ class IndexRows:
     passages: GrowingArray
 
     @classmethod
-    def empty(cls, vectors: StoredVectors) -> "IndexRows":
+    def empty(cls, vectors: StoredVectors, next_id: int = 0) -> "IndexRows":
         """Return rows without documents.
 
         Args:
             vectors: No vectors, in the precision of the index.
+            next_id: The integer from which documents without ids are numbered.
         """
-        return cls(DocumentTable.empty(), vectors, GrowingArray(np.empty((0, 3), dtype=PASSAGE_DTYPE)))
+        table = DocumentTable.empty().with_next_id(next_id)
+        return cls(table, vectors, GrowingArray(np.empty((0, 3), dtype=PASSAGE_DTYPE)))
 
     @property
     def documents(self) -> npt.NDArray[np.int32]:
