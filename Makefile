@@ -53,7 +53,12 @@ INTEGRATIONS := build/integrations
 
 test-integrations: export OMP_NUM_THREADS = 1
 test-integrations: $(INTEGRATIONS)/.installed
-	PYTHONPATH=tests/end_to_end $(INTEGRATIONS)/bin/python -m pytest -m slow -p no_sockets tests/integrations
+	PYTHONPATH=tests/end_to_end $(INTEGRATIONS)/bin/python -m pytest -m slow -p no_sockets tests/integrations \
+	    --ignore tests/integrations/test_spark.py
+	@command -v java > /dev/null || { apt-get update --quiet && apt-get install --yes --quiet --no-install-recommends openjdk-17-jre-headless; } \
+	    || echo "Java is not installed and cannot be: the test of Spark is skipped" >&2
+	# Spark's Python and Java talk to each other through sockets.
+	$(INTEGRATIONS)/bin/python -m pytest -m slow -rs tests/integrations/test_spark.py
 
 $(INTEGRATIONS)/.installed: requirements-integrations.txt runtime/pyproject.toml
 	$(PYTHON) -m venv $(INTEGRATIONS)

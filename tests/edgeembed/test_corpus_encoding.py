@@ -83,6 +83,7 @@ def test_shards_of_a_bundle_become_an_index(corpus: list[Path], tmp_path: Path) 
 
 
 def test_shards_state_the_embedding_space(corpus: list[Path], teacher_folder: Path, tmp_path: Path) -> None:
+    models: list[tuple[Path | str, str | None]]
     models = [(teacher_folder, embedding_space(load_model(teacher_folder))), ("mini", Encoder("mini").bundle.space)]
     for number, (model, space) in enumerate(models):
         shards = edgeembed.encode(corpus[:1], model, tmp_path / str(number)).path

@@ -68,7 +68,7 @@ def test_the_wheel_of_the_runtime_asks_for_two_libraries(runtime: Path) -> None:
     always = {requirement.split(">=")[0].split("<")[0] for requirement in wanted if "extra" not in requirement}
     assert always == {"numpy", "onnxruntime"}
     extras = headers(runtime, "METADATA").get_all("Provides-Extra") or []
-    assert {"faiss", "hybrid", "tokenizers"} <= set(extras)
+    assert {"faiss", "hybrid", "parquet", "tokenizers"} <= set(extras)
     for package, extra in (("tokenizers", "tokenizers"), ("faiss-cpu", "faiss")):
         assert any(each.startswith(package) and each.endswith(f"; extra == '{extra}'") for each in wanted)
 
