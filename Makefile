@@ -1,4 +1,4 @@
-# What CI calls, and nothing else: demo, test, test-slow, test-everywhere, test-integrations, test-cluster, check, fix, docs, bench, bench-runtime.
+# What CI calls, and nothing else: demo, test, test-slow, test-everywhere, test-integrations, check, fix, docs, bench, bench-runtime.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -8,7 +8,7 @@ DEMO_STAMP := $(VENV)/.installed-for-demo
 
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow test-everywhere test-integrations test-cluster check fix docs bench bench-runtime clean
+.PHONY: demo test test-slow test-everywhere test-integrations check fix docs bench bench-runtime clean
 
 demo: $(DEMO_STAMP)
 	$(BIN)/edgeembed demo --out demo
@@ -65,10 +65,6 @@ $(INTEGRATIONS)/.installed: requirements-integrations.txt runtime/pyproject.toml
 	$(INTEGRATIONS)/bin/python -m pip install --quiet --no-compile --requirement $< --editable ./runtime \
 	    pytest pytest-randomly pytest-timeout
 	@touch $@
-
-# Ray clusters on this machine, one after the other: tens of processes, so that little else should run meanwhile.
-test-cluster: $(STAMP)
-	$(BIN)/python -m pytest -m cluster tests/edgeembed/test_ray_encoding.py
 
 check: $(STAMP)
 	$(BIN)/ruff check

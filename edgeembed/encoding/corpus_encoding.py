@@ -109,6 +109,10 @@ def encode(  # noqa: PLR0913  # one argument for each option of the command
     from edgeembed.encoding.text_encoder import load_text_encoder
     from edgeembed.teacher.shards import ShardFolder
 
+    if engine == "ray":
+        from edgeembed.encoding.ray_engine import RayJob, check_ray_arguments, encode_on_ray
+
+        check_ray_arguments(sources, address)
     folder.parent.mkdir(parents=True, exist_ok=True)
     reused = 0
     counts: dict[str, int] = {}
@@ -116,8 +120,6 @@ def encode(  # noqa: PLR0913  # one argument for each option of the command
         encoder, encoded_by = load_text_encoder(model, normalize=normalize, threads=None)
         shards = ShardFolder.create(folder, encoded_by)
         if engine == "ray":
-            from edgeembed.encoding.ray_engine import RayJob, encode_on_ray
-
             del encoder  # the workers load copies of their own
             job = RayJob(shards, os.fspath(model), normalize, texts_per_shard)
             done = encode_on_ray(job, sources, address=address, workers=workers)

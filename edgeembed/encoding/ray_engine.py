@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 import socket
 import sys
 from collections.abc import Iterator, Sequence
@@ -49,27 +51,25 @@ def encode_on_ray(
     Args:
         job: What to do.
         sources: The sources: files that every machine can read.
-        address: The address of the cluster; None starts a local one, unless Ray is already initialized.
+        address: The address of the cluster; None starts one on this machine, unless Ray is already initialized.
         workers: The number of copies of the model; None means one per GPU or, without GPUs, per core.
 
     Raises:
-        InputError: If a source is not a file, the cluster cannot be reached, or a worker raises InputError.
-        MissingExtraError: If Ray is not installed.
+        InputError: If the cluster cannot be reached, or a worker fails. The shards that are written stay.
     """
-    for source in sources:
-        if not (isinstance(source, Source) and source.is_file):
-            raise InputError(f"{source.name} is not a file; expected files, which every machine reads for itself")
     with _cluster(address) as ray:
         context = ray.data.DataContext.get_current()
         context.target_max_block_size = 1  # one shard a block, so that workers share the shards evenly
         context.enable_progress_bars = False
-        logging.getLogger("ray.data").setLevel(logging.WARNING)
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # errors are raised below
         gpus = int(ray.cluster_resources().get("GPU", 0))
         count = workers or gpus or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        rows = [{"number": number, "source": source} for number, source in enumerate(sources)]
+        # ray.data.range would wait for a core of its own, and the workers have them all.
+        rows = [{"number": number} for number in range(len(sources))]
         shards = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-            _ShardReader(job.texts_per_shard),
+            _ShardReader(tuple(sources), job.texts_per_shard),
             batch_size=1,
+            compute=ray.data.TaskPoolStrategy(size=count),
             num_cpus=0,  # the workers may take all cores
         )
         written = shards.map_batches(
@@ -82,21 +82,42 @@ def encode_on_ray(
         )
         try:
             for row in written.iter_rows():
+                if row["error"]:
+                    raise InputError(row["error"])
                 yield WrittenShard(row["name"], int(row["texts"]), bool(row["is_new"]))
         except ray.exceptions.RayError as error:
             raise _input_error(error) from error
 
 
+def check_ray_arguments(sources: Sequence[TextSource], address: str | None) -> None:
+    """Raise an error at once if a corpus cannot be encoded on a cluster; arguments are those of `encode_on_ray`.
+
+    Raises:
+        InputError: If a source is not a file, or nothing listens at the address.
+        MissingExtraError: If Ray is not installed.
+    """
+    for source in sources:
+        if not (isinstance(source, Source) and source.is_file):
+            raise InputError(f"{source.name} is not a file; expected files, which every machine reads for itself")
+    if not _import_ray().is_initialized():
+        _check_address(address)
+
+
+# Errors travel as values: Ray replaces exceptions by its own, and logs them with all their frames.
 class _ShardReader:
     """Read the shards of sources."""
 
-    def __init__(self, texts_per_shard: int) -> None:
+    def __init__(self, sources: Sequence[TextSource], texts_per_shard: int) -> None:
+        self._sources = sources
         self._texts_per_shard = texts_per_shard
 
     def __call__(self, batch: Batch) -> Iterator[Batch]:
-        for number, source in zip(batch["number"], batch["source"], strict=True):
-            for name, texts in source_shards(source, int(number), self._texts_per_shard):
-                yield {"name": [name], "texts": [texts]}
+        (number,) = map(int, batch["number"])
+        try:
+            for name, texts in source_shards(self._sources[number], number, self._texts_per_shard):
+                yield {"name": [name], "texts": [texts], "error": [""]}
+        except InputError as error:
+            yield {"name": [""], "texts": [[""]], "error": [_with_machine(error)]}
 
 
 class _ShardWriter:
@@ -104,34 +125,55 @@ class _ShardWriter:
 
     def __init__(self, job: RayJob) -> None:
         self._shards = job.shards
-        self._encode, encoded_by = load_text_encoder(job.model, normalize=job.normalize)
-        if encoded_by.fingerprint != job.shards.model.fingerprint:
-            raise InputError(f"a machine of the cluster has another model called {job.model}; expected the same")
+        self._error = ""
+        try:
+            job.shards.check_visible()
+            self._encode, encoded_by = load_text_encoder(job.model, normalize=job.normalize)
+            if encoded_by.fingerprint != job.shards.model.fingerprint:
+                raise InputError(f"{job.model} is another model there; expected the same one on all machines")
+        except InputError as error:
+            self._error = _with_machine(error)
 
     def __call__(self, batch: Batch) -> Batch:
-        written = [
-            self._shards.write_missing(name, list(texts), self._encode)
-            for name, texts in zip(batch["name"], batch["texts"], strict=True)
-        ]
-        return {field: np.array([getattr(shard, field) for shard in written]) for field in WrittenShard._fields}
+        (name,), (texts,), (error,) = batch["name"], batch["texts"], batch["error"]
+        shard = WrittenShard(str(name), 0, False)
+        error = str(error) or self._error
+        if not error:
+            try:
+                shard = self._shards.write_missing(shard.name, list(texts), self._encode)
+            except InputError as caught:
+                error = _with_machine(caught)
+        return {field: np.array([value]) for field, value in (*shard._asdict().items(), ("error", error))}
 
 
-@contextmanager
-def _cluster(address: str | None) -> Iterator[Any]:
-    """Yield the module ray, connected to a cluster, and disconnect if this function connected it."""
+def _with_machine(error: InputError) -> str:
+    return f"on the machine {socket.gethostname()}: {error}"
+
+
+def _import_ray() -> Any:
     try:
         import ray
         import ray.data
     except ModuleNotFoundError as error:
         raise MissingExtraError("ray", "ray") from error
+    return ray
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """Yield the module ray, connected to a cluster, and disconnect if this function connected it."""
+    ray = _import_ray()
     is_ours = not ray.is_initialized()
-    if is_ours:
-        _check_address(address)
+    address = address or os.environ.get("RAY_ADDRESS")
+    # A cluster that only this command uses needs no web page, and no address that other machines can reach.
+    options = {} if address else {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     with redirect_stdout(sys.stderr):  # Ray prints messages about workers until it is shut down; stdout is for results
         try:
             if is_ours:
-                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+                # Ray warns in red of a fault that only concerns actors whose driver has ended.
+                os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+                ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **options)
+        except (OSError, RuntimeError, ValueError) as error:
             raise _unreachable(address, error) from error
         try:
             yield ray
@@ -152,20 +194,24 @@ def _check_address(address: str | None) -> None:
 
 
 def _unreachable(address: str | None, error: Exception) -> InputError:
+    reason = one_line(str(error))[:200]
+    if address is None:
+        return InputError(
+            f"cannot start Ray on this machine: {reason}; expected a writable home and temporary folder, and free "
+            "shared memory: mend that, or use the engine local"
+        )
     return InputError(
-        f"cannot connect to the Ray cluster at {address or 'this machine'}: {one_line(str(error))[:200]}; "
-        "expected the address of a running cluster, as `ray start --head` prints it"
+        f"cannot connect to the Ray cluster at {address}: {reason}; expected the address of a running cluster, as "
+        "`ray start --head` prints it"
     )
 
 
 def _input_error(error: Exception) -> InputError:
-    """Return the InputError that a worker raised, or one that names the worker's error."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, InputError):
-            return InputError(str(cause).splitlines()[-1])
-        cause = getattr(cause, "cause", None) or cause.__cause__
+    """Return an InputError that names the exception of a worker, or else what Ray says first."""
+    text = str(error)
+    found = re.search(r"^[\w.]+(?:Error|Exception): .+$", text, re.MULTILINE)
+    reason = found[0] if found else next(iter(text.strip().splitlines()), type(error).__name__)
     return InputError(
-        f"a worker of the Ray cluster failed: {one_line(str(error).strip().splitlines()[-1])[:200]}; expected all "
-        "workers to run: repeat the command to write the missing shards"
+        f"a worker of the Ray cluster failed: {one_line(reason)[:300]}; expected all workers to run: repeat the "
+        "command to write the missing shards"
     )

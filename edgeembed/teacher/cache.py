@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from edgeembed_runtime.storage.atomic import atomic_file
 from edgeembed_runtime.storage.files import sha256
 
@@ -49,6 +48,8 @@ def model_fingerprint(model: "Path | SentenceTransformer", *, normalize: bool = 
 
 
 def _hash_loaded_model(model: "SentenceTransformer", update: Callable[[bytes], None]) -> None:
+    import torch
+
     update(f"{model}\n{model.max_seq_length}\n{model.prompts}\n{model.default_prompt_name}\n".encode())
     for name, weight in model.state_dict().items():
         values = weight.detach().cpu().contiguous()

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from edgeembed_runtime.errors import InputError, one_line
 from edgeembed_runtime.shards import SHARDS_MANIFEST, EncodedBy, ShardsManifest, shard_file
 from edgeembed_runtime.storage.atomic import atomic_file
+from edgeembed_runtime.storage.temporary_folder import remove_stale
 
 from edgeembed.teacher.cache import Embeddings
 
@@ -97,6 +98,15 @@ class ShardFolder:
         """Return the file of a shard."""
         return shard_file(self.folder, name)
 
+    def check_visible(self) -> None:
+        """Raise InputError if this machine does not see the folder, or sees another one at its path."""
+        seen = ShardsManifest.read(self.folder)
+        if seen is None or seen.model.fingerprint != self.model.fingerprint:
+            raise InputError(
+                f"{self.folder} is missing, or another folder; expected one that all machines share, such as a "
+                "network file system: run the command again with such a folder"
+            )
+
     def write_missing(
         self, name: str, texts: Sequence[str], encode: Callable[[Sequence[str]], Embeddings]
     ) -> WrittenShard:
@@ -147,7 +157,16 @@ class ShardFolder:
         Args:
             counts: The number of texts in each shard by name, in the order of the corpus.
         """
-        extra = sorted({file.stem for file in self.folder.glob("*.parquet")}.difference(counts))
+        for temporary in self.folder.glob(".*.parquet.*.tmp"):  # of workers that were killed
+            remove_stale(self.folder / temporary.name[1:].removesuffix(".tmp").rpartition(".")[0])
+        found = {file.stem for file in self.folder.glob("*.parquet")}
+        missing = sorted(counts.keys() - found)
+        if missing:
+            raise InputError(
+                f"{self.path(missing[0])} was written, but is not there; expected a folder that all machines share: "
+                "run the command again with such a folder"
+            )
+        extra = sorted(found.difference(counts))
         if extra:
             raise InputError(
                 f"{self.path(extra[0])} is not part of the corpus; expected the corpus that the folder was begun with: "

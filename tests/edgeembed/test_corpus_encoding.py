@@ -1,7 +1,10 @@
 """The public function `encode`: shards of embeddings, resuming, and distillation from them."""
 
 import json
+import shutil
+import socket
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,12 @@ from edgeembed_runtime import Encoder, Index
 from edgeembed_runtime.errors import InputError
 
 import edgeembed
+from edgeembed.corpus import open_corpus
 from edgeembed.distillation import pipeline
-from edgeembed.encoding import text_encoder
+from edgeembed.encoding.corpus_shards import TEXTS_PER_SHARD
+from edgeembed.encoding.ray_engine import RayJob, _ShardReader, _ShardWriter
 from edgeembed.models import load_model
-from edgeembed.teacher.encoding import encode_texts
+from edgeembed.teacher import encoding
 from edgeembed.teacher.shards import ShardFolder
 
 TINY = {
@@ -32,8 +37,8 @@ TINY = {
 @pytest.fixture(autouse=True)
 def _float32_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "default_device", lambda: "cpu")
-    monkeypatch.setattr(text_encoder, "default_device", lambda: "cpu")
-    monkeypatch.setattr(text_encoder, "has_bf16", lambda _device: False)
+    monkeypatch.setattr("edgeembed.hardware.default_device", lambda: "cpu")
+    monkeypatch.setattr("edgeembed.hardware.has_bf16", lambda _device: False)
 
 
 @pytest.fixture
@@ -94,7 +99,7 @@ def test_an_interrupted_run_writes_only_the_missing_shards(
     corpus: list[Path], teacher_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = edgeembed.encode(corpus, teacher_folder, tmp_path / "whole", texts_per_shard=32)
-    encode, calls = encode_texts, 0
+    encode, calls = encoding.encode_texts, 0
 
     def fail_at_the_third(model: Any, texts: Sequence[str]) -> Any:
         nonlocal calls
@@ -103,7 +108,7 @@ def test_an_interrupted_run_writes_only_the_missing_shards(
             raise KeyboardInterrupt
         return encode(model, list(texts))
 
-    monkeypatch.setattr(text_encoder, "encode_texts", fail_at_the_third)
+    monkeypatch.setattr(encoding, "encode_texts", fail_at_the_third)
     with pytest.raises(KeyboardInterrupt):
         edgeembed.encode(corpus, teacher_folder, tmp_path / "shards", texts_per_shard=32)
     with pytest.raises(InputError, match="is incomplete; expected all shards: run edgeembed encode again"):
@@ -197,3 +202,48 @@ def test_shards_that_do_not_fit_a_distillation_are_errors(
                 teacher_embeddings=folder,
             )
     assert not (tmp_path / "student").exists()
+
+
+def test_what_a_killed_worker_left_is_removed(corpus: list[Path], tmp_path: Path) -> None:
+    out = edgeembed.encode(corpus, "nano", tmp_path / "shards", texts_per_shard=50).path
+    left = out / ".00000-000001.parquet.0123abcd.tmp"
+    left.mkdir()
+    assert edgeembed.encode(corpus, "nano", out, texts_per_shard=50).reused_shards == 3
+    assert not left.exists()
+
+
+def ray_job(out: Path, tmp_path: Path, sentences: list[str]) -> RayJob:
+    """Return the job of a folder that holds one shard."""
+    (tmp_path / "text.txt").write_text("\n".join(sentences[:3]), encoding="utf-8")
+    edgeembed.encode(tmp_path / "text.txt", "nano", out)
+    return RayJob(ShardFolder.open(out), "nano", True, TEXTS_PER_SHARD)
+
+
+def test_a_worker_that_does_not_see_the_folder_says_so_and_writes_nothing(sentences: list[str], tmp_path: Path) -> None:
+    job = ray_job(tmp_path / "shards", tmp_path, sentences)
+    shutil.rmtree(tmp_path / "shards")
+    shard = {"name": ["00000-000001"], "texts": [sentences], "error": [""]}
+    (error,) = _ShardWriter(job)(shard)["error"]
+    assert error.startswith(
+        f"on the machine {socket.gethostname()}: {tmp_path / 'shards'} is missing, or another folder"
+    )
+    assert not (tmp_path / "shards").exists()
+
+
+def test_a_worker_that_does_not_see_the_corpus_says_so(corpus: list[Path], tmp_path: Path) -> None:
+    sources = open_corpus(corpus)
+    corpus[1].unlink()
+    (row,) = _ShardReader(sources, TEXTS_PER_SHARD)({"number": [1]})
+    assert row["error"][0].endswith(f"{corpus[1]} cannot be read: No such file or directory; expected a readable file")
+
+
+def test_a_worker_with_another_model_of_the_same_name_says_so(sentences: list[str], tmp_path: Path) -> None:
+    job = replace(ray_job(tmp_path / "shards", tmp_path, sentences), model="mini")
+    (error,) = _ShardWriter(job)({"name": ["00000-000001"], "texts": [sentences], "error": [""]})["error"]
+    assert error.endswith("mini is another model there; expected the same one on all machines")
+
+
+def test_a_shard_that_other_machines_do_not_see_is_an_error(sentences: list[str], tmp_path: Path) -> None:
+    shards = ray_job(tmp_path / "shards", tmp_path, sentences).shards
+    with pytest.raises(InputError, match=r"00000-000001.parquet was written, but is not there; expected a folder that"):
+        shards.finish({"00000-000000": 3, "00000-000001": 3})

@@ -1,39 +1,75 @@
-"""`edgeembed encode --engine ray` on real Ray clusters of this machine."""
+"""`edgeembed encode --engine ray` on real Ray clusters of this machine, one after the other."""
 
 import json
+import os
+import random
+import signal
+import string
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow.parquet as pq
 import pytest
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 _COMMAND = [sys.executable, "-m", "edgeembed.cli.main", "encode"]
-_MODEL = ["--model", "nano", "--texts-per-shard", "40", "--json"]
+_TEXTS_PER_SHARD = 250
+_MODEL = ["--model", "nano", "--texts-per-shard", str(_TEXTS_PER_SHARD), "--json"]
+_STORE_BYTES = 80 << 20  # the least that Ray takes is 75 MiB
 
-# Two nodes, each with one core.
-_TWO_NODES = """
+_TWO_NODES = f"""
 import sys
 from ray.cluster_utils import Cluster
 from edgeembed import encode
 
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-cluster.add_node(num_cpus=1)
+node = {{"num_cpus": 1, "object_store_memory": {_STORE_BYTES}, "include_dashboard": False, "include_log_monitor": False}}
+cluster = Cluster(initialize_head=True, head_node_args=node)
+cluster.add_node(**node)
 corpus, out = sys.argv[1:]
-print(encode(corpus, "nano", out, engine="ray", address=cluster.address, workers=2, texts_per_shard=40).to_json())
+settings = {{"texts_per_shard": {_TEXTS_PER_SHARD}, "address": cluster.address, "workers": 2}}
+print(encode(corpus, "nano", out, engine="ray", **settings).to_json())
 cluster.shutdown()
 """
+
+# Files of the workers are limited to 300 kB: a shard of short texts fits, one of long texts does not.
+_FULL_DISK = f"""
+import sys
+import ray
+from edgeembed.cli.main import main
+
+def limit():
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+
+ray.init(
+    address="local", num_cpus=2, object_store_memory={_STORE_BYTES}, include_dashboard=False, log_to_driver=False,
+    logging_level="ERROR", _node_ip_address="127.0.0.1", runtime_env={{"worker_process_setup_hook": limit}},
+)
+main(sys.argv[1:])
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of a cluster, which leaves nothing behind in the home folder, and no log in /tmp."""
+    # A short path, because the names of Ray's sockets have at most 107 bytes with it.
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as temporary:
+        home = tmp_path_factory.mktemp("home")
+        yield {**os.environ, "HOME": str(home), "RAY_TMPDIR": temporary, "RAY_ADDRESS": "", "COLUMNS": "300"}
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
     for part in range(4):
-        lines = (f"Number {number} of part {part} is a house with {number % 7} windows." for number in range(500))
+        lines = (f"Number {number} of part {part} is a house with {number % 7} windows." for number in range(2600))
         (folder / f"{part}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
 
@@ -43,6 +79,10 @@ def expected(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("local") / "shards"
     subprocess.run([*_COMMAND, str(corpus), "--out", str(out), *_MODEL], check=True, capture_output=True)
     return out
+
+
+def run(words: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(words, check=False, capture_output=True, text=True, timeout=500, env=environment)
 
 
 def assert_equal_shards(found: Path, expected: Path) -> None:
@@ -55,47 +95,84 @@ def assert_equal_shards(found: Path, expected: Path) -> None:
             assert (found / name).read_text() == (expected / name).read_text()
 
 
-def ray_workers(process: "subprocess.Popen[str]") -> list[psutil.Process]:
-    """Return the processes that hold a copy of the model."""
-    children = psutil.Process(process.pid).children(recursive=True)
-    return [child for child in children if "_ShardWriter" in "".join(child.cmdline())]
+def is_encoding(process: psutil.Process) -> bool:
+    """Return whether a process is a worker with a shard in hand: Ray writes the running method into its title."""
+    title = "".join(process.cmdline())
+    return "_ShardWriter" in title and ".submit" in title
 
 
-def test_a_killed_worker_costs_nothing_but_time(corpus: Path, expected: Path, tmp_path: Path) -> None:
+def kill_worker_with_a_shard(driver: "subprocess.Popen[str]") -> None:
+    """Kill a worker that has a shard in hand."""
+    while driver.poll() is None:
+        for process in psutil.Process(driver.pid).children(recursive=True):
+            try:
+                if is_encoding(process):
+                    process.suspend()
+                    if is_encoding(process):  # still, now that it cannot finish its shard any more
+                        process.kill()
+                        return
+                    process.resume()
+            except psutil.NoSuchProcess:
+                continue
+        time.sleep(0.005)
+
+
+def test_a_killed_worker_costs_nothing_but_time(
+    corpus: Path, expected: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
     out = tmp_path / "shards"
     words = [*_COMMAND, str(corpus), "--out", str(out), *_MODEL, "--engine", "ray", "--workers", "2"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
         while process.poll() is None and not list(out.glob("*.parquet")):
-            time.sleep(0.05)
-        assert process.poll() is None, process.communicate()[1]
-        workers = ray_workers(process)
-        workers[0].kill()
-        stdout, stderr = process.communicate(timeout=400)
+            time.sleep(0.005)
+        kill_worker_with_a_shard(process)
+        ended_before = process.poll() is not None
+        stdout, stderr = process.communicate(timeout=500)
     assert process.returncode == 0, stderr
+    assert not ended_before
     report = json.loads(stdout)
-    assert (report["texts"], report["shards"]) == (2000, 52)
+    assert (report["texts"], report["shards"]) == (10_400, 44)
     assert_equal_shards(out, expected)
 
 
-def test_two_nodes_write_the_same_shards(corpus: Path, expected: Path, tmp_path: Path) -> None:
+def test_two_nodes_write_the_same_shards(
+    corpus: Path, expected: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
     out = tmp_path / "shards"
-    words = [sys.executable, "-c", _TWO_NODES, str(corpus), str(out)]
-    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=400)
+    done = run([sys.executable, "-c", _TWO_NODES, str(corpus), str(out)], environment)
     assert done.returncode == 0, done.stderr
     assert_equal_shards(out, expected)
 
 
-def test_an_unreachable_cluster_is_one_line(corpus: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_one_line_and_the_command_goes_on_later(environment: dict[str, str], tmp_path: Path) -> None:
+    corpus, out = tmp_path / "corpus", tmp_path / "shards"
+    corpus.mkdir()
+    (corpus / "short.txt").write_text("".join(f"This is line {number}.\n" for number in range(500)))
+    draw = random.Random(0)  # noqa: S311  # no secret
+    long = ("".join(draw.choices(string.ascii_letters, k=2000)) for _ in range(_TEXTS_PER_SHARD))
+    (corpus / "very-long.txt").write_text("\n".join(long))
+    options = [str(corpus), "--out", str(out), *_MODEL]
+    done = run([sys.executable, "-c", _FULL_DISK, "encode", *options, "--engine", "ray"], environment)
+    assert done.returncode == 2, done.stderr
+    assert "00001-000000.parquet: Error writing bytes to file. Detail: [errno 27] File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    left: list[str] = sorted(file.name for file in out.iterdir())
+    assert set(left) <= {"00000-000000.parquet", "00000-000001.parquet", "shards.json"}
+    later: dict[str, Any] = json.loads(run([*_COMMAND, *options], environment).stdout)
+    assert (later["texts"], later["shards"], later["reused_shards"]) == (750, 3, len(left) - 1)
+
+
+def test_an_unreachable_cluster_is_one_line(corpus: Path, environment: dict[str, str], tmp_path: Path) -> None:
     words = [*_COMMAND, str(corpus), "--out", str(tmp_path / "shards"), *_MODEL, "--engine", "ray"]
-    done = subprocess.run(
-        [*words, "--address", "127.0.0.1:1"], check=False, capture_output=True, text=True, timeout=400
-    )
+    done = run([*words, "--address", "127.0.0.1:1"], environment)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("edgeembed: cannot connect to the Ray cluster at 127.0.0.1:1")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("edgeembed: cannot connect to the Ray cluster at 127.0.0.1:1")
+    assert not (tmp_path / "shards").exists()
 
 
-def test_a_source_that_is_no_file_is_one_line(tmp_path: Path) -> None:
-    words = [*_COMMAND, "pydoc:json", "--out", str(tmp_path / "shards"), *_MODEL, "--engine", "ray"]
-    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=400)
+def test_a_source_that_is_no_file_is_one_line(environment: dict[str, str], tmp_path: Path) -> None:
+    done = run([*_COMMAND, "pydoc:json", "--out", str(tmp_path / "shards"), *_MODEL, "--engine", "ray"], environment)
     assert done.returncode == 2
     assert "pydoc:json is not a file; expected files" in done.stderr
+    assert not (tmp_path / "shards").exists()
