@@ -4,9 +4,11 @@ from pathlib import Path
 
 import click
 
+from edgeembed.cli.options import SOURCE
+
 
 @click.command()
-@click.argument("sources", metavar="TEXT...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("sources", metavar="TEXT...", nargs=-1, required=True, type=SOURCE)
 @click.option("--model", required=True, metavar="MODEL|BUNDLE", help="The model that encodes.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the shards.")
 @click.option(
@@ -40,8 +42,8 @@ def command(  # noqa: PLR0913  # one parameter an option
 ) -> None:
     """Encode a corpus of any size into Parquet files of texts and embeddings.
 
-    TEXT is a file, a folder, - for stdin, or pydoc: for Python's documentation. Repeat an interrupted command to write
-    the missing files. `distill --teacher-embeddings` learns from the folder.
+    TEXT is a file, a folder, a URL such as s3://bucket/folder, - for stdin, or pydoc: for Python's documentation.
+    Repeat an interrupted command to write the missing files. `distill --teacher-embeddings` learns from the folder.
     """
     from edgeembed.cli.progress import TerminalReporter
     from edgeembed.encoding.corpus_encoding import encode

@@ -9,9 +9,23 @@ import click
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.atomic import atomic_file, check_output_file, check_output_path
 
+from edgeembed.corpus.remote import RemotePath, to_path
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_TEXT = "Text: a file, a folder, - for stdin, or pydoc: for Python's documentation."
+_TEXT = "Text: a file, a folder, a URL (s3://...), - for stdin, or pydoc: for Python's documentation."
+
+
+class _Source(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
+    """A path or a remote path: that is always a source, and never the text itself."""
+
+    name = "source"
+
+    def convert(self, value: Any, _param: click.Parameter | None, _context: click.Context | None) -> Any:
+        return value if isinstance(value, Path | RemotePath) else to_path(value)
+
+
+SOURCE = _Source()
 
 
 def _corpus_option(metavar: str, text: str, *, required: bool = True) -> Callable[[Command], Command]:
@@ -20,7 +34,7 @@ def _corpus_option(metavar: str, text: str, *, required: bool = True) -> Callabl
         "sources",
         multiple=True,
         required=required,
-        type=click.Path(path_type=Path),  # a path is always a source, never the text itself
+        type=SOURCE,
         metavar=metavar,
         help=f"{text} Repeatable.",
     )

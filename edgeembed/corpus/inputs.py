@@ -47,8 +47,9 @@ def open_corpus(corpus: CorpusLike) -> list[TextSource]:
         corpus: One of these:
 
             - A string or path: one source. That is a file (.txt, .tsv, .csv, .jsonl, .parquet; all but the last also
-              with .xz, .gz, .zst), a folder of such files, `-` for standard input, or `pydoc:` for Python's
-              documentation (`pydoc:stdlib` for the standard library's, `pydoc:json,numpy` for that of some modules).
+              with .xz, .gz, .zst), a folder of such files, the URL of either (`s3://bucket/folder`), `-` for standard
+              input, or `pydoc:` for Python's documentation (`pydoc:stdlib` for the standard library's,
+              `pydoc:json,numpy` for that of some modules).
               `#column1,column2` after a path chooses columns of its tables.
             - A list. If any item names an existing source, all items must be sources. If none does and some item
               contains white space, the items are the texts themselves. A `Path` is always a source.
@@ -95,7 +96,7 @@ def iter_texts(corpus: CorpusLike) -> Iterator[str]:
 
 
 def corpus_paths(corpus: CorpusLike) -> list[Path]:
-    """Return the files that a corpus is read from, so that no output replaces one of them.
+    """Return the local files that a corpus is read from, so that no output replaces one of them.
 
     Args:
         corpus: See `open_corpus`.
@@ -103,7 +104,8 @@ def corpus_paths(corpus: CorpusLike) -> list[Path]:
     Raises:
         InputError: If the corpus cannot be opened.
     """
-    return [Path(source.name) for source in open_corpus(corpus) if isinstance(source, Source) and source.is_file]
+    paths = (source.path for source in open_corpus(corpus) if isinstance(source, Source) and source.is_file)
+    return [path for path in paths if isinstance(path, Path)]
 
 
 def holds_texts(items: Sequence[str | os.PathLike[str]]) -> bool:

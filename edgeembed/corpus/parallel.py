@@ -8,6 +8,7 @@ from pathlib import Path
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.deduplication import DistinctTexts
+from edgeembed.corpus.remote import AnyPath
 from edgeembed.corpus.sampling import new_rng
 from edgeembed.corpus.sources import find_sources
 from edgeembed.corpus.tables import read_columns, read_header
@@ -113,7 +114,7 @@ def _usable_pairs(
 ) -> Iterator[tuple[str, int]]:
     """Yield the pairs of a suitable length as single texts, and count the pairs read of each language."""
     for source in find_sources(sources):
-        for sentence, translation, language in _read_file(Path(source.name), source.columns):
+        for sentence, translation, language in _read_file(source.path, source.columns):
             read[language] += 1
             if all(min_characters <= len(text) <= max_characters for text in (sentence, translation)):
                 yield f"{language}\t{sentence}\t{translation}", 0
@@ -143,7 +144,7 @@ def _split(text: str) -> list[str]:
     return text.rsplit("\t", 2)  # the white space in a sentence is single spaces
 
 
-def _read_file(path: Path, requested: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+def _read_file(path: AnyPath, requested: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     columns = requested or _default_columns(path)
     if len(columns) not in (2, 3):
         raise InputError(f"{path}#{','.join(columns)} names {len(columns)} columns; expected {_expected()}")
@@ -155,7 +156,7 @@ def _read_file(path: Path, requested: Sequence[str]) -> Iterator[tuple[str, str,
         yield sentence, translation, language
 
 
-def _default_columns(path: Path) -> tuple[str, ...]:
+def _default_columns(path: AnyPath) -> tuple[str, ...]:
     header = read_header(path)
     languages = tuple(path.name.partition(".")[0].split("-", 1))
     for columns in (languages, COLUMNS):

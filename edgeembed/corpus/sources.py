@@ -1,13 +1,14 @@
 """Sources of a corpus: files, folders, standard input, and Python's documentation."""
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.docstrings import docstrings
+from edgeembed.corpus.remote import AnyPath, RemotePath, is_url, to_path
 from edgeembed.corpus.sentences import split_sentences
 from edgeembed.corpus.streams import COMPRESSION_ENDINGS, read_lines, read_standard_input
 from edgeembed.corpus.tables import read_columns, read_jsonl, read_parquet
@@ -23,7 +24,7 @@ class Source:
     """One stream of texts.
 
     Attributes:
-        name: A file's path, `-` for standard input, or `pydoc:` with `stdlib` or module names.
+        name: A file's path or URL, `-` for standard input, or `pydoc:` with `stdlib` or module names.
         columns: The columns of a table to read. If empty, the default ones.
     """
 
@@ -35,6 +36,11 @@ class Source:
         """Whether the source is a file, rather than standard input or Python's documentation."""
         return self.name != STANDARD_INPUT and not self.name.startswith(PYDOC_PREFIX)
 
+    @property
+    def path(self) -> AnyPath:
+        """The path of a file."""
+        return to_path(self.name)
+
     def texts(self) -> Iterator[str]:
         """Yield the raw texts, one in memory at a time.
 
@@ -45,15 +51,15 @@ class Source:
             return (line for _, line in read_standard_input())
         if self.name.startswith(PYDOC_PREFIX):
             return iter(_pydoc_sentences(self.name.removeprefix(PYDOC_PREFIX)))
-        return _file_texts(Path(self.name), self.columns)
+        return _file_texts(self.path, self.columns)
 
 
 def find_sources(names: Sequence[str | Path]) -> list[Source]:
     """Return the sources of a list of names; each folder is replaced by the files below it, sorted by path.
 
     Args:
-        names: Files, folders, `-`, `pydoc:`, `pydoc:stdlib` or `pydoc:json,numpy`. `#column1,column2` after a path
-            chooses the columns of its tables.
+        names: Files, folders, their URLs (see `RemotePath`), `-`, `pydoc:`, `pydoc:stdlib` or `pydoc:json,numpy`.
+            `#column1,column2` after a path chooses the columns of its tables.
 
     Raises:
         InputError: If a path does not exist, its ending is unknown, or a folder holds no corpus file.
@@ -70,22 +76,29 @@ def split_columns(name: str) -> tuple[Path, tuple[str, ...]]:
     Returns:
         The path and the names of the columns; no columns if none are given.
     """
+    path, columns = _split_columns(name)
+    return Path(path), columns
+
+
+def _split_columns(name: str) -> tuple[str, tuple[str, ...]]:
     path, mark, columns = name.rpartition("#")
     if not mark or _exists(name):
-        return Path(name), ()
-    return Path(path), tuple(column.strip() for column in columns.split(",") if column.strip())
+        return name, ()
+    return path, tuple(column.strip() for column in columns.split(",") if column.strip())
 
 
 def is_source(name: str) -> bool:
-    """Return whether a string names a source: an existing file or folder, standard input, or `pydoc:`."""
+    """Return whether a string names a source: an existing file or folder, a URL, standard input, or `pydoc:`."""
     if name == STANDARD_INPUT or name.startswith(PYDOC_PREFIX):
         return True
+    if is_url(name):
+        return len(name.split()) == 1  # more words are a text that begins with one
     return _exists(name) or _exists(name.rpartition("#")[0])
 
 
 def _exists(name: str) -> bool:
     try:
-        return name != "" and Path(name).exists()
+        return name != "" and to_path(name).exists()
     except OSError:  # too long for a path
         return False
 
@@ -93,7 +106,8 @@ def _exists(name: str) -> bool:
 def _expand(name: str) -> list[Source]:
     if name == STANDARD_INPUT or name.startswith(PYDOC_PREFIX):
         return [Source(name)]
-    path, columns = split_columns(name)
+    file, columns = _split_columns(name)
+    path = to_path(file)
     if not path.exists():
         raise InputError(f"{path} does not exist; expected a corpus file, a folder, - or {PYDOC_PREFIX}")
     if path.is_dir():
@@ -106,21 +120,26 @@ def _expand(name: str) -> list[Source]:
     return [Source(str(path), columns)]
 
 
-def _files_below(folder: Path) -> list[Path]:
-    files = sorted(file for file in folder.rglob("*") if file.is_file() and _ending(file) is not None)
+def _files_below(folder: AnyPath) -> Sequence[AnyPath]:
+    found: Iterable[AnyPath] = (
+        folder.files_below()
+        if isinstance(folder, RemotePath)
+        else (file for file in folder.rglob("*") if file.is_file())
+    )
+    files = [file for file in found if _ending(file) is not None]
     if not files:
         raise InputError(f"{folder} holds no corpus file; expected one that ends in {', '.join(ENDINGS)}")
-    return files
+    return sorted(files, key=lambda file: file.parts if isinstance(file, Path) else (str(file),))
 
 
-def _ending(path: Path) -> str | None:
+def _ending(path: AnyPath) -> str | None:
     is_compressed = path.suffix in COMPRESSION_ENDINGS
     ending = Path(path.stem).suffix if is_compressed else path.suffix
     return ending if ending in ENDINGS and not (is_compressed and ending == ".parquet") else None
 
 
-def _file_texts(path: Path, columns: Sequence[str]) -> Iterator[str]:
-    readers: dict[str, Callable[[Path, Sequence[str]], Iterator[str]]] = {
+def _file_texts(path: AnyPath, columns: Sequence[str]) -> Iterator[str]:
+    readers: dict[str, Callable[[AnyPath, Sequence[str]], Iterator[str]]] = {
         ".tsv": _table_texts,
         ".csv": _table_texts,
         ".jsonl": read_jsonl,
@@ -134,7 +153,7 @@ def _file_texts(path: Path, columns: Sequence[str]) -> Iterator[str]:
     return (line for _, line in read_lines(path))
 
 
-def _table_texts(path: Path, columns: Sequence[str]) -> Iterator[str]:
+def _table_texts(path: AnyPath, columns: Sequence[str]) -> Iterator[str]:
     return (text for _, fields in read_columns(path, columns) for text in fields)
 
 

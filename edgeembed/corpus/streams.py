@@ -2,24 +2,25 @@
 
 import contextlib
 import gzip
-import io
 import lzma
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from typing import BinaryIO, cast
 
 from edgeembed_runtime.errors import InputError
+
+from edgeembed.corpus.remote import AnyPath, remote_errors
 
 COMPRESSION_ENDINGS = (".xz", ".gz", ".zst")
 _CHUNK_BYTES = 1 << 16
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: AnyPath) -> Iterator[tuple[int, str]]:
     """Yield the lines of a text file, one in memory at a time.
 
     Args:
-        path: A UTF-8 file, plain or compressed (.xz, .gz, .zst).
+        path: A UTF-8 file, plain or compressed (.xz, .gz, .zst), local or remote.
 
     Yields:
         The line's number, from 1, and its text without the line end.
@@ -27,7 +28,12 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     Raises:
         InputError: If the file cannot be opened or decompressed, or a line is not UTF-8.
     """
-    with _input_errors(path), contextlib.closing(_open(path)) as file:
+    with (
+        _input_errors(path),
+        remote_errors(path),
+        path.open("rb") as raw,
+        contextlib.closing(_decompressed(raw, path.suffix)) as file,
+    ):
         lines = _split_lines(_decompress_zstandard(file)) if path.suffix == ".zst" else file
         yield from decode_lines(lines, name=str(path))
 
@@ -63,7 +69,7 @@ def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]
 
 
 @contextlib.contextmanager
-def _input_errors(path: Path) -> Iterator[None]:
+def _input_errors(path: AnyPath) -> Iterator[None]:
     try:
         yield
     except (lzma.LZMAError, zlib.error, EOFError, gzip.BadGzipFile) as error:
@@ -74,17 +80,17 @@ def _input_errors(path: Path) -> Iterator[None]:
         raise InputError(f"{path} cannot be read: {error.strerror or error}; expected a readable file") from error
 
 
-def _open(path: Path) -> io.BufferedIOBase:
-    match path.suffix:
+def _decompressed(file: BinaryIO, suffix: str) -> BinaryIO:
+    match suffix:
         case ".xz":
-            return lzma.LZMAFile(path)
+            return cast("BinaryIO", lzma.LZMAFile(file))
         case ".gz":
-            return gzip.GzipFile(path)
+            return cast("BinaryIO", gzip.GzipFile(fileobj=file))
         case _:
-            return path.open("rb")
+            return file
 
 
-def _decompress_zstandard(file: io.BufferedIOBase) -> Iterator[bytes]:
+def _decompress_zstandard(file: BinaryIO) -> Iterator[bytes]:
     """Yield the decompressed chunks of a file. zstandard's own reader accepts a file that is cut off in a frame."""
     import zstandard
 

@@ -3,11 +3,12 @@
 import csv
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from edgeembed_runtime.errors import InputError
 
+from edgeembed.corpus.remote import AnyPath, remote_errors
 from edgeembed.corpus.streams import COMPRESSION_ENDINGS, read_lines
 
 DEFAULT_COLUMNS = (
@@ -34,7 +35,7 @@ DEFAULT_COLUMNS = (
 """Columns that are read if none are chosen: the usual names of text columns in public datasets."""
 
 
-def read_jsonl(path: Path, columns: Sequence[str]) -> Iterator[str]:
+def read_jsonl(path: AnyPath, columns: Sequence[str]) -> Iterator[str]:
     """Yield the texts of a file with one JSON object a line.
 
     Args:
@@ -49,7 +50,7 @@ def read_jsonl(path: Path, columns: Sequence[str]) -> Iterator[str]:
             yield from _json_texts(path, number, line, columns)
 
 
-def read_parquet(path: Path, columns: Sequence[str]) -> Iterator[str]:
+def read_parquet(path: AnyPath, columns: Sequence[str]) -> Iterator[str]:
     """Yield the texts of a Parquet file, row by row.
 
     Args:
@@ -63,7 +64,7 @@ def read_parquet(path: Path, columns: Sequence[str]) -> Iterator[str]:
     import pyarrow.parquet
 
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with remote_errors(path), path.open("rb") as raw, pyarrow.parquet.ParquetFile(raw) as file:
             chosen = choose_columns(path, file.schema_arrow.names, columns)
             _expect_strings(path, file.schema_arrow, chosen)
             for batch in file.iter_batches(batch_size=4096, columns=chosen):
@@ -74,7 +75,7 @@ def read_parquet(path: Path, columns: Sequence[str]) -> Iterator[str]:
         raise InputError(f"{path} cannot be read as Parquet ({reason}); expected a complete Parquet file") from error
 
 
-def choose_columns(where: Path | str, available: Sequence[str], requested: Sequence[str]) -> list[str]:
+def choose_columns(where: AnyPath | str, available: Sequence[str], requested: Sequence[str]) -> list[str]:
     """Return the columns to read: the requested ones, or else those of `DEFAULT_COLUMNS` that exist.
 
     Args:
@@ -95,7 +96,7 @@ def choose_columns(where: Path | str, available: Sequence[str], requested: Seque
     return chosen
 
 
-def _json_texts(path: Path, number: int, line: str, columns: Sequence[str]) -> Iterator[str]:
+def _json_texts(path: AnyPath, number: int, line: str, columns: Sequence[str]) -> Iterator[str]:
     where = f"{path} line {number}"
     try:
         row = json.loads(line)
@@ -118,7 +119,7 @@ def _expect_text(where: str, value: object) -> str:
     return value
 
 
-def _expect_strings(path: Path, schema: Any, names: Sequence[str]) -> None:
+def _expect_strings(path: AnyPath, schema: Any, names: Sequence[str]) -> None:
     import pyarrow as pa
 
     for name in names:
@@ -151,7 +152,7 @@ def read_tsv(file: Path, required: Sequence[str], optional: Sequence[str], expec
     return [{name: fields[index].strip() for name, index in columns.items()} for _, fields in rows]
 
 
-def read_columns(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+def read_columns(path: AnyPath, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Yield some columns of a TSV or CSV file, row by row.
 
     Args:
@@ -174,7 +175,7 @@ def read_columns(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tupl
         yield number, tuple(fields[index] for index in indices)
 
 
-def read_header(path: Path) -> list[str]:
+def read_header(path: AnyPath) -> list[str]:
     """Return the column names of a TSV or CSV file; none if it is empty.
 
     Args:
@@ -186,7 +187,7 @@ def read_header(path: Path) -> list[str]:
     return next(read_rows(path), (0, []))[1]
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def read_rows(path: AnyPath) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a TSV or CSV file, its header first. Blank lines are skipped.
 
     Args:
@@ -215,17 +216,16 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         yield number, fields
 
 
-def is_csv(path: Path) -> bool:
+def is_csv(path: AnyPath) -> bool:
     """Return whether a file is CSV by its ending, compressed or not."""
-    plain = path.with_suffix("") if path.suffix in COMPRESSION_ENDINGS else path
-    return plain.suffix == ".csv"
+    return (PurePath(path.stem).suffix if path.suffix in COMPRESSION_ENDINGS else path.suffix) == ".csv"
 
 
-def _tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _tsv_rows(path: AnyPath) -> Iterator[tuple[int, list[str]]]:
     return ((number, line.split("\t")) for number, line in read_lines(path) if line)
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(path: AnyPath) -> Iterator[tuple[int, list[str]]]:
     # The line breaks are given back to the csv module, because they may be part of a quoted field.
     reader = csv.reader((f"{line}\n" for _, line in read_lines(path)), strict=True)
     while True:

@@ -18,7 +18,7 @@ from edgeembed_runtime.errors import InputError, MissingExtraError, one_line
 from edgeembed.corpus.inputs import TextSource
 from edgeembed.corpus.sources import Source
 from edgeembed.encoding.corpus_shards import source_shards
-from edgeembed.encoding.text_encoder import load_text_encoder
+from edgeembed.encoding.text_encoder import TextEncoder, load_text_encoder
 from edgeembed.teacher.shards import ShardFolder, WrittenShard
 
 Batch = dict[str, Any]
@@ -128,9 +128,7 @@ class _ShardWriter:
         self._error = ""
         try:
             job.shards.check_visible()
-            self._encode, encoded_by = load_text_encoder(job.model, normalize=job.normalize)
-            if encoded_by.fingerprint != job.shards.model.fingerprint:
-                raise InputError(f"{job.model} is another model there; expected the same one on all machines")
+            self._encode = _load_same_model(job)
         except InputError as error:
             self._error = _with_machine(error)
 
@@ -144,6 +142,13 @@ class _ShardWriter:
             except InputError as caught:
                 error = _with_machine(caught)
         return {field: np.array([value]) for field, value in (*shard._asdict().items(), ("error", error))}
+
+
+def _load_same_model(job: RayJob) -> TextEncoder:
+    encode, encoded_by = load_text_encoder(job.model, normalize=job.normalize)
+    if encoded_by.fingerprint != job.shards.model.fingerprint:
+        raise InputError(f"{job.model} is another model there; expected the same one on all machines")
+    return encode
 
 
 def _with_machine(error: InputError) -> str:
