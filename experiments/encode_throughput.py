@@ -63,15 +63,17 @@ def measure_steps(corpus: Path, model: str, texts: int) -> dict[str, float]:
     """Return the texts per second of one core that reads, tokenizes or writes, without encoding."""
     import numpy as np
 
+    from edgeembed_runtime.shards import EncodedBy
+
     from edgeembed.corpus import open_corpus
     from edgeembed.encoding.corpus_shards import source_shards
     from edgeembed.models import load_tokenizer
-    from edgeembed.teacher.shards import EncodedBy, ShardFolder
+    from edgeembed.teacher.shards import ShardFolder
 
     (_, read), *_ = source_shards(open_corpus(corpus)[0], 0, texts)
     tokenizer = load_tokenizer(model)
     with tempfile.TemporaryDirectory() as folder:
-        shards = ShardFolder.create(Path(folder) / "shards", EncodedBy(model, "", 384, True, "fp32"))
+        shards = ShardFolder.create(Path(folder) / "shards", EncodedBy(model, "", 384, True, "fp32", ""))
         embeddings = np.random.default_rng(0).standard_normal((len(read), 384)).astype(np.float16)
         return {
             "read": _rate(len(read), lambda: next(source_shards(open_corpus(corpus)[0], 0, texts))),
