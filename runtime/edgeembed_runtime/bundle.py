@@ -3,9 +3,8 @@
 import json
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from edgeembed_runtime.errors import BundleError, VerificationError, one_line, short_repr
 from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, Manifest, manifest_difference, read_manifest
@@ -17,15 +16,8 @@ _BLOBS = "blobs"
 _SNAPSHOTS = "snapshots"
 
 
-@dataclass(frozen=True)
 class Bundle(Manifest):
-    """An exported encoder: the fields of its manifest, and its folder.
-
-    Attributes:
-        path: The folder; a `zipfile.Path` if the package is inside a zip file.
-    """
-
-    path: Folder
+    """An exported encoder or classifier: its attributes are those of `Manifest`."""
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | Folder, *, verify: bool = False) -> "Bundle":
@@ -43,7 +35,7 @@ class Bundle(Manifest):
         folder = _folder(path)
         for name in (MANIFEST, CHECKSUM):
             _check_inside(folder, name)
-        bundle = cls(path=folder, **vars(read_manifest(folder)))
+        bundle = cls(**vars(read_manifest(folder)))
         for file in bundle.files:
             _check_inside(folder, file.name)
             if not is_file(folder / file.name):
@@ -130,8 +122,7 @@ class Bundle(Manifest):
         return tuple(difference for difference in differences if difference is not None)
 
 
-@dataclass(frozen=True)
-class EncoderIdentity:
+class EncoderIdentity(NamedTuple):
     """The encoder that computed stored embeddings.
 
     Attributes:

@@ -1,6 +1,7 @@
-"""The options of `Encoder.encode`, and what to do with texts that a model cannot represent well."""
+"""The options of `Encoder.encode`: keywords, prompts, and what to do with texts that a model cannot represent well."""
 
 import warnings
+from collections.abc import Mapping
 from typing import Literal, TypedDict, get_args
 
 from edgeembed_runtime._validation import validate_batch_size
@@ -11,6 +12,9 @@ TextAction = Literal["warn", "error", "ignore"]
 _ACTIONS = get_args(TextAction)
 OutputValue = Literal["sentence_embedding"]
 _OUTPUT_VALUES = ("sentence_embedding", None)
+# The names of prompts, in the order in which sentence-transformers tries them.
+_QUERY_PROMPTS = ("query",)
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
 class EncodeOptions(TypedDict, total=False):
@@ -106,3 +110,40 @@ class TextPolicy:
                 "for them mean little; use a model for their language"
             )
             warnings.warn(message, UnknownTextWarning, stacklevel=caller_stacklevel())
+
+
+def prompt_for(
+    prompts: Mapping[str, str], *, prompt: str | None, prompt_name: str | None, prompt_type: str | None
+) -> str | None:
+    """Return the prompt to put before each text, or None if the caller asked for none.
+
+    Args:
+        prompts: The bundle's prompts, by name.
+        prompt: The prompt itself.
+        prompt_name: The name of one of the bundle's prompts.
+        prompt_type: "query" or "document", as mteb passes it: selects the bundle's prompt for this type, if any.
+
+    Raises:
+        InputError: If both a prompt and a name are given, or the bundle has no prompt of that name.
+    """
+    if prompt is not None and not isinstance(prompt, str):
+        raise InputError(f"prompt is {type(prompt).__name__}, expected str")
+    if prompt is not None:
+        if prompt_name is not None:
+            raise InputError("both prompt and prompt_name were given, expected one of them")
+        return prompt
+    if prompt_name is not None:
+        if not isinstance(prompt_name, str) or prompt_name not in prompts:
+            expected = f"one of {', '.join(prompts)}" if prompts else "None, because this bundle has no prompts"
+            raise InputError(f"prompt_name is {prompt_name!r}, expected {expected}")
+        return prompts[prompt_name]
+    if prompt_type is None:
+        return None
+    return _prompt_of_type(prompts, str(getattr(prompt_type, "value", prompt_type)))
+
+
+def _prompt_of_type(prompts: Mapping[str, str], prompt_type: str) -> str | None:
+    for names in (_QUERY_PROMPTS, _DOCUMENT_PROMPTS):
+        if prompt_type in names:
+            return next((prompts[name] for name in names if name in prompts), None)
+    raise InputError(f"prompt_type is {prompt_type!r}, expected 'query' or 'document'")

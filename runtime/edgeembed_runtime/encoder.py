@@ -14,8 +14,15 @@ from edgeembed_runtime._validation import validate_texts, validate_threads
 from edgeembed_runtime.builtin_models import builtin_names, open_bundle
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.concurrency import available_cores
-from edgeembed_runtime.encode_options import EncodeOptions, OutputValue, TextAction, TextPolicy, validate_encode_options
-from edgeembed_runtime.pipeline import Outputs, Pipeline, prompt_for
+from edgeembed_runtime.encode_options import (
+    EncodeOptions,
+    OutputValue,
+    TextAction,
+    TextPolicy,
+    prompt_for,
+    validate_encode_options,
+)
+from edgeembed_runtime.pipeline import Outputs, Pipeline
 from edgeembed_runtime.quantization import Precision, quantize
 from edgeembed_runtime.similarity import as_tensor, cosine_similarity, pairwise_cosine_similarity, truncate
 from edgeembed_runtime.tokenization.tokenizer import TextInfo, Tokenizer

@@ -100,7 +100,7 @@ class ClassifierParity:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of edgeembed.json. Unknown fields are ignored.
+    """The content of edgeembed.json, and where it is. Unknown fields are ignored.
 
     Attributes:
         schema_version: The version of this schema.
@@ -132,6 +132,8 @@ class Manifest:
         near_cosine: The minimum cosine at which a text joins a center of interest of `SemanticRanker`, instead of
             starting a new one. If None, it is 0.4. `InterestSettings` describes how it is chosen.
         files: Every file of the bundle except edgeembed.json and its checksum.
+        path: The bundle's folder, which edgeembed.json does not state; a `zipfile.Path` if the package is inside a zip
+            file.
     """
 
     schema_version: int
@@ -160,6 +162,7 @@ class Manifest:
     latency: dict[str, Any] | None
     near_cosine: float | None
     files: tuple[FileRecord, ...]
+    path: Folder
 
     @property
     def is_classifier(self) -> bool:
@@ -185,7 +188,7 @@ def read_manifest(folder: Folder) -> Manifest:
         raise BundleError(f"{folder} has no {MANIFEST}; expected a bundle, as `edgeembed export` writes it")
     fields = JsonFields.read(folder / MANIFEST, BundleError)
     _check_version(fields, folder)
-    manifest = _parse(fields, _read_task(fields, folder))
+    manifest = _parse(fields, _read_task(fields, folder), folder)
     _check_references(manifest, fields)
     _check_sizes(manifest, fields)
     if manifest.near_cosine is not None and not 0 < manifest.near_cosine <= 1:
@@ -227,7 +230,7 @@ def _read_task(fields: JsonFields, folder: Folder) -> str:
     return task
 
 
-def _parse(fields: JsonFields, task: str) -> Manifest:
+def _parse(fields: JsonFields, task: str, folder: Folder) -> Manifest:
     is_classifier = task == "classification"
     return Manifest(
         schema_version=SCHEMA_VERSION,
@@ -256,6 +259,7 @@ def _parse(fields: JsonFields, task: str) -> Manifest:
         latency=fields.nullable_object("latency"),
         near_cosine=fields.nullable_number("near_cosine"),
         files=tuple(FileRecord.parse(file) for file in fields.children("files")),
+        path=folder,
     )
 
 

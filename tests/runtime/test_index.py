@@ -675,6 +675,6 @@ def test_changed_manifest_raises(saved: Path, encoder: Encoder, old: str, new: s
     content = (saved / "index.json").read_text(encoding="utf-8")
     assert old in content
     (saved / "index.json").write_text(content.replace(old, new), encoding="utf-8")
-    message = r"index\.json is damaged: its fields have SHA-256 \w{64}, expected \w{64}; make it again$"
+    message = r'index\.json is damaged: its fields have SHA-256 "\w{64}", expected "\w{64}"; make it again$'
     with pytest.raises(InputError, match=message):
         Index.open(saved, encoder, verify=verify)

@@ -3,7 +3,6 @@
 import math
 import secrets
 import sqlite3
-from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,7 @@ def create_tables(connection: sqlite3.Connection, encoder: EncoderIdentity) -> N
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    connection.execute("INSERT INTO store VALUES (?, ?, ?, ?, 0, ?)", (*astuple(encoder), secrets.randbits(63)))
+    connection.execute("INSERT INTO store VALUES (?, ?, ?, ?, 0, ?)", (*encoder, secrets.randbits(63)))
 
 
 def read_encoder(connection: sqlite3.Connection, store: str) -> EncoderIdentity:

@@ -81,11 +81,11 @@ class JsonFields:
         Raises:
             InputError: Or the given class, if a field was changed since.
         """
-        expected = with_own_sha256(self._values)[_OWN_SHA256]
-        if self.string(_OWN_SHA256) != expected:
+        actual, expected = with_own_sha256(self._values)[_OWN_SHA256], self.string(_OWN_SHA256)
+        if actual != expected:
             raise self._error(
-                f"{self._where} is damaged: its fields have SHA-256 {expected}, expected "
-                f"{self.string(_OWN_SHA256)}; make it again"
+                f"{self._where} is damaged: its fields have SHA-256 {_shown(actual)}, expected {_shown(expected)}; "
+                "make it again"
             )
 
     def string(self, name: str, choices: Collection[str] = ()) -> str:
