@@ -16,7 +16,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -526,7 +525,7 @@ def test_encoders_of_one_space_share_a_store(tmp_path: Path) -> None:
     update.like("a", _AXES[0])
     assert [center.uses for center in store.centers()] == [2]
     assert update.encoder == first
-    for other in (replace(third, space=None), replace(third, space="bert-8-fedcba9876543210")):
+    for other in (third._replace(space=None), third._replace(space="bert-8-fedcba9876543210")):
         with pytest.raises(InputError, match=rf"belongs to the encoder 'e' \(aaaaaaaaaaaa, space {space}\)"):
             InterestStore(path, other)
 

@@ -165,7 +165,7 @@ class InterestStore:
             reactions = sql.read_reactions(connection)
         return {
             "schema_version": sql.SCHEMA_VERSION,
-            "encoder": asdict(encoder),
+            "encoder": encoder._asdict(),
             "reactions": reactions,
             "centers": [{**asdict(center), "vector": center.vector.tolist()} for center in centers],
         }
