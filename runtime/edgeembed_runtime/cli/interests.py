@@ -80,7 +80,7 @@ def _show(args: argparse.Namespace) -> None:
     centers = sorted(store.centers(), key=lambda center: (center.kind == "disinterest", -center.weight))
     if args.json:
         entries = [{name: value for name, value in vars(center).items() if name != "vector"} for center in centers]
-        print_json({"path": args.store, "encoder": store.encoder, "centers": entries})
+        print_json({"path": args.store, "encoder": store.encoder._asdict(), "centers": entries})
         return
     print(f"{plain(args.store)}: {_counted(len(centers))}, encoder {plain(store.encoder.name)}")
     if centers:
