@@ -62,7 +62,6 @@ def _environment() -> dict[str, str]:
 def measure_steps(corpus: Path, model: str, texts: int) -> dict[str, float]:
     """Return the texts per second of one core that reads, tokenizes or writes, without encoding."""
     import numpy as np
-
     from edgeembed_runtime.shards import EncodedBy
 
     from edgeembed.corpus import open_corpus
