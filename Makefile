@@ -27,6 +27,7 @@ EVERYWHERE := build/everywhere
 EVERYWHERE_LOCK := tests/end_to_end/everywhere/package-lock.json
 
 test-everywhere: $(STAMP)
+	$(MAKE) docs || echo "the site cannot be built: the tests of its demo are skipped" >&2
 	$(MAKE) $(EVERYWHERE)/.installed || echo "fastembed or transformers.js cannot be installed: their tests are skipped" >&2
 	@command -v chromium > /dev/null || { apt-get update --quiet && apt-get install --yes --quiet --no-install-recommends chromium; } \
 	    || echo "Chromium is not installed and cannot be: its tests are skipped" >&2
@@ -80,15 +81,24 @@ fix: $(STAMP)
 	$(BIN)/ruff format
 
 # The documentation site, in an environment of its own: the site generator, and the runtime that builds the demo's index.
+# The demo's engine comes from npm.
 DOCS := build/docs-env
+DOCS_ENGINE := build/docs-engine
 
-docs: $(DOCS)/.installed
+docs: $(DOCS)/.installed $(DOCS_ENGINE)/.installed
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=.:exporters:bench $(DOCS)/bin/mkdocs build --strict --quiet
 	@echo "the site is in build/site; to read it: $(PYTHON) -m http.server --directory build/site"
 
 $(DOCS)/.installed: requirements-docs.txt runtime/pyproject.toml
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/python -m pip install --quiet --no-compile --requirement $< --editable ./runtime
+	@touch $@
+
+$(DOCS_ENGINE)/.installed: docs/hooks/package-lock.json
+	@command -v npm > /dev/null || { echo "the demo page needs npm, which comes with Node.js: install it first" >&2; exit 1; }
+	mkdir -p $(@D)
+	cp $< docs/hooks/package.json $(@D)
+	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 bench: $(STAMP)
@@ -145,4 +155,4 @@ $(DEMO_STAMP): pyproject.toml runtime/pyproject.toml constraints.txt
 	@touch $(DEMO_STAMP)
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(BUILT) $(EVERYWHERE) $(INTEGRATIONS) $(DOCS) build/site demo
+	rm -rf $(VENV) $(PEERS) $(BUILT) $(EVERYWHERE) $(INTEGRATIONS) $(DOCS) $(DOCS_ENGINE) build/site demo

@@ -62,6 +62,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return "".join(parts)
 
 
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001
+    """Name the theme's search dialog for screen readers."""
+    return output.replace(
+        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
+    )
+
+
 def _parts(markdown: str) -> Iterator[tuple[str, bool]]:
     """Yield the text between code blocks, and the code blocks."""
     for number, part in enumerate(_FENCE.split(markdown)):

@@ -142,9 +142,14 @@ def _settings_of(kind: type[BaseModel], title: str) -> str:
     kinds: list[type] = [*_subclasses(BaseModel), Provenance]
     classes = {each.__name__: each for each in kinds}
     for name, paths in places.items():
-        heading = ", ".join(f"`{path}`" for path in paths)
+        table = paths[0].rpartition(".")[0]
+        heading = f"`{paths[0]}`" if len(paths) == 1 else f"`{table}`: {', '.join(_last(path) for path in paths)}"
         sections.append(f"\n## {heading}\n\n{_settings_table(classes[name], definitions[name])}")
     return "".join(sections)
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2]
 
 
 def _find_places(schema: dict[str, Any], definitions: dict[str, Any], path: str, places: dict[str, list[str]]) -> None:
