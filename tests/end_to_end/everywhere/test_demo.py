@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -44,25 +41,10 @@ LIKES = [LINES[1], LINES[4]]
 DISLIKES = [LINES[3]]
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        """Say nothing of each request."""
-
-
-@contextmanager
-def _serving(folder: Path) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def shown(
+    tmp_path_factory: pytest.TempPathFactory, serving: Callable[[Path], AbstractContextManager[str]]
+) -> dict[str, Any]:
     """What the page shows to a reader, of the site at a sub-path of its host."""
     if not CHROMIUM:
         pytest.skip("run as root: apt-get install chromium")
@@ -74,7 +56,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (folder / "node_modules").symlink_to(PACKAGES)
     shutil.copy(HERE / "demo.mjs", folder)
     asked = {"queries": QUERIES, "texts": TEXTS, "lines": LINES, "topic": TOPIC, "likes": LIKES, "dislikes": DISLIKES}
-    with _serving(folder) as origin:
+    with serving(folder) as origin:
         command = ["node", str(folder / "demo.mjs"), CHROMIUM, f"{origin}/some/path/demo/"]
         done = subprocess.run(
             command, input=json.dumps(asked), capture_output=True, text=True, check=False, timeout=240

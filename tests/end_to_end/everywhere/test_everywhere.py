@@ -11,12 +11,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from threading import Thread
 from typing import Any, get_args
 
 import numpy as np
@@ -62,6 +59,7 @@ TEXTS = [
 ]
 
 Exported = Callable[[str], Path]
+Serving = Callable[[Path], AbstractContextManager[str]]
 Vectors = np.ndarray[Any, Any]
 
 
@@ -181,31 +179,14 @@ def test_the_encoder_in_the_wheel_in_node(folder: Path) -> None:
     assert (vectors * encoder.encode(TEXTS)).sum(axis=1).min() > SHIPPED_LEAST_COSINE
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        """Say nothing of each request."""
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def run_in_chromium(bundle: Path, precision: str, folder: Path) -> Vectors:
+def run_in_chromium(bundle: Path, precision: str, folder: Path, serving: Serving) -> Vectors:
     names = {"path/to/bundle": "bundle", '"q8"': f'"{DTYPES[precision]}"'}
     (folder / "index.html").write_text(filled(code("transformers.js in a browser"), names), encoding="utf-8")
     (folder / "bundle").symlink_to(bundle)
-    return browse(folder)
+    return browse(folder, serving)
 
 
-def browse(folder: Path) -> Vectors:
+def browse(folder: Path, serving: Serving) -> Vectors:
     """What the encode() of a folder's page makes of the texts."""
     (folder / "node_modules").symlink_to(PACKAGES)
     shutil.copy(HERE / "browse.mjs", folder)
@@ -218,17 +199,17 @@ def browse(folder: Path) -> Vectors:
 @needs_chromium
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_transformers_js_in_chromium_with_nothing_from_elsewhere(
-    exported: Exported, precision: str, folder: Path
+    exported: Exported, precision: str, folder: Path, serving: Serving
 ) -> None:
     bundle = exported(precision)
-    check(run_in_chromium(bundle, precision, folder), bundle, precision)
+    check(run_in_chromium(bundle, precision, folder, serving), bundle, precision)
 
 
 @needs_node
 @needs_chromium
-def test_the_encoder_in_the_wheel_in_chromium(folder: Path) -> None:
+def test_the_encoder_in_the_wheel_in_chromium(folder: Path, serving: Serving) -> None:
     encoder = Encoder()
-    vectors = run_in_chromium(Path(str(encoder.bundle.path)), encoder.bundle.precision, folder)
+    vectors = run_in_chromium(Path(str(encoder.bundle.path)), encoder.bundle.precision, folder, serving)
     assert (vectors * encoder.encode(TEXTS)).sum(axis=1).min() > SHIPPED_LEAST_COSINE
 
 
@@ -256,7 +237,7 @@ assert Index.open("/index", encoder).search("read a file", top_k=1)[0].text == "
 @needs_pyodide
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_this_runtime_in_pyodide_in_chromium(
-    architecture: Architecture, runtime_wheel: Path, folder: Path, tmp_path: Path
+    architecture: Architecture, runtime_wheel: Path, folder: Path, tmp_path: Path, serving: Serving
 ) -> None:
     bundle = tmp_path / "bundle"
     write_random_student(bundle, architecture, Encoder("nano").bundle)
@@ -268,4 +249,4 @@ def test_this_runtime_in_pyodide_in_chromium(
     }
     page = filled(code("Pyodide: this runtime in a web page"), names)
     (folder / "index.html").write_text(page, encoding="utf-8")
-    np.testing.assert_allclose(browse(folder), Encoder.load(bundle).encode(TEXTS), atol=1e-6)
+    np.testing.assert_allclose(browse(folder, serving), Encoder.load(bundle).encode(TEXTS), atol=1e-6)
