@@ -29,7 +29,8 @@ def _has_java() -> bool:
 pytestmark = pytest.mark.skipif(not _has_java(), reason="Spark needs Java: apt-get install openjdk-17-jre-headless")
 
 _PAGE = (Path(__file__).parents[2] / "docs" / "encoding.md").read_text(encoding="utf-8")
-_RECIPE, _INDEX = re.findall(r"^```python\n(.*?)^```$", _PAGE.partition("## With Spark\n")[2], re.DOTALL | re.MULTILINE)
+_SECTION = _PAGE.partition("## With Spark\n")[2].partition("\n## ")[0]
+_RECIPE, _INDEX = re.findall(r"^```python\n(.*?)^```$", _SECTION, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
