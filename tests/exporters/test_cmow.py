@@ -10,6 +10,7 @@ import onnx
 import pytest
 import torch
 from edgeembed_exporters import ExportConfig, export
+from edgeembed_exporters.cmow import MatrixEncoder, read_matrices
 from edgeembed_runtime import Encoder, InputError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense
@@ -61,6 +62,17 @@ def test_numpy_embeddings_equal_torch(name: str, tmp_path: Path) -> None:
     assert_faithful(model, tmp_path / "b")
     assert not (tmp_path / "b" / "config.json").exists()
     assert "NumPy alone runs it" in (tmp_path / "b" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_graph_of_a_student_keeps_the_lengths_of_embeddings(name: str) -> None:
+    """A classification head reads more than the direction."""
+    (first, *_) = student(name)
+    encoder = MatrixEncoder(read_matrices([first]), first.max_seq_length)
+    inputs = first.tokenizer(SENTENCES, padding=True, return_tensors="pt")
+    given = {name: inputs[name] for name in ("input_ids", "attention_mask")}
+    expected = first(dict(given))["sentence_embedding"]
+    torch.testing.assert_close(encoder(**given).last_hidden_state[:, 0], expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
