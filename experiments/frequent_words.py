@@ -1,7 +1,7 @@
 """Write made-up lines of the words of each language, drawn by their frequency, to train vocabularies on.
 
 Run with the Python of an environment that has wordfreq: `python experiments/frequent_words.py OUT`. It has lists of
-forty languages. Each gets as much text, so that vocabularies of ten and of forty languages differ in nothing else.
+42 languages. Each gets as much text, so that vocabularies of ten and of all of them differ in nothing else.
 """
 
 import random

@@ -13,7 +13,7 @@
 #   wide          of 100,000 tokens: without PCA, as wide as the teacher
 #   pca           the teacher with the PCA that students learn from (12/128 in the paper)
 #   base          the same of all-mpnet-base-v2, which is 768 wide as the paper's teachers: 12/768, 12/128, 1/768 and 1/128
-#   control       WordPiece vocabularies of multilingual BERT's size (105,879 tokens) of the ten languages and of forty, made in the same
+#   control       WordPiece vocabularies of multilingual BERT's size (105,879 tokens) of the ten languages and of 42, made in the same
 #                 way of as much text each, without smoothing, and a semantic ranker of each; of the paper's own text, english-1.0 and
 #                 english-0.7 above are without smoothing and with
 #   teachers      a teacher of similarity (figure 2) and one of relevance (figure 3)
@@ -97,7 +97,7 @@ base() {
 }
 
 control() {
-    local ten=() forty=() file language name
+    local ten=() all=() file language name
     [ -d "$OUT/words" ] || {
         ${PYTHON3:-python3} -m venv "$OUT/wordfreq"
         "$OUT/wordfreq/bin/python" -m pip install --quiet wordfreq==3.1.1
@@ -105,10 +105,10 @@ control() {
     }
     for file in "$OUT"/words/*.txt; do
         language=$(basename "$file" .txt)
-        forty+=(--corpus "$language=$file")
+        all+=(--corpus "$language=$file")
         case $language in en | de | fr | es | it | pt | nl | pl | ru | tr) ten+=(--corpus "$language=$file") ;; esac
     done
-    for name in ten forty; do
+    for name in ten all; do
         local -n texts=$name
         # Without case, as multilingual BERT's and as the lists of words are.
         [ -f "$OUT/words-$name.json" ] || $COMMAND vocab "${texts[@]}" --size 105879 --smoothing 1 --uncased --out "$OUT/words-$name.json" \
