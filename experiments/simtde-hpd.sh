@@ -75,7 +75,10 @@ tuned() {
 simtde() {
     for name in $SIMTDE; do
         local options=()
-        [ "$name" != simtde-small-hidden-states ] || options=(--set student.layer_init=last)
+        case $name in
+            simtde-small-hidden-states) options=(--set student.layer_init=last) ;;
+            simtde-small-pair-cosine) options=(--set stages.group_by_length=true) ;;
+        esac
         distill "$name" "$name" "${corpus[@]}" --set corpus.limit=61000 --set corpus.limit_per_source=10000 \
             --set corpus.max_characters=250 "${options[@]}"
     done
