@@ -115,17 +115,3 @@ def check_output(out: str | os.PathLike[str], *, force: bool, inputs: Iterable[P
     if path.resolve() in {file.resolve() for file in inputs}:
         raise InputError(f"{path} is one of the inputs; expected another path for the output")
     return path
-
-
-def check_single_process() -> None:
-    """Check that a launcher did not start several processes: each would do all the work and write the same files.
-
-    Raises:
-        InputError: If a launcher such as torchrun or accelerate started more than one process.
-    """
-    count = os.environ.get("WORLD_SIZE", "1")
-    if count.isdigit() and int(count) > 1:
-        raise InputError(
-            f"a launcher started {count} processes (WORLD_SIZE={count}); expected one, since training in several "
-            "is not supported: start it without torchrun, or with one process (accelerate launch --num_processes 1)"
-        )

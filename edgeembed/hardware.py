@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from edgeembed.launchers import launched_processes
+
 # oneDNN caches a primitive for each shape of a matmul. Training has hundreds of shapes, and in bfloat16 the cache grew
 # to many GB; 32 entries cost no speed. oneDNN reads this variable at its first matmul.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
@@ -19,7 +21,8 @@ def default_device() -> str:
     """Return the torch device to train and encode on: an accelerator if there is one, else the CPU."""
     if torch.cuda.is_available():
         return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+    # torch connects no processes on Apple's GPU.
+    return "mps" if torch.backends.mps.is_available() and launched_processes() == 1 else "cpu"
 
 
 def has_bf16(device: str) -> bool:

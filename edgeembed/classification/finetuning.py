@@ -15,7 +15,7 @@ from edgeembed_runtime.report import Report
 from edgeembed_runtime.storage.atomic import check_output_path
 from transformers import TrainerCallback
 
-from edgeembed.arguments import check_argument_types, check_path, check_seed, check_single_process
+from edgeembed.arguments import check_argument_types, check_path, check_seed
 from edgeembed.classification.examples import (
     ClassificationData,
     ScoreRange,
@@ -27,6 +27,7 @@ from edgeembed.classification.model import CLASSIFIER_FOLDER, Encoding, TextClas
 from edgeembed.classification.teachers import teacher_logits
 from edgeembed.classification.training import Metric, TrainingResult, TrainingSettings, check_metric, train_classifier
 from edgeembed.hardware import default_device
+from edgeembed.launchers import check_single_process
 from edgeembed.models import ModelLike, load_model
 from edgeembed.progress import Reporter, SilentReporter
 from edgeembed.provenance import bundle_provenance

@@ -11,6 +11,8 @@ import click
 from edgeembed_runtime.errors import CheckError, EdgeEmbedError
 from edgeembed_runtime.termination import Terminated, raised_terminations
 
+from edgeembed.launchers import LostProcessError, OtherProcessError, is_launched, is_main_process, launched_processes
+
 _COMMANDS = {
     "demo": "Distill, export, search and benchmark on text that comes with Python.",
     "augment": "Augment a corpus with synonyms or back-translation.",
@@ -73,14 +75,22 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    if launched_processes() > 1:
+        from edgeembed.cli.launching import run_in_process
+
+        run_in_process(lambda: _run_until_signal(arguments))
+    _run_until_signal(arguments)
+
+
+def _run_until_signal(arguments: Sequence[str] | None) -> NoReturn:
     with raised_terminations() as terminations:
         try:
             _run(arguments)
         except Terminated as error:
-            _leave("terminated; nothing was left half-written", error.exit_code)
+            _leave_interrupted("terminated", error.exit_code)
         except ImportError:
             if terminations:
-                _leave("terminated; nothing was left half-written", terminations[0].exit_code)
+                _leave_interrupted("terminated", terminations[0].exit_code)
             raise
 
 
@@ -88,15 +98,19 @@ def _run(arguments: Sequence[str] | None) -> NoReturn:
     try:
         code = group.main(arguments, prog_name="edgeembed", standalone_mode=False)
     except click.exceptions.Abort:
-        _leave("interrupted; nothing was left half-written", 130)
+        _leave_interrupted("interrupted", 130)
     except click.ClickException as error:
-        _leave(error.format_message(), 2)
+        _leave(error.format_message(), 2, shows=is_main_process())
+    except OtherProcessError:
+        sys.exit(0)  # the main process has the message and the exit code
+    except LostProcessError as error:
+        _leave(str(error), 1, shows=not is_launched())
     except CheckError as error:
         _leave(str(error), 1)
     except EdgeEmbedError as error:
         _leave(str(error), 2)
     except KeyboardInterrupt:
-        _leave("interrupted; nothing was left half-written", 130)
+        _leave_interrupted("interrupted", 130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)  # as shells report a closed pipe
@@ -105,8 +119,14 @@ def _run(arguments: Sequence[str] | None) -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _leave(message: str, code: int) -> NoReturn:
-    click.echo(f"edgeembed: {' '.join(message.split())}", err=True)
+def _leave_interrupted(happened: str, code: int) -> NoReturn:
+    # One process of several says so; our own launcher does it for all.
+    _leave(f"{happened}; nothing was left half-written", code, shows=is_main_process() and not is_launched())
+
+
+def _leave(message: str, code: int, *, shows: bool = True) -> NoReturn:
+    if shows:
+        click.echo(f"edgeembed: {' '.join(message.split())}", err=True)
     sys.exit(code)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from edgeembed_exporters import add_pca_head
 from edgeembed_exporters.bundle.model_card import command_line, read_front_matter, without_paths
 from edgeembed_exporters.reduction.pca_head import Projection, fit_pca
@@ -23,6 +24,7 @@ from tokenizers import Tokenizer
 from transformers import TrainerCallback
 
 from edgeembed.augmentation import AugmentationSummary, augment_sentences, augmentation_methods
+from edgeembed.corpus.parallel import LanguageCounts
 from edgeembed.distillation.data import DistillationData
 from edgeembed.distillation.report import DistillationReport
 from edgeembed.hardware import default_device
@@ -68,7 +70,9 @@ class Prepared:
         augmentation: Counts of augmented sentences; None without augmentation.
         cached: The teacher's embeddings; None if the recipe does not use any.
         projection: Projection of these to the student's dimension; None if there is none.
-        targets: What the student learns from its teacher; None if the recipe does not use its embeddings.
+        token_targets: Target embedding of each of the student's tokens, as in `TeacherTargets`.
+        teacher: The teacher.
+        space: Name of the teacher's embedding space, if the student is going to be in it.
     """
 
     student: SentenceTransformer
@@ -78,7 +82,16 @@ class Prepared:
     augmentation: AugmentationSummary | None
     cached: CachedEmbeddings | None
     projection: Projection | None
-    targets: TeacherTargets | None
+    token_targets: torch.Tensor
+    teacher: SentenceTransformer
+    space: str | None
+
+    @property
+    def targets(self) -> TeacherTargets | None:
+        """What the student learns from its teacher; None if the recipe does not use its embeddings."""
+        if self.cached is None:
+            return None
+        return TeacherTargets(self.cached.embeddings, self.projection, self.token_targets, self.teacher, self.domains)
 
 
 def load_models(recipe: Recipe, teacher: ModelLike) -> Models:
@@ -145,9 +158,10 @@ def prepare_student(
         student = build_student(recipe, models.source, tokenizer, token_targets, projection, text.texts)
     # Augmented sentences are a domain of their own, and so are translated ones.
     domains = np.array([data.domains.get(sentence, -1) for sentence in text.sentences], dtype=np.int64)
-    targets = TeacherTargets(cached.embeddings, projection, token_targets, models.teacher, domains) if cached else None
     counts = augmented.report if recipe.augmentation.is_enabled else None
-    return Prepared(student, tokenizer, text, domains, counts, cached, projection, targets)
+    dimension = int(student.get_embedding_dimension())
+    space = _shared_space(recipe, models, cached, projection, dimension)
+    return Prepared(student, tokenizer, text, domains, counts, cached, projection, token_targets, models.teacher, space)
 
 
 def _teacher_embeddings(
@@ -171,7 +185,7 @@ def _projection(recipe: Recipe, cached: CachedEmbeddings | None) -> Projection |
     head = recipe.head
     if cached is None or head.kind in {"none", "mlp"}:
         return None
-    if head.kind == "linear" and head.dim == cached.embeddings.shape[1] and not head.center:
+    if head.kind == "linear" and head.dim == cached.shape[1] and not head.center:
         return None
     return fit_pca(cached.embeddings, head.dim)
 
@@ -258,21 +272,17 @@ def whiten_student(
     return whitened, asdict(report)
 
 
-def shared_space(recipe: Recipe, models: Models, prepared: Prepared) -> str | None:
+def _shared_space(
+    recipe: Recipe, models: Models, cached: CachedEmbeddings | None, projection: Projection | None, dimension: int
+) -> str | None:
     """Return the name of the teacher's embedding space if a student ends up in it; None otherwise.
 
     It does if its last stage draws its embeddings to the teacher's own, of the same dimension: without a head or a
     learned projection in between, and without whitening afterwards.
-
-    Args:
-        recipe: The recipe.
-        models: Teacher and source.
-        prepared: The student and what it learns.
     """
-    last, cached = recipe.stages[-1], prepared.cached
-    if cached is None or prepared.projection is not None or recipe.head.whiten_dim or not last.teaches_space:
+    if cached is None or projection is not None or recipe.head.whiten_dim or not recipe.stages[-1].teaches_space:
         return None
-    if prepared.student.get_embedding_dimension() != cached.embeddings.shape[1]:
+    if dimension != cached.shape[1]:
         return None
     return (stated_space(models.folder) if models.folder else None) or embedding_space(models.teacher)
 
@@ -280,8 +290,7 @@ def shared_space(recipe: Recipe, models: Models, prepared: Prepared) -> str | No
 def build_report(
     out: Path,
     student: SentenceTransformer,
-    space: str | None,
-    data: DistillationData,
+    languages: Sequence[LanguageCounts],
     prepared: Prepared,
     results: Sequence[StageResult],
     whitening: dict[str, Any] | None,
@@ -292,10 +301,10 @@ def build_report(
         path=out,
         parameters=sum(weight.numel() for weight in student.parameters()),
         sentences=len(prepared.text.sentences),
-        languages=data.parallel.languages if data.parallel else (),
+        languages=tuple(languages),
         vocabulary_size=prepared.tokenizer.get_vocab_size(),
         dimension=int(student.get_embedding_dimension()),
-        space=space,
+        space=prepared.space,
         explained_variance=prepared.projection.explained_variance if prepared.projection else None,
         reused_sentences=prepared.cached.reused_sentences if prepared.cached else 0,
         augmentation=prepared.augmentation,
@@ -311,7 +320,7 @@ def build_report(
 def save_student(
     student: SentenceTransformer,
     recipe: Recipe,
-    models: Models,
+    teacher: Path | None,
     report: DistillationReport,
     sources: Sequence[str],
     *,
@@ -324,7 +333,7 @@ def save_student(
     Args:
         student: The student.
         recipe: The recipe.
-        models: Teacher and source.
+        teacher: The teacher's folder; None for a model that was given in memory.
         report: The report of its distillation; `path` is the folder to write.
         sources: Names of the files that it learned from.
         seed: The seed.
@@ -352,6 +361,6 @@ def save_student(
             "report": {**measured, "path": out.name},
         }
         provenance = without_paths(provenance)
-        teacher_card = read_front_matter(models.folder / "README.md") if models.folder else {}
+        teacher_card = read_front_matter(teacher / "README.md") if teacher else {}
         (folder / "README.md").write_text(student_card(out.name, provenance, teacher_card), encoding="utf-8")
         STUDENT_FOLDER.write_manifest(folder, provenance)  # last: it lists all files of the folder

@@ -10,23 +10,28 @@ import torch
 from edgeembed_exporters.reduction.pca_head import Projection
 from torch import nn
 
+from edgeembed.processes import gather_rows
+
 
 @dataclass(frozen=True)
 class LossInputs:
     """One batch of student outputs and teacher targets.
+
+    If several processes train, embeddings and rows are those of the whole batch, tokens and hidden states those of the
+    rows that this process encodes (`edgeembed.processes`).
 
     Attributes:
         student: Normalized embeddings of the student, float32 (batch, dim).
         target: Normalized embeddings of the teacher, projected to the student's dimension, float32 (batch, dim).
         teacher: Normalized embeddings of the teacher, float32 (batch, teacher_dim).
         rows: Row of each sentence in the teacher cache, int64 (batch,).
-        token_ids: int64 (batch, tokens).
-        attention_mask: int64 (batch, tokens), 1 on tokens and 0 on padding.
+        token_ids: int64 (own_rows, tokens); of a stand-in if this process has no row.
+        attention_mask: int64 (own_rows, tokens), 1 on tokens and 0 on padding.
         student_raw: Embeddings as the student outputs them, float32 (batch, dim).
         target_raw: Embeddings that the student should output, float32 (batch, dim): normalized only if it ends in a
             Normalize module.
         hidden_states: Token embeddings before the student's first layer and after each layer, float
-            (batch, tokens, hidden); empty unless a loss reads them.
+            (own_rows, tokens, hidden); empty unless a loss reads them.
     """
 
     student: torch.Tensor
@@ -95,7 +100,7 @@ class DistillationLoss(nn.Module):
         """Return the weighted value of each loss; the trainer adds them up and logs each.
 
         Args:
-            sentence_features: Tokens of one batch of sentences, in a list of one.
+            sentence_features: Tokens of the sentences that this process encodes, in a list of one.
             labels: Row of each sentence in the teacher cache, int64 (batch,).
 
         Returns:
@@ -106,6 +111,7 @@ class DistillationLoss(nn.Module):
         output: dict[str, Any] = self.model(features)
         student = output["sentence_embedding"]
         student = (student if self.student_projection is None else self.student_projection(student)).float()
+        student = gather_rows(student, len(labels))
         target = self._project(teacher).to(student.device)
         unit_target = nn.functional.normalize(target)
         inputs = LossInputs(

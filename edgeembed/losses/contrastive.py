@@ -1,9 +1,7 @@
 """Contrastive distillation with a bank of teacher embeddings (DistilCSE)."""
 
 import torch
-from sentence_transformers.util.distributed import all_gather
 from torch import nn
-from torch.distributed import get_rank, is_available, is_initialized
 
 from edgeembed.losses.base import LossInputs
 
@@ -12,10 +10,10 @@ class ContrastiveDistillation(nn.Module):
     """InfoNCE between the embeddings of student and teacher (DistilCSE, Gao et al. 2022, equations 4 to 6: CKD).
 
     The loss of a sentence is -log(exp(cos(s, t) / T) / sum over candidates c of exp(cos(s, c) / T)) for the student's
-    embedding s and the teacher's t. Candidates are the teacher's embeddings of the batch, of all processes' batches if
-    there are several, and those of a bank: the teacher's embeddings of earlier batches, first in, first out. The bank
-    is filled from the teacher cache, so it costs no teacher pass, and it is saved in checkpoints. A sentence is not a
-    negative of itself where the bank reaches back into the epoch before, nor of its translation in the same batch.
+    embedding s and the teacher's t. Candidates are the teacher's embeddings of the batch, and those of a bank: the
+    teacher's embeddings of earlier batches, first in, first out. The bank is filled from the teacher cache, so it costs
+    no teacher pass, and it is saved in checkpoints. A sentence is not a negative of itself where the bank reaches back
+    into the epoch before, nor of its translation in the same batch.
 
     Args:
         bank_size: Maximum number of embeddings in the bank; 0 for none.
@@ -37,18 +35,16 @@ class ContrastiveDistillation(nn.Module):
         self.register_buffer("oldest", torch.zeros((), dtype=torch.int64))
 
     def forward(self, inputs: LossInputs) -> torch.Tensor:
-        """Return the mean loss of this process's batch, and add the targets of all processes to the bank."""
-        targets, rows = _gathered(inputs.target), _gathered(inputs.rows)
-        filled, first = int(self.filled), _rank() * len(inputs.target)
-        labels = torch.arange(first, first + len(inputs.target), device=targets.device)
+        """Return the mean loss of the batch, and add its targets to the bank."""
+        targets, rows, filled = inputs.target, inputs.rows, int(self.filled)
+        labels = torch.arange(len(targets), device=targets.device)
         candidates = torch.cat([targets, self.bank[:filled]])
         logits = inputs.student @ candidates.T / self.temperature
-        same = inputs.rows[:, None] == rows
-        same[torch.arange(len(labels), device=targets.device), labels] = False
+        same = (rows[:, None] == rows).fill_diagonal_(False)
         logits[:, : len(targets)][same] = float("-inf")
         # Few entries of the bank are sentences of this batch; comparing all with all would cost as much as the loss.
-        repeated = torch.isin(self.rows[:filled], inputs.rows).nonzero()[:, 0]
-        row, entry = (inputs.rows[:, None] == self.rows[repeated]).nonzero(as_tuple=True)
+        repeated = torch.isin(self.rows[:filled], rows).nonzero()[:, 0]
+        row, entry = (rows[:, None] == self.rows[repeated]).nonzero(as_tuple=True)
         logits[row, len(targets) + repeated[entry]] = float("-inf")
         self._add_to_bank(targets.detach(), rows)
         return nn.functional.cross_entropy(logits, labels)
@@ -64,15 +60,3 @@ class ContrastiveDistillation(nn.Module):
         # Until the bank is full, the entry after the newest is the first empty one, and then the oldest.
         self.oldest.fill_((int(self.oldest) + count) % size)
         self.filled.fill_(min(size, int(self.filled) + count))
-
-
-def _gathered(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the concatenated tensors of all processes."""
-    if not (is_available() and is_initialized()):
-        return tensor
-    gathered: torch.Tensor = all_gather(tensor.contiguous())
-    return gathered
-
-
-def _rank() -> int:
-    return get_rank() if is_available() and is_initialized() else 0

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from edgeembed.losses.base import LossInputs
+from edgeembed.processes import mean_over_processes, union_over_processes
 
 
 def cosine(inputs: LossInputs) -> torch.Tensor:
@@ -80,9 +81,10 @@ class TokenEmbedding:
 
     def __call__(self, inputs: LossInputs) -> torch.Tensor:
         """Return the error over the distinct tokens of the batch and their dimensions, a float32 scalar."""
-        token_ids = torch.unique(inputs.token_ids[inputs.attention_mask.bool()])
+        token_ids = union_over_processes(inputs.token_ids[inputs.attention_mask.bool()], len(self.targets))
         # Once: the table of a large vocabulary is tens of MB, too much to copy at every step.
         self.targets = self.targets.to(token_ids.device)
         targets = self.targets[token_ids]
         embedded: torch.Tensor = self.embedding(token_ids)
-        return (embedded.float() - targets).square().mean()
+        # Each process has the same tokens, and so an equal share of the gradient.
+        return mean_over_processes((embedded.float() - targets).square().mean(), 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from edgeembed.losses.embedding import TokenEmbedding, cosine, kl, mae, mse, sim
 from edgeembed.losses.hidden_states import HiddenStates, Patient, teacher_layers
 from edgeembed.losses.masked_lm import MaskedLM
 from edgeembed.losses.prototypes import PrototypeMse, prototype_scores
+from edgeembed.processes import gather_rows, process_count
 from edgeembed.recipe.stages import (
     ContrastiveDistillationSettings,
     ContrastiveSettings,
@@ -134,7 +136,27 @@ def _single_loss(
             loss = MultipleNegativesRankingLoss(student, scale=1 / temperature)
         case _:
             raise InputError(f"the loss {name} needs a teacher's embeddings; expected targets")
-    return loss
+    return _GatheredLoss(loss) if process_count() > 1 and not isinstance(loss, MaskedLM) else loss
+
+
+class _GatheredLoss(nn.Module):
+    """A loss of sentence-transformers on the embeddings of the whole batch, which several processes encode.
+
+    Args:
+        loss: The loss.
+    """
+
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, sentence_features: list[dict[str, torch.Tensor]], labels: torch.Tensor) -> torch.Tensor:
+        """Return the loss of the batch, a float32 scalar; the labels are those of the whole batch."""
+        model: Any = self.loss.model
+        own = (model(features)["sentence_embedding"] for features in sentence_features)
+        embeddings = [gather_rows(each, len(labels)) for each in own]
+        loss: torch.Tensor = self.loss.compute_loss_from_embeddings(embeddings, labels)  # type: ignore[operator]
+        return loss
 
 
 def _loss(name: str, settings: LossSettings, student: SentenceTransformer, targets: TeacherTargets) -> Loss:

@@ -8,6 +8,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
 from edgeembed.losses.base import LossInputs
+from edgeembed.processes import mean_over_processes, own_rows
 
 
 def teacher_layers(student_depth: int, teacher_depth: int, choice: Literal["last", "spread"]) -> list[int]:
@@ -72,7 +73,8 @@ class HiddenStates(_LayerLoss):
             (matrix(student).float() - teacher.float())[tokens].square().mean()
             for matrix, student, teacher in self._layers(inputs)
         ]
-        return torch.stack(errors).mean()
+        count = int(tokens.sum()) if own_rows(len(inputs.rows)) else 0
+        return mean_over_processes(torch.stack(errors).mean(), count)
 
 
 class Patient(_LayerLoss):
@@ -104,7 +106,7 @@ class Patient(_LayerLoss):
             theirs = _pooled(teacher_pooling, teacher, inputs).float()
             difference = nn.functional.normalize(ours) - nn.functional.normalize(theirs)
             distances.append(difference.square().sum(dim=1).mean())
-        return torch.stack(distances).mean()
+        return mean_over_processes(torch.stack(distances).mean(), own_rows(len(inputs.rows)))
 
 
 def _pooled(pooling: Pooling, states: torch.Tensor, inputs: LossInputs) -> torch.Tensor:

@@ -5,6 +5,8 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 from transformers import DataCollatorForLanguageModeling, PreTrainedModel
 
+from edgeembed.processes import mean_over_processes, own_rows
+
 _NOT_MASKED = -100  # label of the collator for tokens that are not predicted
 
 
@@ -40,23 +42,24 @@ class MaskedLM(nn.Module):
         self.collator = DataCollatorForLanguageModeling(model[0].tokenizer)
         self._teacher = (teacher,)  # in a tuple, so that it is not a submodule
 
-    def forward(self, sentence_features: list[dict[str, torch.Tensor]], _labels: torch.Tensor) -> torch.Tensor:
+    def forward(self, sentence_features: list[dict[str, torch.Tensor]], labels: torch.Tensor) -> torch.Tensor:
         """Return the mean loss of the predicted tokens, a float32 scalar."""
         (features,) = sentence_features
         token_ids, mask = features["input_ids"], features["attention_mask"]
-        masked, labels = (
+        masked, tokens = (
             each.to(token_ids.device) for each in self.collator.torch_mask_tokens(token_ids.cpu().clone())
         )
-        predicted = labels != _NOT_MASKED
+        predicted = tokens != _NOT_MASKED
         vectors = self.model[0].contextual_embeddings(masked, mask)[predicted]
         logits = self.head(vectors)
-        hard: torch.Tensor = nn.functional.cross_entropy(logits, labels[predicted], reduction="sum")
+        hard: torch.Tensor = nn.functional.cross_entropy(logits, tokens[predicted], reduction="sum")
         loss: torch.Tensor = self.hard_label_weight * hard
         (teacher,) = self._teacher
         if teacher is not None and self.hard_label_weight < 1:
             targets = _logits(teacher.to(token_ids.device), masked, mask)[predicted][:, : logits.shape[1]]
             loss = loss + (1 - self.hard_label_weight) * soft_cross_entropy(logits, targets, self.temperature).sum()
-        return loss / max(1, int(predicted.sum()))
+        count = int(predicted.sum())
+        return mean_over_processes(loss / max(1, count), count if own_rows(len(labels)) else 0)
 
 
 @torch.no_grad()

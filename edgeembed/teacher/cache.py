@@ -88,12 +88,13 @@ class EmbeddingCache:
         order: Order in which rows are encoded, int64 (texts,).
 
     Attributes:
-        embeddings: float16 of the given shape, memory-mapped for writing, in the order of the texts.
+        shape: The same.
+        embeddings: float16 of that shape, memory-mapped for writing, in the order of the texts.
     """
 
     def __init__(self, folder: Path, shape: tuple[int, int], order: npt.NDArray[np.int64]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
+        self.folder, self.shape = folder, shape
         self.embeddings = _open_embeddings(folder / EMBEDDINGS_FILE, shape)
         self._order = order
         self._log = folder / CHUNKS_FILE
@@ -130,10 +131,6 @@ class EmbeddingCache:
                 os.fsync(log.fileno())
                 self._complete[first] = chunk
                 yield self.complete_rows
-
-    def open_read_only(self) -> Embeddings:
-        """Return the embeddings memory-mapped for reading."""
-        return np.memmap(self.folder / EMBEDDINGS_FILE, dtype=np.float16, mode="r", shape=self.embeddings.shape)
 
     def _intact_chunks(self) -> dict[int, _Chunk]:
         if not self._log.is_file():

@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
 from edgeembed.hardware import has_bf16
-from edgeembed.teacher.cache import EmbeddingCache, text_fingerprint
+from edgeembed.teacher.cache import EMBEDDINGS_FILE, EmbeddingCache, text_fingerprint
 from edgeembed.teacher.shards import ShardFolder, select_embeddings
 
 _BATCH_SIZE = 128
@@ -21,19 +21,24 @@ _BATCH_SIZE = 128
 
 @dataclass(frozen=True)
 class CachedEmbeddings:
-    """A teacher's embeddings of a list of sentences.
+    """A teacher's embeddings of a list of sentences, on disk; pickling it does not copy them.
 
     Attributes:
         folder: Folder of the cache.
-        embeddings: float16 (sentences, dimension), memory-mapped, in the order of the sentences.
+        shape: Number of sentences and embedding dimension.
         precision: Precision that the teacher computed in, `bf16` or `fp32`.
         reused_sentences: Number of sentences whose embeddings were on disk already.
     """
 
     folder: Path
-    embeddings: npt.NDArray[np.float16]
+    shape: tuple[int, int]
     precision: str
     reused_sentences: int
+
+    @property
+    def embeddings(self) -> npt.NDArray[np.float16]:
+        """The embeddings, float16 (sentences, dimension), memory-mapped, in the order of the sentences."""
+        return np.memmap(self.folder / EMBEDDINGS_FILE, dtype=np.float16, mode="r", shape=self.shape)
 
 
 def encode_with_cache(
@@ -75,7 +80,7 @@ def encode_with_cache(
             encoder = copy.deepcopy(teacher).bfloat16() if precision == "bf16" else teacher
             for done in stored.fill(lambda rows: encode_texts(encoder, [sentences[row] for row in rows])):
                 progress(done)
-    return CachedEmbeddings(folder, stored.open_read_only(), precision, reused)
+    return CachedEmbeddings(folder, stored.shape, precision, reused)
 
 
 def copy_from_shards(shards: ShardFolder, fingerprint: str, sentences: Sequence[str], cache: Path) -> CachedEmbeddings:
@@ -107,7 +112,7 @@ def copy_from_shards(shards: ShardFolder, fingerprint: str, sentences: Sequence[
             selected = select_embeddings(shards, sentences, stored.embeddings)
             for _ in stored.fill(lambda rows: selected[rows]):
                 pass
-    return CachedEmbeddings(folder, stored.open_read_only(), model.precision, len(sentences))
+    return CachedEmbeddings(folder, stored.shape, model.precision, len(sentences))
 
 
 def _open_cache(folder: Path, sentences: Sequence[str], dimension: int) -> EmbeddingCache:

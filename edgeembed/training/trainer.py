@@ -2,13 +2,14 @@
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from accelerate.data_loader import BatchSamplerShard
 from datasets import Dataset
 from edgeembed_runtime.errors import InputError
 from safetensors import SafetensorError
@@ -18,10 +19,11 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
-from sentence_transformers.base.sampler import DefaultBatchSampler
+from sentence_transformers.base.data_collator import BaseDataCollator
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 from sentence_transformers.sentence_transformer.training_args import BatchSamplers
 from torch import nn
+from torch.utils.data import DataLoader
 from transformers import (
     EarlyStoppingCallback,
     PrinterCallback,
@@ -34,8 +36,10 @@ from transformers.integrations import get_reporting_integration_callbacks
 
 from edgeembed.corpus.pairs import SentencePairs
 from edgeembed.hardware import attention_in_training, has_bf16, isolated_precision
+from edgeembed.processes import broadcast_weights, on_main_process, process_count, process_index, sum_gradients
 from edgeembed.progress import Advance
 from edgeembed.recipe.stages import StageSettings
+from edgeembed.training.batches import LengthGroupedSampler, OwnRowsCollator
 from edgeembed.training.checkpoints import last_complete_checkpoint, tensorboard_folder
 
 _DEV_METRIC = "eval_dev_spearman_cosine"
@@ -43,17 +47,42 @@ _LOSSES_FILE = "losses.safetensors"
 
 
 class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-transformers carries no types
-    """A trainer for losses with parameters: the base class saves, and clears the gradients of, the student only."""
+    """A trainer for losses with parameters, in one process or several.
+
+    The base class saves, and clears the gradients of, the student only. With several processes it gives each of them
+    other batches, and averages the gradients of the student's own output; here they share every batch
+    (`edgeembed.processes`), and also learn what the loss has of its own or takes from inside the student.
+    """
 
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
-        self._trained_losses().zero_grad()
+        self.trained_losses().zero_grad()
         with attention_in_training(self.args.device.type):
             loss: torch.Tensor = super().training_step(*arguments, **options)
+        sum_gradients([*self.model.parameters(), *self.trained_losses().parameters()])
         return loss
+
+    def override_model_in_loss(self, loss: nn.Module, _model: nn.Module) -> nn.Module:
+        """Keep the student in the loss: in DistributedDataParallel it would average gradients, which are summed."""
+        return loss
+
+    def get_data_collator(self, *arguments: Any, **options: Any) -> Any:
+        """Return a collator that tokenizes the rows of this process."""
+        collator: BaseDataCollator = super().get_data_collator(*arguments, **options)
+        return collator if process_count() == 1 else OwnRowsCollator(collator)
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """Return the loader of the batches, which all processes read."""
+        loader: DataLoader[Any] = super().get_train_dataloader()
+        sampler = loader.batch_sampler
+        if isinstance(sampler, BatchSamplerShard):
+            # Take all batches, the incomplete one among them, as in one process: the collator selects rows instead.
+            sampler.num_processes, sampler.process_index, sampler.batch_size = 1, 0, None
+            sampler.set_epoch = sampler.batch_sampler.set_epoch  # which accelerate looks for in the shard alone
+        return loader
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
-        state = self._trained_losses().state_dict()
+        state = self.trained_losses().state_dict()
         if state and output_dir is not None:
             save_file(state, Path(output_dir) / _LOSSES_FILE)
 
@@ -61,9 +90,10 @@ class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-tr
         super()._load_from_checkpoint(checkpoint_path)
         file = Path(checkpoint_path) / _LOSSES_FILE
         if file.is_file():
-            self._trained_losses().load_state_dict(load_file(file))
+            self.trained_losses().load_state_dict(load_file(file))
 
-    def _trained_losses(self) -> nn.Module:
+    def trained_losses(self) -> nn.Module:
+        """Return the part of the loss that is trained with the student, or kept in checkpoints."""
         modules: nn.Module = getattr(self.loss, "trained", nn.ModuleList())
         return modules
 
@@ -187,7 +217,10 @@ def train_stage(  # noqa: PLR0913  # everything that a stage is made of
             callbacks=[*callbacks, *early_stopping],
         )
     trainer.remove_callback(PrinterCallback)  # it prints to stdout, which is for results
-    checkpoint = last_complete_checkpoint(checkpoints) if resume else None
+    if process_index():
+        torch.manual_seed(seed + process_index())  # its rows need other dropout than those of the main process
+    broadcast_weights(trainer.trained_losses().state_dict().values())
+    checkpoint = on_main_process(lambda: last_complete_checkpoint(checkpoints) if resume else None)
     try:
         with warnings.catch_warnings():
             # A resumed run rightly restores the schedule before the optimizer has made a step in this process.
@@ -229,7 +262,7 @@ def _arguments(
     elif stage.uses_pairs or stage.uses_scored_pairs:  # not sorted by length
         sampler = BatchSamplers.BATCH_SAMPLER
     steps = stage.epochs * -(-count // stage.batch_size)
-    return SentenceTransformerTrainingArguments(
+    arguments = SentenceTransformerTrainingArguments(
         output_dir=str(checkpoints),
         num_train_epochs=stage.epochs,
         per_device_train_batch_size=stage.batch_size,
@@ -251,9 +284,20 @@ def _arguments(
         data_seed=seed,
         dataloader_pin_memory=device != "cpu",
         disable_tqdm=True,
+        dataloader_drop_last=process_count() > 1,  # false below: it would warn that it sets it
         logging_steps=max(1, min(50, int(steps) // 10)),
         **options,
     )
+    # What sentence-transformers chooses for several processes suits neither shared batches nor torch 2.13's warnings.
+    arguments.dataloader_drop_last, arguments.ddp_broadcast_buffers = False, None
+    return arguments
+
+
+class _MainProcessEvaluator(EmbeddingSimilarityEvaluator):  # type: ignore[misc]  # no types
+    """An evaluator that runs in the main process, and returns the scores in all."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> dict[str, float]:
+        return on_main_process(lambda: super(_MainProcessEvaluator, self).__call__(*arguments, **options))
 
 
 def _patient_evaluations(stage: StageSettings, count: int) -> int:
@@ -263,7 +307,7 @@ def _patient_evaluations(stage: StageSettings, count: int) -> int:
 
 
 def _evaluator(dev: SentencePairs) -> EmbeddingSimilarityEvaluator:
-    return EmbeddingSimilarityEvaluator(
+    return _MainProcessEvaluator(
         dev.first, dev.second, dev.scores.tolist(), main_similarity="cosine", name="dev", write_csv=False
     )
 
@@ -279,39 +323,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
-
-
-_BATCHES_PER_GROUP = 50
-
-
-class LengthGroupedSampler(DefaultBatchSampler):  # type: ignore[misc]  # sentence-transformers carries no types
-    """Sample batches of sentences of similar length in random order, which minimizes padding.
-
-    The dataset must be sorted by length. Each epoch shuffles all sentences, cuts them into groups of fifty batches,
-    sorts each group, cuts it into batches, and shuffles the batches.
-
-    Args:
-        dataset: The sentences, sorted by length.
-        batch_size: Sentences of a batch.
-        drop_last: Whether to leave out an incomplete batch.
-        generator: Its seed decides the order of every epoch; the trainer passes a generator with its own seed.
-    """
-
-    def __init__(
-        self, dataset: Dataset, batch_size: int, drop_last: bool, generator: torch.Generator, **_: Any
-    ) -> None:
-        super().__init__(range(len(dataset)), batch_size=batch_size, drop_last=drop_last)
-        self.seed = generator.initial_seed()
-
-    def __iter__(self) -> Iterator[list[int]]:
-        random = np.random.default_rng((self.seed, self.epoch))
-        shuffled = random.permutation(len(self.sampler))
-        group = self.batch_size * _BATCHES_PER_GROUP
-        batches: list[list[int]] = []
-        for first in range(0, len(shuffled), group):
-            rows = np.sort(shuffled[first : first + group])
-            batches += [rows[at : at + self.batch_size].tolist() for at in range(0, len(rows), self.batch_size)]
-        if self.drop_last:
-            batches = [batch for batch in batches if len(batch) == self.batch_size]
-        for index in random.permutation(len(batches)):
-            yield batches[index]

@@ -1,9 +1,4 @@
-import os
-import socket
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -141,50 +136,3 @@ def test_a_narrower_student_is_projected_as_in_equation_6_and_the_projection_lea
     found.backward()
     assert matrix.weight.grad is not None
     assert matrix.weight.grad.abs().sum() > 0
-
-
-_TWO_PROCESSES = """
-import os
-import sys
-import torch
-import torch.distributed
-from edgeembed.losses import DistillationLoss, LossInputs
-from edgeembed.losses.contrastive import ContrastiveDistillation
-
-out, rank, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-torch.distributed.init_process_group("gloo", init_method=f"file://{out}.store", rank=rank, world_size=count)
-torch.manual_seed(0)
-texts, targets = torch.randn(3, 8, 4), torch.nn.functional.normalize(torch.randn(3, 8, 5), dim=2)
-student = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 5))
-contrastive = ContrastiveDistillation(12, 5, 0.1)
-for step in range(3):
-    mine = slice(rank * 8 // count, (rank + 1) * 8 // count)
-    rows = torch.arange(8 * step, 8 * step + 8)[mine]
-    vectors = torch.nn.functional.normalize(student(texts[step][mine]))
-    target = targets[step][mine]
-    contrastive(LossInputs(vectors, target, target, rows, rows, rows, vectors, target)).backward()
-if rank == 0:
-    gradients = [weight.grad for weight in student.parameters()]
-    torch.save([*gradients, contrastive.bank, contrastive.rows], out)
-torch.distributed.barrier()  # a process that ends early would close the other's connection
-os._exit(0)  # gloo's threads sometimes abort the process when the interpreter ends in the usual way
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_give_the_gradient_and_the_bank_of_one_with_the_doubled_batch(tmp_path: Path) -> None:
-    loopback = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
-    script = tmp_path / "script.py"
-    script.write_text(_TWO_PROCESSES, encoding="utf-8")
-    results = []
-    for count in (1, 2):
-        out = tmp_path / f"{count}.pt"
-        commands = [[sys.executable, str(script), str(out), str(rank), str(count)] for rank in range(count)]
-        environment = {**os.environ, "GLOO_SOCKET_IFNAME": loopback}
-        processes = [subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) for command in commands]
-        for process in processes:
-            _, errors = process.communicate(timeout=240)
-            assert process.returncode == 0, errors.decode()
-        results.append(torch.load(out))
-    for one, two in zip(*results, strict=True):
-        torch.testing.assert_close(one, two)

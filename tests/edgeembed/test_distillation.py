@@ -16,7 +16,8 @@ from edgeembed.provenance import read_provenance
 from edgeembed.recipe.loading import load_recipe
 from edgeembed.recipe.schema import Recipe
 from edgeembed.recipe.stages import Losses, LossSettings, StageSettings
-from edgeembed.training.trainer import LengthGroupedSampler, StepCallback
+from edgeembed.training.batches import LengthGroupedSampler
+from edgeembed.training.trainer import StepCallback
 
 
 @pytest.fixture

@@ -1,0 +1,141 @@
+"""A distillation in two parts: what one process prepares, and what all processes do together."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformers import TrainerCallback
+
+from edgeembed.corpus.parallel import LanguageCounts
+from edgeembed.distillation import pipeline
+from edgeembed.distillation.data import read_data
+from edgeembed.distillation.inputs import Inputs
+from edgeembed.distillation.report import DistillationReport
+from edgeembed.processes import check_shared_folder, on_main_process, process_count
+from edgeembed.progress import TimedSteps
+from edgeembed.recipe.schema import Recipe
+from edgeembed.teacher.shards import ShardFolder
+from edgeembed.training.checkpoints import default_cache, default_logs, resume_hint
+from edgeembed.training.data import LabeledData
+from edgeembed.training.trainer import StageResult
+
+
+@dataclass(frozen=True)
+class Run:
+    """A distillation that is ready to train: all that training and writing need, in any process.
+
+    Attributes:
+        recipe: The recipe.
+        prepared: The student before its first stage, and what it learns.
+        labeled: Labeled and scored pairs, and the development set.
+        languages: Counts of translations by language.
+        names: Names of the sources, stated on the student's model card.
+        teacher: The teacher's folder; None for a model that was given in memory.
+        out: Folder for the student.
+        cache: Folder for the teacher's embeddings and checkpoints, which all processes see.
+        checkpoints: Folder for the checkpoints of this run, in `cache`.
+        resume: Whether to continue from checkpoints.
+        seed: The seed.
+        force: Whether to replace an existing student.
+    """
+
+    recipe: Recipe
+    prepared: pipeline.Prepared
+    labeled: LabeledData
+    languages: tuple[LanguageCounts, ...]
+    names: tuple[str, ...]
+    teacher: Path | None
+    out: Path
+    cache: Path
+    checkpoints: Path
+    resume: bool
+    seed: int
+    force: bool
+
+
+def prepare_run(inputs: Inputs, steps: TimedSteps) -> Run:
+    """Read the text, encode it with the teacher and initialize the student.
+
+    Args:
+        inputs: The arguments of `distill`.
+        steps: Times the steps.
+
+    Raises:
+        InputError: If a file or model cannot be read, or does not suit the recipe.
+    """
+    recipe, seed = inputs.recipe, inputs.seed
+    cache = default_cache(inputs.out) if inputs.cache is None else inputs.cache
+    if process_count() > 1:
+        cache = cache.absolute()  # another machine may have another working directory
+    shards = None if inputs.shards is None else ShardFolder.open(inputs.shards)
+    with resume_hint(cache, steps.reporter):
+        labeled = LabeledData.read(recipe, inputs.pairs, inputs.scored, inputs.dev)
+        models = pipeline.load_models(recipe, inputs.teacher)
+        labeled_files = [*inputs.pairs, *inputs.scored]
+        data = read_data(recipe, inputs.corpus, inputs.parallel, labeled, labeled_files, steps.reporter, seed=seed)
+        prepared = pipeline.prepare_student(recipe, models, data, cache, steps, shards, seed=seed)
+        checkpoints = pipeline.run_checkpoints(recipe, data, prepared, cache, steps, resume=inputs.resume, seed=seed)
+    return Run(
+        recipe=recipe,
+        prepared=prepared,
+        labeled=labeled,
+        languages=tuple(data.parallel.languages) if data.parallel else (),
+        names=data.names,
+        teacher=models.folder,
+        out=inputs.out,
+        cache=cache,
+        checkpoints=checkpoints,
+        resume=inputs.resume,
+        seed=seed,
+        force=inputs.force,
+    )
+
+
+def finish_run(
+    run: Run,
+    steps: TimedSteps,
+    *,
+    callbacks: Sequence[TrainerCallback],
+    report_to: Sequence[str],
+    command: Sequence[str],
+) -> DistillationReport:
+    """Train the student in all processes; the main one writes its folder.
+
+    Args:
+        run: The distillation.
+        steps: Times the steps.
+        callbacks: Callbacks of the Hugging Face trainer.
+        report_to: Integrations of the Hugging Face trainer.
+        command: The command line.
+
+    Raises:
+        InputError: If a process does not see the cache, or a file cannot be read or written.
+    """
+    with resume_hint(run.cache, steps.reporter):
+        check_shared_folder(run.cache)
+        results = pipeline.train_student(
+            run.recipe,
+            run.prepared,
+            run.labeled,
+            run.checkpoints,
+            steps,
+            resume=run.resume,
+            seed=run.seed,
+            callbacks=callbacks,
+            report_to=report_to,
+            logs=default_logs(run.out),
+        )
+        return on_main_process(lambda: _write(run, steps, results, command))
+
+
+def _write(run: Run, steps: TimedSteps, results: Sequence[StageResult], command: Sequence[str]) -> DistillationReport:
+    student, whitening = pipeline.whiten_student(run.recipe, run.prepared, steps)
+    report = pipeline.build_report(run.out, student, run.languages, run.prepared, results, whitening, steps.seconds)
+    pipeline.save_student(
+        student, run.recipe, run.teacher, report, run.names, seed=run.seed, force=run.force, command=command
+    )
+    shutil.rmtree(run.checkpoints, ignore_errors=True)
+    return report
