@@ -30,8 +30,7 @@ _MIN_FREQUENCY = 2
 """A token that occurs once has too few examples to learn an embedding from."""
 
 MAX_WORDS = 500_000
-"""Number of most frequent distinct words to train on. The trainer needs about a kilobyte of memory for each. Rarer ones
-have no effect on the tokens of a vocabulary of usual size."""
+"""Number of most frequent distinct words to train on, because the trainer needs about a kilobyte of memory for each."""
 
 _REPETITIONS = 1000
 """Occurrences of a word that the trainer is given in one string."""
