@@ -1,8 +1,8 @@
-"""Measure memory, time and temporary files of the steps that read a corpus, at 1, 3 and 10 million sentences.
+"""Measure memory, processor time and temporary files of the steps that read a corpus, at 1, 3 and 10 million sentences.
 
 Run with `python -m experiments.corpus_scale`. It writes docs/results/corpus-scale.json and corpus-scale.md. Each step
-runs in a fresh process. The sentences are synthetic, the same in every run. `--no-times` leaves out the times, on a
-busy machine.
+runs in a fresh process. The sentences are synthetic, the same in every run. Other processes may run beside: they change
+processor time little, unlike wall-clock time.
 """
 
 import json
@@ -35,7 +35,7 @@ _PAGE = """# Corpora larger than memory
 {command}
 ```
 
-{measured} of the steps that read a corpus. Each step runs in a fresh process
+Peak memory, processor time and temporary files of the steps that read a corpus. Each step runs in a fresh process
 ({cpu}; [all values](corpus-scale.json)). The peak includes Python and the libraries.
 
 The sentences are synthetic: 5 to 20 words by Zipf's law with exponent {exponent}, without an upper limit, so that new
@@ -148,7 +148,7 @@ STEPS: dict[str, Callable[[list[Path]], dict[str, Any]]] = {
 
 
 def measure(step: str, files: list[Path]) -> dict[str, Any]:
-    """Run a step in this process, and return its peak memory and temporary files in MB, and its wall-clock time."""
+    """Run a step in this process, and return its peak memory and temporary files in MB, and its processor time."""
     ended, largest = threading.Event(), [0]
 
     def watch() -> None:
@@ -157,14 +157,14 @@ def measure(step: str, files: list[Path]) -> dict[str, Any]:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         counts = STEPS[step](files)
     finally:
         ended.set()
         watcher.join()
     return {
-        "seconds": round(time.perf_counter() - start, 2),
+        "cpu_seconds": round(time.process_time() - start, 2),
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6, 1),
         "temporary_mb": round(largest[0] / 1e6, 1),
         **counts,
@@ -188,12 +188,9 @@ def render(report: dict[str, Any]) -> str:
     from edgeembed.vocabulary.wordpiece import MAX_WORDS
 
     counts = sorted({row["sentences"] for row in report["rows"]})
-    titles = {"peak_mb": "peak MB", "seconds": "seconds", "temporary_mb": "temporary files, MB"}
-    has_times = "seconds" in report["rows"][0]
+    titles = {"peak_mb": "peak MB", "cpu_seconds": "processor time, seconds", "temporary_mb": "temporary files, MB"}
     tables = []
     for key, title in titles.items():
-        if key == "seconds" and not has_times:
-            continue
         lines = [f"| {title} | {' | '.join(f'{count:,}' for count in counts)} |", f"|---|{'---:|' * len(counts)}"]
         for step in report["steps"]:
             cells = {row["sentences"]: row[key] for row in report["rows"] if row["step"] == step}
@@ -201,7 +198,6 @@ def render(report: dict[str, Any]) -> str:
         tables.append("\n".join(lines))
     return _PAGE.format(
         command=report["command"],
-        measured="Peak memory, time and temporary files" if has_times else "Peak memory and temporary files",
         cpu=report["machine"]["cpu"],
         exponent=_EXPONENT,
         tables="\n\n".join(tables),
@@ -214,12 +210,11 @@ def render(report: dict[str, Any]) -> str:
 @click.command()
 @click.option("--file-sentences", default=1_000_000, help="Sentences in each file.")
 @click.option("--files", "file_counts", default=[1, 3, 10], multiple=True, help="Numbers of files to read.")
-@click.option("--times/--no-times", "has_times", default=True, help="Whether to write the wall-clock times.")
 @click.option("--out", default=_RESULTS, type=click.Path(path_type=Path), help="The folder of the results.")
 @click.option("--step", hidden=True, type=click.Choice([*STEPS, "write"]), help="Run only this step, in this process.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 def main(  # one parameter for each option
-    file_sentences: int, file_counts: list[int], has_times: bool, out: Path, step: str | None, paths: tuple[Path, ...]
+    file_sentences: int, file_counts: list[int], out: Path, step: str | None, paths: tuple[Path, ...]
 ) -> None:
     """Run each step in a fresh process, and write the results."""
     if step == "write":
@@ -239,8 +234,6 @@ def main(  # one parameter for each option
                 output = subprocess.check_output([*command, "--step", name, *files[:count]])  # noqa: S603  # this file
                 rows.append({"step": name, "sentences": count * file_sentences, **json.loads(output)})
                 click.echo(json.dumps(rows[-1]), err=True)
-                if not has_times:
-                    del rows[-1]["seconds"]
     report = {
         "command": " ".join(["python -m experiments.corpus_scale", *sys.argv[1:]]),
         "machine": asdict(this_machine()),

@@ -30,7 +30,7 @@ def test_a_step_reads_all_files(tmp_path: Path, step: str) -> None:
 
 def test_the_page_has_every_value() -> None:
     rows = [
-        {"step": step, "sentences": sentences, "peak_mb": peak, "seconds": 12.4, "temporary_mb": 3000.2}
+        {"step": step, "sentences": sentences, "peak_mb": peak, "cpu_seconds": 12.4, "temporary_mb": 3000.2}
         for step, peak in zip(STEPS, range(70, 80), strict=False)
         for sentences in (1000, 2000)
     ]
