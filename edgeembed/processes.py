@@ -20,6 +20,7 @@ from accelerate import PartialState
 from edgeembed_runtime.errors import InputError
 from torch import nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from transformers import PreTrainedModel
 
 from edgeembed.hardware import default_device
 from edgeembed.launchers import LostProcessError, OtherProcessError, launched_processes
@@ -103,6 +104,14 @@ def on_main_process(function: Callable[[], T]) -> T:
         raise OtherProcessError("the main process failed; see its message")
     loaded: T = torch.load(io.BytesIO(received[0]), map_location="cpu", weights_only=False)
     return loaded
+
+
+def register_outputs(model: nn.Module) -> None:
+    """Let a model from another process return hidden states: transformers 5 notes in a constructor that a class can."""
+    with torch.device("meta"):
+        for module in model.modules():
+            if isinstance(module, PreTrainedModel):
+                type(module)(module.config)
 
 
 def check_shared_folder(folder: Path) -> None:

@@ -30,6 +30,7 @@ from edgeembed.distillation.report import DistillationReport
 from edgeembed.hardware import default_device
 from edgeembed.losses import TeacherTargets, build_loss
 from edgeembed.models import ModelLike, find_torch_model, load_masked_lm, load_model
+from edgeembed.processes import register_outputs
 from edgeembed.progress import TimedSteps
 from edgeembed.provenance import STUDENT_FOLDER, stated_space
 from edgeembed.recipe.schema import Recipe
@@ -85,6 +86,12 @@ class Prepared:
     token_targets: torch.Tensor
     teacher: SentenceTransformer
     space: str | None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the fields from another process."""
+        self.__dict__.update(state)
+        register_outputs(self.student)
+        register_outputs(self.teacher)
 
     @property
     def targets(self) -> TeacherTargets | None:

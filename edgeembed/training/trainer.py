@@ -22,6 +22,7 @@ from sentence_transformers import (
 from sentence_transformers.base.data_collator import BaseDataCollator
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 from sentence_transformers.sentence_transformer.training_args import BatchSamplers
+from sentence_transformers.util import distributed
 from torch import nn
 from torch.utils.data import DataLoader
 from transformers import (
@@ -307,7 +308,9 @@ def _patient_evaluations(stage: StageSettings, count: int) -> int:
 
 
 def _evaluator(dev: SentencePairs) -> EmbeddingSimilarityEvaluator:
-    return _MainProcessEvaluator(
+    # sentence-transformers 6 itself calls evaluators in the main process alone, while the others encode for it.
+    calls_once = hasattr(distributed, "distributed_evaluation")
+    return (EmbeddingSimilarityEvaluator if calls_once else _MainProcessEvaluator)(
         dev.first, dev.second, dev.scores.tolist(), main_similarity="cosine", name="dev", write_csv=False
     )
 
