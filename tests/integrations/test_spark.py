@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ _RECIPE, _INDEX = re.findall(r"^```python\n(.*?)^```$", _SECTION, re.DOTALL | re
 def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Start a session in an empty folder, in which Java then resolves relative paths."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # else the first Python on PATH
     builder = pyspark.SparkSession.builder.master("local[2]")
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",
