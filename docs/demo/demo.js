@@ -144,7 +144,8 @@ async function load() {
   } finally {
     progress.hidden = true;
   }
-  status.textContent = `Loaded ${(progress.value / 1e6).toFixed(1)} MB in ${((performance.now() - begin) / 1000).toFixed(1)} s`;
+  const seconds = (performance.now() - begin) / 1000;
+  status.textContent = `Loaded ${(progress.value / 1e6).toFixed(1)} MB in ${seconds.toFixed(1)} s`;
   start.hidden = true;
   byId("forms").disabled = false;
   byId("query").focus();

@@ -74,7 +74,7 @@ export class Interests {
   }
 
   #pull(kind, embedding) {
-    const pulls = this.#centers[kind].map(({ vector, uses }) => Math.max(0, dot(vector, embedding)) * (uses / (uses + 1)));
+    const pulls = this.#centers[kind].map(({ vector, uses }) => dot(vector, embedding) * (uses / (uses + 1)));
     return Math.max(0, ...pulls);
   }
 }
