@@ -14,27 +14,12 @@ from edgeembed_runtime.errors import EdgeEmbedError
 from edgeembed_runtime.storage.atomic import atomic_folder, check_output_path
 from edgeembed_runtime.storage.folder_kind import FolderKind
 
+from experiments.random_teacher import Shape
+
 ENCODER_FOLDER = FolderKind("edgeembed_pretrained.json", ("corpus", "steps", "loss"))
 """Kind of folder that holds an encoder and its tokenizer, without pooling."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Architecture of an encoder; the defaults are those of TinyBERT with four layers (Jiao et al. 2020, section 4.1).
-
-    Attributes:
-        layers: Number of layers.
-        width: Hidden size.
-        heads: Attention heads of a layer.
-        inner: Intermediate size of the feed-forward network.
-        tokens: Maximum number of tokens of a text.
-    """
-
-    layers: int = 4
-    width: int = 312
-    heads: int = 12
-    inner: int = 1200
-    tokens: int = 512
+TINYBERT = Shape(layers=4, width=312, heads=12, inner=1200, tokens=512)
+"""TinyBERT with four layers (Jiao et al. 2020, section 4.1)."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +147,7 @@ def command(
         text = gather_corpus(list(sources), limit=limit, max_characters=250, seed=seed).sentences
         tokenizer = load_model(tokenizer_name).tokenizer
         with atomic_folder(out, force=False, kind=ENCODER_FOLDER) as folder:
-            loss = pretrain(text, tokenizer, Shape(), training, folder)
+            loss = pretrain(text, tokenizer, TINYBERT, training, folder)
             steps = int(training.epochs * -(-len(text) // training.batch_size))
             names = [Path(source).name for source in sources]
             ENCODER_FOLDER.write_manifest(folder, {"corpus": names, "steps": steps, "loss": loss})

@@ -15,7 +15,8 @@ from edgeembed.models import load_model
 from edgeembed.teacher.encoding import with_normalization
 from experiments.best_on_dev import dev_score
 from experiments.pca_teacher import with_pca
-from experiments.pretrained_encoder import Shape, Training, pretrain
+from experiments.pretrained_encoder import Training, pretrain
+from experiments.random_teacher import Shape
 from experiments.unpack_model import unpack_model
 
 
