@@ -23,6 +23,7 @@ Adapter = Literal[
     "nothing",
 ]
 KINDS: tuple[Adapter, ...] = tuple(adapter for adapter in get_args(Adapter) if adapter != "nothing")
+_PREFIXES = tuple(f"{kind}:" for kind in KINDS)
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 # Modules whose import is timed as the import stage of the cold start; others are imported while the model loads.
@@ -89,7 +90,9 @@ def parse_subjects(specs: Sequence[str], find_model: Callable[[str], Path]) -> l
     """Return the subjects that the specifications of the command line describe.
 
     Args:
-        specs: Specifications `[NAME=][KIND:]WHAT[@PYTHON]`. KIND is one of `KINDS`; it is detected from WHAT if absent.
+        specs: Specifications `[NAME=][KIND:]WHAT[@PYTHON]`. NAME is what precedes the first =, unless the
+            specification begins with a KIND or is a path that exists. KIND is one of `KINDS`; it is detected from WHAT
+            if absent.
             WHAT is a model that `find_model` finds, a model name or folder for fastembed, or `module:function`. PYTHON
             is the path of the Python interpreter that runs the subject.
         find_model: Function that returns the folder of a model by its name or path.
@@ -149,7 +152,7 @@ def _parse(spec: str) -> _Spec:
     if at and not python:
         raise InputError(f"{spec!r} ends in an @; expected a Python interpreter after it")
     name, equals, rest = what.partition("=")
-    if not equals or "/" in name or ":" in name:
+    if not equals or what.startswith(_PREFIXES) or Path(what).exists():
         name, rest = "", what
     kind, colon, argument = rest.partition(":")
     if colon and kind in KINDS:

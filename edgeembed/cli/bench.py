@@ -1,11 +1,15 @@
 """`edgeembed bench`: measure the cost of models side by side."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from edgeembed.cli.options import documents_by_option, retrieval_option, sts_option
+from edgeembed.cli.options import Outputs, documents_by_option, retrieval_option, sts_option
+
+if TYPE_CHECKING:
+    from edgeembed_bench.renderable import Renderable
+    from rich.console import Group
 
 _LIMIT = click.FloatRange(min=0)
 # Equal to edgeembed.benchmarking.PAPER_TABLES and edgeembed_bench.presets.PRESETS, which --help does not import.
@@ -94,7 +98,7 @@ def command(
 ) -> None:
     """Measure the cost of models side by side.
 
-    SUBJECT is [NAME=][KIND:]WHAT[@PYTHON]. WHAT is a bundle (built in: mini, nano; or a folder), a student, a
+    SUBJECT is [NAME=][KIND:]WHAT[@PYTHON]. NAME is everything before the first =. WHAT is a bundle (built in: mini, nano; or a folder), a student, a
     sentence-transformer (a folder, a hub id, an installed package that carries one), a model2vec folder, or
     module:function, which takes texts and returns embeddings. KIND is detected, or is one of bundle,
     sentence-transformer, sentence-transformer-onnx, onnx, model2vec, fastembed, function. PYTHON is the interpreter of
@@ -104,14 +108,11 @@ def command(
     """
     from edgeembed_runtime.errors import CheckError, InputError
 
-    from edgeembed.cli.options import Outputs
-
     if not models and options["preset"] is None:
         raise click.UsageError("Missing argument 'SUBJECT...': give one or more subjects, or --preset.")
-    if paper_table is not None and (html or markdown or any(options[name] is not None for name in _NOT_IN_TABLES)):
+    if paper_table is not None and any(options[name] is not None for name in _NOT_IN_TABLES):
         raise InputError(
-            "--paper-table measures the table of a paper; expected no --html, --markdown, --preset or limits with it, "
-            "and no --documents-by"
+            "--paper-table measures the table of a paper; expected no --preset, limits or --documents-by with it"
         )
     inputs = [*filter(None, [options["texts"]]), *options["sts"], *options["retrieval"]]
     written = Outputs({"json": out, "html": html, "markdown": markdown}, force=force, inputs=inputs)
@@ -124,27 +125,26 @@ def command(
 
         options = {name: value for name, value in options.items() if name not in (*_NOT_IN_TABLES, "unscored")}
         table = measure_paper_table(paper_table, models, batches=table_batches, **options)
-        written.write("json", table.to_json)
-        _print(table.to_json() if as_json else terminal_paper_table(table))
+        _output(table, written, None if as_json else terminal_paper_table(table))
         return
 
     from edgeembed_bench.render import terminal_report
 
     report = benchmark(models, reporter=TerminalReporter(), **options)
-    written.write("json", report.to_json)
-    written.write("html", report.to_html)
-    written.write("markdown", report.to_markdown)
-    _print(report.to_json() if as_json else terminal_report(report))
+    _output(report, written, None if as_json else terminal_report(report))
     failures = [failure for check in report.limit_checks() if (failure := check.failure) is not None]
     if failures:
         raise CheckError("over budget: " + "; ".join(failures))
 
 
-def _print(result: Any) -> None:
-    """Print JSON as it is, or tables as wide as the terminal."""
-    if isinstance(result, str):
-        click.echo(result)
+def _output(result: "Renderable", written: "Outputs", rendered: "Group | None") -> None:
+    """Write the requested files, and print tables as wide as the terminal, or JSON if there are none."""
+    written.write("json", result.to_json)
+    written.write("html", result.to_html)
+    written.write("markdown", result.to_markdown)
+    if rendered is None:
+        click.echo(result.to_json())
         return
     from rich.console import Console
 
-    Console().print(result)
+    Console().print(rendered)

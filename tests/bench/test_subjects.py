@@ -62,6 +62,19 @@ def test_existing_path_may_contain_separators(tmp_path: Path) -> None:
     assert _parse(str(folder))[0].argument == str(folder)
 
 
+@pytest.mark.parametrize("name", ["sentences/s", "a:b", "mini (int8)", "50 % of it"])
+def test_a_name_is_what_precedes_the_first_equals_sign(name: str) -> None:
+    (subject,) = _parse(f"{name}=a/bundle=2")
+    assert (subject.name, subject.argument) == (name, "/models/a/bundle=2")
+
+
+def test_an_equals_sign_in_a_path_names_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "rate=0.1" / "student"
+    folder.mkdir(parents=True)
+    specs = [f"{folder}@{sys.executable}", f"model2vec:{folder}"]
+    assert [subject.argument for spec in specs for subject in _parse(spec)] == [str(folder)] * 2
+
+
 def test_link_to_python_in_an_environment_is_not_resolved(tmp_path: Path) -> None:
     link = tmp_path / "python"
     link.symlink_to(sys.executable)

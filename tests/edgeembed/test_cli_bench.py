@@ -122,8 +122,7 @@ def test_kept_limits_exit_with_0(pairs: Path) -> None:
         (["--paper-table", "simtde"], "0 sts sets for the paper table simtde; expected one"),
         (["--paper-table", "hpd"], "0 retrieval sets for the paper table hpd; expected one"),
         (["--paper-table", "cmow"], "no subject counts the tokens"),
-        (["--paper-table", "xayn", "--preset", "runtime"], "expected no --html, --markdown, --preset or limits"),
-        (["--paper-table", "xayn", "--html", "x.html"], "expected no --html, --markdown, --preset or limits"),
+        (["--paper-table", "xayn", "--preset", "runtime"], "expected no --preset, limits or --documents-by"),
     ],
 )
 def test_conflicting_options_are_an_error(arguments: list[str], message: str) -> None:
@@ -133,10 +132,14 @@ def test_conflicting_options_are_an_error(arguments: list[str], message: str) ->
 
 
 def test_a_paper_table_is_measured(pairs: Path, tmp_path: Path) -> None:
-    run = _run(OURS, THEIRS, "--paper-table", "simtde", "--sts", pairs, "--out", tmp_path / "table.json")
+    files = {option: tmp_path / f"table.{option}" for option in ("out", "html", "markdown")}
+    outputs = [part for option, file in files.items() for part in (f"--{option}", file)]
+    run = _run(OURS, THEIRS, "--paper-table", "simtde", "--sts", pairs, *outputs)
     assert run.exit_code == 0, run.output
     assert "SimTDE, table 4" in run.stdout
-    table = json.loads((tmp_path / "table.json").read_text())
+    assert "| ours" in files["markdown"].read_text()
+    assert "<title>SimTDE, table 4" in files["html"].read_text()
+    table = json.loads(files["out"].read_text())
     assert [row[0] for row in table["rows"]] == ["ours", "theirs"]
     assert len(table["samples"]["ours"]["pass_s"]) == 3
 

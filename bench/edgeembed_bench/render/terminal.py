@@ -20,7 +20,7 @@ _MAX_NAME_WIDTH = 26
 
 
 def terminal_report(report: BenchmarkReport) -> Group:
-    """Render a report for a terminal: summary, warnings, tables and notes.
+    """Render a report for a terminal: tables, notes, and at the end, where the reader looks, warnings and summary.
 
     Args:
         report: The report.
@@ -30,10 +30,10 @@ def terminal_report(report: BenchmarkReport) -> Group:
     """
     content = build_content(report)
     return Group(
-        *_section("Summary", content.summary.values()),
-        *_section("Warnings", content.warnings),
         terminal_tables(content.tables),
         *(part for heading, lines in content.notes.items() for part in _section(heading, lines, style="dim")),
+        *_section("Warnings", content.warnings),
+        *_section("Summary", content.summary.values()),
     )
 
 

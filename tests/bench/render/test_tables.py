@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from edgeembed_bench.energy import Energy
+from edgeembed_bench.machine import Load
 from edgeembed_bench.render import Table, terminal_report, terminal_tables
 from edgeembed_bench.render.summary import build_content
 from edgeembed_bench.report import BenchmarkReport
@@ -128,10 +129,11 @@ def test_header_wider_than_the_terminal_wraps() -> None:
     assert set(header.split()) <= set(output.getvalue().split())
 
 
-def test_terminal_and_markdown_start_with_the_summary(report: BenchmarkReport) -> None:
-    sentences = list(build_content(report).summary.values())
-    terminal = " ".join(in_terminal(report, 80).split())
-    assert terminal.startswith(f"Summary {' '.join(sentences)} Overview MB ")
+def test_terminal_ends_and_markdown_starts_with_the_summary(report: BenchmarkReport) -> None:
+    noisy = replace(report, load=Load(3.0, 0.0, None))
+    sentences, warnings = list(build_content(noisy).summary.values()), build_content(noisy).warnings
+    terminal = " ".join(in_terminal(noisy, 80).split())
+    assert terminal.endswith(f"Warnings {' '.join(warnings)} Summary {' '.join(sentences)}")
     markdown = report.to_markdown()
     assert markdown.startswith("# Benchmark report\n\n" + "\n".join(f"- {line}" for line in sentences) + "\n\n")
 
