@@ -11,9 +11,9 @@ from xml.sax.saxutils import escape
 
 import click
 from edgeembed_bench import BenchmarkReport, read_report
-from edgeembed_bench.render.plots import quality_limits
-from edgeembed_bench.render.svg import DARK, LIGHT, color, log_limits, set_log_scale, write
+from edgeembed_bench.render.svg import DARK, LIGHT, color, log_limits, marker, set_log_scale, write
 from edgeembed_bench.render.tables import digits
+from edgeembed_bench.render.tradeoff import Point, quality_limits
 from edgeembed_bench.sizes import measure_size
 from edgeembed_bench.subjects import Subject
 from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
@@ -29,23 +29,9 @@ PICTURES = ROOT / "docs/pictures"
 # The tasks of the report as the manifests of the encoders in the wheel name them.
 _TASKS = ("STS-B (Spearman x100)", "SICK-R (Spearman x100)", "scifact (nDCG@10 x100)")
 PEERS = ("teacher", "teacher int8", "model2vec")
+_PEER, _OURS = 0, 1  # positions of color and marker
 _INCHES = (7.2, 4.0)
 _METADATA = ("Creator", "Date", "Format", "Type")  # left out, so that the file does not change
-
-
-@dataclass(frozen=True)
-class Point:
-    """An encoder in a picture.
-
-    Attributes:
-        name: Its name.
-        cost: Its cost, positive.
-        quality: Its mean score as a percentage of the teacher's.
-    """
-
-    name: str
-    cost: float
-    quality: float
 
 
 @dataclass(frozen=True)
@@ -87,11 +73,14 @@ def build_pictures(report: BenchmarkReport) -> list[Picture]:
     """
     scored = [(subject, quality) for subject in report if (quality := report.quality_percent(subject.name)) is not None]
     sizes = [
-        Point(subject.name, subject.size.size_bytes / 1e6, quality)
+        Point(_PEER, subject.name, subject.size.size_bytes / 1e6, quality)
         for subject, quality in scored
         if subject.name in PEERS and subject.size.size_bytes
     ]
-    latencies = [Point(subject.name, subject.latency.median, quality) for subject, quality in scored]
+    latencies = [
+        Point(_PEER if subject.name in PEERS else _OURS, subject.name, subject.latency.median, quality)
+        for subject, quality in scored
+    ]
     shipped = [_shipped(name) for name in builtin_names()]
     return [
         Picture("quality-size", "Quality against size", "size on disk", "MB", (*shipped, *sizes)),
@@ -128,8 +117,8 @@ def _paint(axes: Axes, picture: Picture) -> None:
     axes.set_title(f"{quality} (axis from {low:g} to {high:g})", pad=14, fontsize=11)
     below: list[Bbox] = []
     for point in sorted(picture.points, key=lambda point: point.cost):
-        position, shape, weight = (0, "s", "normal") if point.name in PEERS else (1, "o", "bold")
-        axes.plot(point.cost, point.quality, shape, color=color(position), markersize=10, clip_on=False, zorder=3)
+        shape, hue = marker(point.position), color(point.position)
+        axes.plot(point.cost, point.quality, shape, color=hue, markersize=10, clip_on=False, zorder=3)
         label = write(
             axes,
             point.name,
@@ -138,7 +127,7 @@ def _paint(axes: Axes, picture: Picture) -> None:
             textcoords="offset points",
             ha="center",
             va="top",
-            weight=weight,
+            weight="bold" if point.position == _OURS else "normal",
         )
         if any(label.get_window_extent().overlaps(other) for other in below):
             label.set(position=(0, 10), va="bottom")
@@ -162,7 +151,7 @@ def _shipped(name: str) -> Point:
     scores = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["quality"]["scores"]
     own, teacher = (sum(scores[task][role] for task in _TASKS) for role in ("student", "teacher"))
     size_bytes = measure_size(Subject(name, "bundle", str(folder))).size_bytes
-    return Point(name, (size_bytes or 0) / 1e6, 100 * own / teacher)
+    return Point(_OURS, name, (size_bytes or 0) / 1e6, 100 * own / teacher)
 
 
 @click.command()

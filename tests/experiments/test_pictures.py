@@ -6,8 +6,9 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 from edgeembed_bench import read_report
+from edgeembed_bench.render.tradeoff import Point
 
-from experiments.pictures import PICTURES, REPORT, Picture, Point, build_pictures, command, draw_picture
+from experiments.pictures import PICTURES, REPORT, Picture, build_pictures, command, draw_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 PICTURE = Picture(
@@ -15,7 +16,7 @@ PICTURE = Picture(
     "Size & quality",
     "size",
     "MB",
-    (Point("mini", 5.2, 97), Point("teacher", 91, 100), Point("like it", 90, 99)),
+    (Point(1, "mini", 5.2, 97), Point(0, "teacher", 91, 100), Point(0, "like it", 90, 99)),
 )
 
 

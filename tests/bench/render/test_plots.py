@@ -1,6 +1,6 @@
 import pytest
-from edgeembed_bench.render.plots import pareto_front, quality_limits
 from edgeembed_bench.render.svg import DARK, LIGHT, ColorScheme, color, log_limits, marker
+from edgeembed_bench.render.tradeoff import pareto_front, quality_limits
 
 Points = list[tuple[float, float]]
 
