@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The measurements of docs/results/bench.md.  experiments/bench.sh [STEP...]; build, bench, forms and pages where none is given
+# The measurements of docs/results/bench.md and runtime.md.  experiments/bench.sh [STEP...]; all but render where none is given
 #   build   what they need and is not there yet: model2vec and the teacher at int8 (make), an XLM-R-base-shaped model
 #   bench   the encoders in the wheel, the teacher, the teacher at int8, model2vec, the XLM-R-base-shaped model; where nothing else runs
 #   render  the HTML report and all tables again, from the samples in bench.json
 #   forms   the papers' own cost tables of the same subjects but the last, into docs/results/form-*.txt; where nothing else runs
+#   runtime the runtime's limits and its peers (make bench-runtime), on the same texts; where nothing else runs
 #   pages   the results in bench.md and runtime.md, and the pictures, from docs/results/bench.json and runtime.json
 # OPTIONS go to every benchmark: OPTIONS="--runs 20 --processes 2" tries everything out in minutes, with OUT=/tmp.
 set -euo pipefail
@@ -64,15 +65,22 @@ forms() {
     form cmow --table-batches 8 --texts "$EVAL/stsb/dev.tsv"
 }
 
+runtime() {
+    local report=build/bench-runtime/report.json
+    rm -f "$report"
+    make bench-runtime BENCH_OPTIONS="--texts $EVAL/stsb/dev.tsv ${OPTIONS:-}" || [ -f "$report" ]  # fails if a limit is exceeded
+    cp "$report" "$OUT"/runtime.json
+}
+
 pages() {
     "$BIN/python" -m experiments.result_pages
     "$BIN/python" -m experiments.pictures
 }
 
-[ $# -gt 0 ] || set -- build bench forms pages
+[ $# -gt 0 ] || set -- build bench forms runtime pages
 for step in "$@"; do
     case $step in
-        build | bench | render | forms | pages) $step ;;
-        *) echo "$0: no step $step; expected build, bench, render, forms or pages" >&2 && exit 2 ;;
+        build | bench | render | forms | runtime | pages) $step ;;
+        *) echo "$0: no step $step; expected build, bench, render, forms, runtime or pages" >&2 && exit 2 ;;
     esac
 done
