@@ -21,6 +21,7 @@ from edgeembed_runtime.manifest import MANIFEST
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 from matplotlib.transforms import Bbox
 
 ROOT = Path(__file__).parents[1]
@@ -112,6 +113,7 @@ def _paint(axes: Axes, picture: Picture) -> None:
     set_log_scale(axes, "x", log_limits([point.cost for point in picture.points], room=1.7))
     low, high = quality_limits([point.quality for point in picture.points])
     axes.set_ylim(low, high)
+    axes.yaxis.set_major_locator(MultipleLocator(5))
     axes.set_xlabel(f"{picture.axis} in {picture.unit} (logarithmic axis)")
     quality = "quality in % of the teacher's: STS-B, SICK-R and SciFact"
     axes.set_title(f"{quality} (axis from {low:g} to {high:g})", pad=14, fontsize=11)
