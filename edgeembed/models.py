@@ -73,6 +73,18 @@ def find_model(name: str | os.PathLike[str]) -> Path:
     )
 
 
+def find_local_model(name: str) -> Path | None:
+    """Return the folder of a model that is on this machine and that torch can load; None if there is none.
+
+    Nothing is downloaded: the answer for a hub id is None.
+
+    Args:
+        name: As for `find_model`.
+    """
+    folder = Path(name) if Path(name).is_dir() else _find_packaged_model(name)
+    return None if folder is None or is_bundle(folder) else folder
+
+
 def find_builtin_bundle(name: str | os.PathLike[str]) -> Path | None:
     """Return the folder of a bundle that ships with edgeembed_runtime; None if no built-in bundle has this name.
 

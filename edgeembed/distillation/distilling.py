@@ -60,7 +60,8 @@ def distill(  # noqa: PLR0913  # one argument for each option of the command
         overrides: Settings of the recipe to change: `{"student.layers": 2}` or `["student.layers=2"]`.
         cache: Folder for the teacher's embeddings and checkpoints, which several runs may share; None for `out`.cache.
         teacher_embeddings: Folder that `edgeembed.encode` wrote with the teacher. Its embeddings are used, and the
-            teacher encodes nothing. If `corpus` is None, its texts are the corpus; otherwise it must hold them.
+            teacher encodes nothing; it is not even loaded if the recipe states a `student.source` and compares no
+            layers. If `corpus` is None, its texts are the corpus; otherwise it must hold them.
         resume: Whether to continue from the checkpoints of an interrupted run of the same recipe, text and seed.
         seed: Decides all samples and random weights. The same seed gives the same weights on the same machine and
             libraries.

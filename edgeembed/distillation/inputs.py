@@ -111,8 +111,8 @@ def check_inputs(  # noqa: PLR0913  # the arguments of `distill`
     if not isinstance(parallel, ParallelText):
         find_sources(parallel)
     is_named = teacher is None or isinstance(teacher, str | os.PathLike)
-    if is_named:
-        find_torch_model(settings.teacher)
+    if is_named and (shards is None or settings.needs_teacher_weights):
+        _check_teacher(settings, has_shards=shards is not None)
     return Inputs(
         recipe=settings,
         corpus=corpus,
@@ -128,6 +128,18 @@ def check_inputs(  # noqa: PLR0913  # the arguments of `distill`
         seed=seed,
         force=force,
     )
+
+
+def _check_teacher(recipe: Recipe, *, has_shards: bool) -> None:
+    try:
+        find_torch_model(recipe.teacher)
+    except InputError as error:
+        if not has_shards or recipe.student.source:
+            raise
+        raise InputError(
+            f"{error}. The embeddings of the teacher are given, but the student starts from its weights: set "
+            "student.source to another model to start from that one"
+        ) from error
 
 
 def _check_batch_sizes(recipe: Recipe) -> None:

@@ -29,7 +29,7 @@ from edgeembed.distillation.data import DistillationData
 from edgeembed.distillation.report import DistillationReport
 from edgeembed.hardware import default_device
 from edgeembed.losses import TeacherTargets, build_loss
-from edgeembed.models import ModelLike, find_torch_model, load_masked_lm, load_model
+from edgeembed.models import ModelLike, find_local_model, find_torch_model, load_masked_lm, load_model
 from edgeembed.processes import register_outputs
 from edgeembed.progress import TimedSteps
 from edgeembed.provenance import STUDENT_FOLDER, stated_space
@@ -49,14 +49,17 @@ class Models:
     """The models that a student learns from.
 
     Attributes:
-        teacher: The teacher, normalizing its embeddings or not as the recipe has it.
+        teacher: The teacher, normalizing its embeddings or not as the recipe has it. None if it is not loaded, because
+            its embeddings are in shards and the recipe needs no more of it.
         source: The model that the student is initialized from; usually the teacher.
-        folder: The teacher's folder; None for a model that was given in memory.
+        folder: The teacher's folder; None for a model that was given in memory, or if there is no such folder here.
+        dimension: Dimension of the teacher's embeddings.
     """
 
-    teacher: SentenceTransformer
+    teacher: SentenceTransformer | None
     source: SentenceTransformer
     folder: Path | None
+    dimension: int
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Prepared:
         cached: The teacher's embeddings; None if the recipe does not use any.
         projection: Projection of these to the student's dimension; None if there is none.
         token_targets: Target embedding of each of the student's tokens, as in `TeacherTargets`.
-        teacher: The teacher.
+        teacher: The teacher; None if it is not loaded.
         space: Name of the teacher's embedding space, if the student is going to be in it.
     """
 
@@ -84,14 +87,15 @@ class Prepared:
     cached: CachedEmbeddings | None
     projection: Projection | None
     token_targets: torch.Tensor
-    teacher: SentenceTransformer
+    teacher: SentenceTransformer | None
     space: str | None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the fields from another process."""
         self.__dict__.update(state)
         register_outputs(self.student)
-        register_outputs(self.teacher)
+        if self.teacher is not None:
+            register_outputs(self.teacher)
 
     @property
     def targets(self) -> TeacherTargets | None:
@@ -101,26 +105,34 @@ class Prepared:
         return TeacherTargets(self.cached.embeddings, self.projection, self.token_targets, self.teacher, self.domains)
 
 
-def load_models(recipe: Recipe, teacher: ModelLike) -> Models:
+def load_models(recipe: Recipe, teacher: ModelLike, shards: ShardFolder | None = None) -> Models:
     """Load teacher and source, and check that they suit the recipe.
 
     Args:
         recipe: The recipe.
         teacher: The teacher; a copy is made of a model in memory, which stays as it is.
+        shards: The teacher's embeddings, if they were computed before. With them, the teacher's weights are loaded only
+            if the recipe needs them.
 
     Raises:
         InputError: If a model cannot be loaded, or the recipe asks for more than it has.
     """
     device = default_device()
-    if isinstance(teacher, str | os.PathLike):
+    is_named = isinstance(teacher, str | os.PathLike)
+    if shards is not None and is_named and not recipe.needs_teacher_weights:
+        source = load_model(recipe.student.source, device=device)
+        check_student(recipe, shards.model.dimension, source)
+        return Models(None, source, find_local_model(recipe.teacher), shards.model.dimension)
+    if is_named:
         folder: Path | None = find_torch_model(recipe.teacher)
         loaded = load_model(recipe.teacher, device=device)
     else:
         folder, loaded = None, copy.deepcopy(load_model(teacher)).float().to(device).eval()
     prepared = with_normalization(loaded, normalize=recipe.head.normalize)
     source = load_model(recipe.student.source, device=device) if recipe.student.source else prepared
-    check_student(recipe, prepared, source)
-    return Models(prepared, source, folder)
+    dimension = int(prepared.get_embedding_dimension())
+    check_student(recipe, dimension, source, prepared)
+    return Models(prepared, source, folder, dimension)
 
 
 def prepare_student(
@@ -167,7 +179,7 @@ def prepare_student(
     domains = np.array([data.domains.get(sentence, -1) for sentence in text.sentences], dtype=np.int64)
     counts = augmented.report if recipe.augmentation.is_enabled else None
     dimension = int(student.get_embedding_dimension())
-    space = _shared_space(recipe, models, cached, projection, dimension)
+    space = _shared_space(recipe, models, shards, cached, projection, dimension)
     return Prepared(student, tokenizer, text, domains, counts, cached, projection, token_targets, models.teacher, space)
 
 
@@ -181,11 +193,31 @@ def _teacher_embeddings(
 ) -> CachedEmbeddings | None:
     if not recipe.uses_teacher_embeddings:
         return None
-    fingerprint = model_fingerprint(models.folder or models.teacher, normalize=recipe.head.normalize)
+    teacher = models.folder or models.teacher
+    fingerprint = None if teacher is None else model_fingerprint(teacher, normalize=recipe.head.normalize)
     with steps.step("teacher", len(sentences)) as advance:
         if shards is not None:
-            return copy_from_shards(shards, fingerprint, sentences, cache / "teacher")
+            _check_shards(shards, recipe, fingerprint)
+            return copy_from_shards(shards, sentences, cache / "teacher")
+        if models.teacher is None or fingerprint is None:
+            raise ValueError("a teacher without shards of its embeddings is always loaded")
         return encode_with_cache(models.teacher, fingerprint, sentences, cache / "teacher", progress=advance)
+
+
+def _check_shards(shards: ShardFolder, recipe: Recipe, fingerprint: str | None) -> None:
+    """Check that shards hold the teacher's embeddings: by fingerprint, or by name if the teacher is not here."""
+    model = shards.model
+    if fingerprint is not None:
+        is_teacher = model.fingerprint == fingerprint
+    else:
+        is_named = Path(model.name).absolute() == Path(recipe.teacher).absolute()
+        is_teacher = is_named and model.normalized == recipe.head.normalize
+    if not is_teacher:
+        raise InputError(
+            f"{shards.folder} holds embeddings of {model.name}, normalized={model.normalized}, which is not the "
+            f"recipe's teacher, {recipe.teacher}; expected shards of that model: run edgeembed encode with it, or "
+            "name the model of the shards as the teacher"
+        )
 
 
 def _projection(recipe: Recipe, cached: CachedEmbeddings | None) -> Projection | None:
@@ -280,7 +312,12 @@ def whiten_student(
 
 
 def _shared_space(
-    recipe: Recipe, models: Models, cached: CachedEmbeddings | None, projection: Projection | None, dimension: int
+    recipe: Recipe,
+    models: Models,
+    shards: ShardFolder | None,
+    cached: CachedEmbeddings | None,
+    projection: Projection | None,
+    dimension: int,
 ) -> str | None:
     """Return the name of the teacher's embedding space if a student ends up in it; None otherwise.
 
@@ -291,6 +328,8 @@ def _shared_space(
         return None
     if dimension != cached.shape[1]:
         return None
+    if models.teacher is None:
+        return None if shards is None else shards.model.space
     return (stated_space(models.folder) if models.folder else None) or embedding_space(models.teacher)
 
 

@@ -33,7 +33,7 @@ class Run:
         labeled: Labeled and scored pairs, and the development set.
         languages: Counts of translations by language.
         names: Names of the sources, stated on the student's model card.
-        teacher: The teacher's folder; None for a model that was given in memory.
+        teacher: The teacher's folder; None for a model that was given in memory, or if there is no such folder here.
         out: Folder for the student.
         cache: Folder for the teacher's embeddings and checkpoints, which all processes see.
         checkpoints: Folder for the checkpoints of this run, in `cache`.
@@ -73,7 +73,7 @@ def prepare_run(inputs: Inputs, steps: TimedSteps) -> Run:
     shards = None if inputs.shards is None else ShardFolder.open(inputs.shards)
     with resume_hint(cache, steps.reporter):
         labeled = LabeledData.read(recipe, inputs.pairs, inputs.scored, inputs.dev)
-        models = pipeline.load_models(recipe, inputs.teacher)
+        models = pipeline.load_models(recipe, inputs.teacher, shards)
         labeled_files = [*inputs.pairs, *inputs.scored]
         data = read_data(recipe, inputs.corpus, inputs.parallel, labeled, labeled_files, steps.reporter, seed=seed)
         prepared = pipeline.prepare_student(recipe, models, data, cache, steps, shards, seed=seed)

@@ -59,14 +59,14 @@ class TeacherTargets:
         projection: Projection of these to the student's dimension; None if the dimensions are equal.
         token_targets: Target embedding of each of the student's tokens, float32 (vocabulary, hidden size of the
             student's source).
-        teacher: The teacher.
+        teacher: The teacher; None if it is not loaded, in which case no loss compares its layers.
         domains: Domain of each sentence, int64 (sentences,).
     """
 
     vectors: npt.NDArray[np.float16]
     projection: Projection | None
     token_targets: torch.Tensor
-    teacher: SentenceTransformer
+    teacher: SentenceTransformer | None
     domains: npt.NDArray[np.int64]
 
     @property
@@ -175,6 +175,8 @@ def _layer_loss(
     name: str, settings: LayerLossSettings, student: SentenceTransformer, targets: TeacherTargets
 ) -> HiddenStates | Patient:
     encoder = student[0].auto_model
+    if targets.teacher is None:
+        raise ValueError(f"the loss {name} compares layers with those of the teacher, which is not loaded")
     # A copy, since the teacher's layers may be cast elsewhere, and the trainer moves modules between devices.
     teacher = copy.deepcopy(targets.teacher[0].auto_model)
     layers = teacher_layers(len(encoder_layers(encoder)), len(encoder_layers(teacher)), settings.teacher_layers)

@@ -307,6 +307,15 @@ class Recipe(Settings):
         """Whether the student starts from, or learns, a teacher's sentence embeddings."""
         return self.head.kind == "pca" or any(stage.uses_teacher_embeddings for stage in self.stages)
 
+    @property
+    def needs_teacher_weights(self) -> bool:
+        """Whether a distillation loads the teacher even if its embeddings are given.
+
+        It does if the student starts from the teacher, or a loss compares their layers or predicted tokens.
+        """
+        compares = bool(self._losses & set(_LAYER_LOSSES)) or any(stage.is_masked_lm for stage in self.stages)
+        return compares or not self.student.source
+
     def check_inputs(
         self,
         *,

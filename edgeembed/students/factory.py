@@ -27,25 +27,28 @@ from edgeembed.vocabulary import source_token_ids, train_wordpiece, trim_wordpie
 _MAX_COUNTED_SENTENCES = 100_000  # token frequencies only weight a factorization; a sample is exact enough
 
 
-def check_student(recipe: Recipe, teacher: SentenceTransformer, source: SentenceTransformer) -> None:
+def check_student(
+    recipe: Recipe, teacher_dim: int, source: SentenceTransformer, teacher: SentenceTransformer | None = None
+) -> None:
     """Check, before any work, that a recipe's student can be built and can learn from its teacher.
 
     Args:
         recipe: The recipe.
-        teacher: The teacher.
+        teacher_dim: Dimension of the teacher's embeddings.
         source: The model that the student is initialized from, usually the teacher.
+        teacher: The teacher; None if it is not loaded.
 
     Raises:
         InputError: If the student is larger than its source, or its embedding dimension does not fit the teacher's.
     """
-    head, teacher_dim = recipe.head, int(teacher.get_embedding_dimension())
+    head = recipe.head
     if recipe.student.architecture == "transformer":
         check_source_model(source, recipe.student)
         width = recipe.student.hidden_size or int(source[0].auto_model.config.hidden_size)
     else:
         width = recipe_cmow_config(recipe).width
     for name, model in (("the teacher", teacher), ("student.source", source)):
-        if not hasattr(model[0], "auto_model"):
+        if model is not None and not hasattr(model[0], "auto_model"):
             raise InputError(f"{name} starts with a {type(model[0]).__name__}; expected a transformer encoder")
     dimension = head.dim if head.kind in {"pca", "linear"} else width
     if head.whiten_dim > dimension:

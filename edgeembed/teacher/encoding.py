@@ -83,12 +83,11 @@ def encode_with_cache(
     return CachedEmbeddings(folder, stored.shape, precision, reused)
 
 
-def copy_from_shards(shards: ShardFolder, fingerprint: str, sentences: Sequence[str], cache: Path) -> CachedEmbeddings:
+def copy_from_shards(shards: ShardFolder, sentences: Sequence[str], cache: Path) -> CachedEmbeddings:
     """Copy the embeddings of sentences from shards into a cache, in the order of the sentences.
 
     Args:
-        shards: The shards, complete.
-        fingerprint: Fingerprint of the teacher, from `model_fingerprint`.
+        shards: The shards, complete, of the teacher.
         sentences: Distinct sentences.
         cache: Folder of all caches.
 
@@ -96,15 +95,10 @@ def copy_from_shards(shards: ShardFolder, fingerprint: str, sentences: Sequence[
         The embeddings of all sentences.
 
     Raises:
-        InputError: If the shards are another model's or lack a sentence, or the cache cannot be written.
+        InputError: If the shards lack a sentence, or the cache cannot be written.
     """
     model = shards.model
-    if model.fingerprint != fingerprint:
-        raise InputError(
-            f"{shards.folder} holds embeddings of {model.name}, normalized={model.normalized}, which is not the "
-            "recipe's teacher; expected shards of that model: run edgeembed encode with it"
-        )
-    folder = cache / f"{fingerprint[:16]}-{text_fingerprint(sentences)}-{model.precision}"
+    folder = cache / f"{model.fingerprint[:16]}-{text_fingerprint(sentences)}-{model.precision}"
     with _cache_errors(folder):
         stored = _open_cache(folder, sentences, model.dimension)
         reused = stored.complete_rows

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from edgeembed_exporters.space import embedding_space
-from edgeembed_runtime import Encoder, Index
+from edgeembed_runtime import Bundle, Encoder, Index
+from edgeembed_runtime.builtin_models import builtin_bundle
 from edgeembed_runtime.errors import InputError
 
 import edgeembed
@@ -21,6 +22,7 @@ from edgeembed.distillation import pipeline
 from edgeembed.encoding.corpus_shards import TEXTS_PER_SHARD
 from edgeembed.encoding.ray_engine import RayJob, _ShardReader, _ShardWriter
 from edgeembed.models import load_model
+from edgeembed.provenance import read_provenance
 from edgeembed.teacher import encoding
 from edgeembed.teacher.shards import ShardFolder
 
@@ -180,6 +182,50 @@ def test_a_student_of_shards_equals_one_of_the_teacher(
         report = edgeembed.distill("compact", source, out, teacher_embeddings=shards, **settings)
         assert report.sentences == taught.sentences
         assert report.losses == pytest.approx(taught.losses, rel=1e-3)
+
+
+def test_shards_replace_the_teacher_of_a_student_that_starts_from_another_model(
+    corpus: list[Path], teacher_folder: Path, tmp_path: Path
+) -> None:
+    teacher, source = tmp_path / "teacher", tmp_path / "source"
+    shutil.copytree(teacher_folder, teacher)
+    shutil.copytree(teacher_folder, source)
+    settings: dict[str, Any] = {"teacher": teacher, "overrides": {**TINY, "student.source": str(source)}}
+    shards = edgeembed.encode(corpus, teacher, tmp_path / "shards").path
+    loaded = edgeembed.distill("compact", None, tmp_path / "loaded", teacher_embeddings=shards, **settings)
+    teacher.rename(tmp_path / "elsewhere")
+    report = edgeembed.distill("compact", None, tmp_path / "student", teacher_embeddings=shards, **settings)
+    assert (report.losses, report.space, report.dimension) == (loaded.losses, loaded.space, loaded.dimension)
+    assert read_provenance(report.path)["teacher"] == read_provenance(loaded.path)["teacher"]
+
+
+def test_what_needs_the_weights_of_a_missing_teacher_is_named(
+    corpus: list[Path], teacher_folder: Path, tmp_path: Path
+) -> None:
+    teacher = tmp_path / "teacher"
+    shutil.copytree(teacher_folder, teacher)
+    shards = edgeembed.encode(corpus, teacher, tmp_path / "shards").path
+    teacher.rename(tmp_path / "elsewhere")
+    source = {**TINY, "student.source": str(teacher_folder)}
+    for recipe, name, overrides, message in (
+        ("compact", str(teacher), TINY, r"the student starts from its weights: set student\.source to another model"),
+        ("compact", "another", source, r"embeddings of .*teacher, normalized=True, .* name the model of the shards"),
+    ):
+        with pytest.raises(InputError, match=message):
+            edgeembed.distill(
+                recipe, None, tmp_path / "student", teacher=name, overrides=overrides, teacher_embeddings=shards
+            )
+    assert not (tmp_path / "student").exists()
+
+
+def test_a_bundle_teaches_through_its_shards(corpus: list[Path], teacher_folder: Path, tmp_path: Path) -> None:
+    shards = edgeembed.encode(corpus, "nano", tmp_path / "shards").path
+    overrides = {**TINY, "student.source": str(teacher_folder), "head.kind": "linear", "head.dim": 256}
+    report = edgeembed.distill(
+        "compact", None, tmp_path / "student", teacher="nano", overrides=overrides, teacher_embeddings=shards
+    )
+    assert report.dimension == 256
+    assert report.space == Bundle.open(builtin_bundle("nano")).space
 
 
 def test_shards_that_do_not_fit_a_distillation_are_errors(

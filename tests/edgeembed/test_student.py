@@ -278,4 +278,4 @@ def test_a_tokenizer_input_that_the_encoder_does_not_take_is_one_clear_error(
 def test_a_model_without_a_transformer_cannot_be_a_source(tokenizer: Tokenizer) -> None:
     static = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
     with pytest.raises(InputError, match="the teacher starts with a StaticEmbedding; expected a transformer encoder"):
-        check_student(load_recipe("cmow"), static, static)
+        check_student(load_recipe("cmow"), 8, static, static)
