@@ -1,6 +1,7 @@
 """Every adapter on a real model; tests of another environment are skipped where it does not exist."""
 
 import importlib.util
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from edgeembed_bench.worker.adapters import load_bundle
 from edgeembed_bench.worker_client import Worker, start_worker
 from edgeembed_runtime import Bundle, Encoder
 from edgeembed_runtime.builtin_models import builtin_bundle
-from edgeembed_runtime.errors import CheckError
+from edgeembed_runtime.errors import CheckError, VerificationError
 
 from experiments.random_students import write_random_student
 
@@ -43,6 +44,17 @@ def test_bundle_encodes_like_the_runtime_and_has_parts() -> None:
     assert info.space == encoder.bundle.space is not None
     assert info.embedding_parameters == 20_000 * 128 + 256 * 384
     assert info.vocabulary_size == 20_000
+
+
+def test_a_built_in_bundle_is_loaded_as_an_application_does_without_comparing_checksums(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(SHIPPED, copy)
+    monkeypatch.setattr("edgeembed_runtime.bundle.sha256_of", lambda _content: "0" * 64)
+    load_bundle(SHIPPED, 1)
+    with pytest.raises(VerificationError):
+        load_bundle(str(copy), 1)
 
 
 def test_the_parts_of_a_bundle_run_on_its_own_session() -> None:

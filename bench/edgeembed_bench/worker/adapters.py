@@ -23,15 +23,21 @@ def load(adapter: str, argument: str, threads: int, *, trust: bool = False) -> L
 
 
 def load_bundle(path: str, threads: int) -> LoadedSubject:
-    """Load a bundle of edgeembed_runtime; the default built-in one if the path is empty."""
+    """Load a bundle of edgeembed_runtime; the default built-in one if the path is empty.
+
+    A built-in bundle is loaded by its name, as applications do, so that its checksums are not compared.
+    """
     import functools
 
     from edgeembed_runtime import Bundle, Encoder
+    from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
 
-    bundle = Bundle.open(path) if path else None
+    names = {os.path.realpath(str(builtin_bundle(name))): name for name in builtin_names()}
+    name = names.get(os.path.realpath(path)) if path else None
+    bundle = Bundle.open(path) if path and name is None else None
     if bundle is not None and bundle.is_classifier:
         return _load_classifier(bundle, threads)
-    encoder = Encoder(bundle, threads=threads)
+    encoder = Encoder(bundle or name, threads=threads)
     # Truncates without a warning, like the other encoders; otherwise the warning would be timed.
     encode = functools.partial(encoder.encode, on_truncate="ignore", on_unknown="ignore")
     loaded = LoadedSubject(encode, ["edgeembed-runtime"], functools.partial(_inspect_bundle, encoder))
