@@ -22,7 +22,7 @@ from edgeembed.cli.options import SOURCE
 @click.option(
     "--workers",
     type=click.IntRange(1),
-    help="Copies of the model on the Ray cluster.  [default: one per GPU or, without GPUs, per core]",
+    help="Maximum number of copies of the model on the Ray cluster.  [default: one per GPU or, without GPUs, per core]",
 )
 @click.option(
     "--texts-per-shard", default=16_384, show_default=True, type=click.IntRange(1), help="Texts in a Parquet file."

@@ -81,7 +81,8 @@ def encode(  # noqa: PLR0913  # one argument for each option of the command
         engine: "local" encodes in this process; "ray" on a Ray cluster, or on a local one that is started for the run.
         address: The address of a Ray cluster; None starts a local one, unless Ray is already initialized. All machines
             must see the corpus, the model and `out` under the same paths.
-        workers: With "ray", the number of copies of the model; None means one per GPU or, without GPUs, per core.
+        workers: With "ray", the maximum number of copies of the model; None means one per GPU or, without GPUs, per
+            core. Those that the cluster has no GPU or core for wait until it grows.
         texts_per_shard: The number of texts in a shard.
         normalize: Whether the embeddings are L2-normalized.
         reporter: Receives progress.

@@ -52,7 +52,7 @@ def encode_on_ray(
         job: What to do.
         sources: The sources: files that every machine can read.
         address: The address of the cluster; None starts one on this machine, unless Ray is already initialized.
-        workers: The number of copies of the model; None means one per GPU or, without GPUs, per core.
+        workers: The maximum number of copies of the model; None means one per GPU or, without GPUs, per core.
 
     Raises:
         InputError: If the cluster cannot be reached, or a worker fails. The shards that are written stay.
@@ -63,7 +63,8 @@ def encode_on_ray(
         context.enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # errors are raised below
         gpus = int(ray.cluster_resources().get("GPU", 0))
-        count = workers or gpus or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        slots = gpus or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        count = workers or slots
         # ray.data.range would wait for a core of its own, and the workers have them all.
         rows = [{"number": number} for number in range(len(sources))]
         shards = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
@@ -76,7 +77,8 @@ def encode_on_ray(
             _ShardWriter,
             fn_constructor_args=(job,),
             batch_size=1,
-            compute=ray.data.ActorPoolStrategy(size=count),
+            # Workers beyond what the cluster has now start if it grows; waiting for them might take forever.
+            compute=ray.data.ActorPoolStrategy(min_size=min(count, slots), max_size=count),
             num_cpus=0 if gpus else 1,
             num_gpus=1 if gpus else 0,
         )

@@ -137,6 +137,15 @@ def test_a_killed_worker_costs_nothing_but_time(
     assert_equal_shards(out, expected)
 
 
+def test_workers_beyond_the_cores_of_the_cluster_are_not_waited_for(
+    corpus: Path, expected: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    words = [*_COMMAND, str(corpus), "--out", str(tmp_path / "shards"), *_MODEL, "--engine", "ray", "--workers", "5"]
+    done = run(words, environment)
+    assert done.returncode == 0, done.stderr
+    assert_equal_shards(tmp_path / "shards", expected)
+
+
 def test_two_nodes_go_on_after_a_full_disk_and_write_the_same_shards(
     corpus: Path, expected: Path, environment: dict[str, str], tmp_path: Path
 ) -> None:
