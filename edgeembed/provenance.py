@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.manifest import read_manifest
+from edgeembed_runtime.manifest import Manifest
 from edgeembed_runtime.storage.folder_kind import FileRecord, FolderKind
 from edgeembed_runtime.storage.json_fields import JsonFields
 
@@ -71,7 +71,7 @@ def stated_space(folder: Path) -> str | None:
         InputError: If the student's provenance file, or the bundle's manifest, cannot be read.
     """
     if is_bundle(folder):
-        return read_manifest(folder).space
+        return Manifest.from_folder(folder).space
     space = read_provenance(folder).get("space")
     if not isinstance(space, str) or not space:
         return None

@@ -1,11 +1,11 @@
 """MkDocs hook: generate the reference pages from the code, so that they cannot differ from it."""
 
 import argparse
-import dataclasses
 import inspect
 import json
 import logging
 import os
+import re
 import types
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args, get_origin, get_type_hints
@@ -15,14 +15,8 @@ import edgeembed_runtime
 import griffe
 from edgeembed_exporters.config import ExportConfig, Provenance
 from edgeembed_runtime.cli.main import _parser as runtime_parser
-from edgeembed_runtime.manifest import (
-    SCHEMA_VERSION,
-    ClassifierParity,
-    Manifest,
-    Parity,
-    WorstPrediction,
-    WorstSentence,
-)
+from edgeembed_runtime.manifest import SCHEMA_VERSION, Manifest
+from edgeembed_runtime.parity import ClassifierParity, Parity, WorstPrediction, WorstSentence
 from edgeembed_runtime.storage.folder_kind import FileRecord
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -213,7 +207,7 @@ def _default(field: dict[str, Any]) -> str:
 
 
 def _manifest() -> str:
-    """Return the tables of the manifest's fields, from its dataclasses."""
+    """Return the tables of the manifest's fields, from its classes."""
     kinds = {
         "edgeembed.json": Manifest,
         "files": FileRecord,
@@ -222,16 +216,16 @@ def _manifest() -> str:
         "parity of a classifier": ClassifierParity,
         "worst_sentences of a classifier": WorstPrediction,
     }
-    return "".join(_dataclass_section(title, kind) for title, kind in kinds.items())
+    return "".join(_class_section(title, kind) for title, kind in kinds.items())
 
 
-def _dataclass_section(title: str, kind: type) -> str:
+def _class_section(title: str, kind: type) -> str:
     descriptions = _descriptions(kind)
     hints = get_type_hints(kind)
-    rows = [
-        (f"`{field.name}`", _type(hints[field.name]), _description(kind, field.name, descriptions))
-        for field in dataclasses.fields(kind)
-    ]
+    if kind is Manifest:  # a property, parsed when it is read
+        hints["parity"] = Parity
+        descriptions["parity"] = (inspect.getdoc(Manifest.parity) or "").partition("\n")[0]
+    rows = [(f"`{name}`", _type(hint), _description(kind, name, descriptions)) for name, hint in hints.items()]
     return f"\n## {title}\n\n{_summary(kind)}\n\n{_table(('field', 'type', 'meaning'), rows)}"
 
 
@@ -265,7 +259,8 @@ def _description(kind: type, name: str, descriptions: dict[str, str]) -> str:
 
 def _summary(kind: type) -> str:
     """Return a docstring without its sections."""
-    return inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:")[0].strip()
+    text = inspect.cleandoc(kind.__doc__ or "")
+    return re.split(r"\n(?:Args|Raises|Attributes):", text)[0].strip()
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 from edgeembed_runtime import Bundle, Encoder
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.manifest import BUNDLE_FOLDER, Parity
+from edgeembed_runtime.manifest import BUNDLE_FOLDER
+from edgeembed_runtime.parity import Parity
 from edgeembed_runtime.report import Report
 from edgeembed_runtime.storage.atomic import check_output_path
 from sentence_transformers import SentenceTransformer

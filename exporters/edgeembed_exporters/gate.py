@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime import Bundle, Encoder
 from edgeembed_runtime.errors import BundleError, CheckError, InputError
-from edgeembed_runtime.manifest import ClassifierParity, Parity, WorstSentence
+from edgeembed_runtime.parity import ClassifierParity, Parity, WorstSentence
 from sentence_transformers import SentenceTransformer
 
 from edgeembed_exporters.rank_agreement import Matrix, normalize_rows, rank_agreement

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from edgeembed_runtime.errors import BundleError, VerificationError, one_line, short_repr
-from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, Manifest, manifest_difference, read_manifest
+from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, Manifest, manifest_difference
 from edgeembed_runtime.storage.files import Folder, is_file, sha256_of
 
 _REMEDY = "copy the bundle again or export it again"
@@ -35,7 +35,7 @@ class Bundle(Manifest):
         folder = _folder(path)
         for name in (MANIFEST, CHECKSUM):
             _check_inside(folder, name)
-        bundle = cls(**vars(read_manifest(folder)))
+        bundle = cls.from_folder(folder)
         for file in bundle.files:
             _check_inside(folder, file.name)
             if not is_file(folder / file.name):
@@ -43,6 +43,15 @@ class Bundle(Manifest):
         if verify:
             bundle.verify()
         return bundle
+
+    def __repr__(self) -> str:
+        """Return the bundle's name and folder."""
+        return f"<Bundle {self.name!r}, from {str(self.path)!r}>"
+
+    def __getstate__(self) -> dict[str, object]:
+        """Support pickling: another process may have another working folder."""
+        path = self.path.absolute() if isinstance(self.path, Path) else self.path
+        return {**vars(self), "path": path}
 
     @property
     def size_bytes(self) -> int:

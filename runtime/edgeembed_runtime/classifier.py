@@ -1,10 +1,8 @@
 """The classifier: texts in, labels and probabilities out."""
 
-import dataclasses
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -64,10 +62,7 @@ class Classifier:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling: the receiving process loads the bundle again."""
-        bundle = self._bundle
-        if isinstance(bundle.path, Path):
-            bundle = dataclasses.replace(bundle, path=bundle.path.absolute())
-        return _load_again, (bundle, self._threads)
+        return _load_again, (self._bundle, self._threads)
 
     def __repr__(self) -> str:
         """Return the classifier's name, number of labels and folder."""

@@ -1,10 +1,8 @@
 """The encoder: texts in, embeddings out."""
 
-import dataclasses
 import functools
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy.typing as npt
@@ -72,8 +70,6 @@ class Encoder:
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling: the receiving process loads the bundle again."""
         bundle: Bundle | str = self._bundle.path.name if self._is_builtin else self._bundle
-        if isinstance(bundle, Bundle) and isinstance(bundle.path, Path):
-            bundle = dataclasses.replace(bundle, path=bundle.path.absolute())
         return functools.partial(Encoder, threads=self._threads), (bundle,)
 
     def __repr__(self) -> str:

@@ -1,12 +1,17 @@
 """The manifest of a bundle, edgeembed.json: its fields, read and validated."""
 
-from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from edgeembed_runtime.errors import BundleError
 from edgeembed_runtime.storage.files import Folder, is_dir, is_file, sha256
 from edgeembed_runtime.storage.folder_kind import FileRecord, FolderKind
 from edgeembed_runtime.storage.json_fields import JsonFields
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from edgeembed_runtime.parity import ClassifierParity, Parity
 
 MANIFEST = "edgeembed.json"
 CHECKSUM = "edgeembed.json.sha256"
@@ -28,79 +33,15 @@ _MAX_TOKENIZER_BYTES = 2**27
 _MAX_LABELS = 2**16
 
 
-@dataclass(frozen=True)
-class WorstSentence:
-    """One of the sentences with the lowest cosines between the exported model and the bundle.
-
-    Attributes:
-        text: The sentence.
-        cosine: The cosine between its embedding by the exported model and by the bundle.
-    """
-
-    text: str
-    cosine: float
-
-
-@dataclass(frozen=True)
-class Parity:
-    """The agreement between a bundle's embeddings and those of the model it was exported from.
-
-    Attributes:
-        sentences: The number of sentences compared.
-        min_cosine: The lowest cosine of a sentence's two embeddings.
-        mean_cosine: The mean cosine.
-        worst_sentences: The sentences with the lowest cosines, in ascending order.
-        p01_cosine: The first percentile of the cosines; None if it was not measured.
-        spearman: Spearman's rank correlation between the two models' cosines of all pairs of sentences; None if
-            there were too few sentences.
-        top_10_overlap: The mean share of a sentence's ten nearest neighbors that both models agree on; None if
-            there were too few sentences.
-    """
-
-    sentences: int
-    min_cosine: float
-    mean_cosine: float
-    worst_sentences: tuple[WorstSentence, ...]
-    p01_cosine: float | None
-    spearman: float | None
-    top_10_overlap: float | None
-
-
-@dataclass(frozen=True)
-class WorstPrediction:
-    """One of the texts whose probabilities differ most between the exported classifier and the bundle.
-
-    Attributes:
-        text: The text; of a pair, both texts with a tab between them.
-        probability_difference: The largest absolute difference of a label's probability.
-    """
-
-    text: str
-    probability_difference: float
-
-
-@dataclass(frozen=True)
-class ClassifierParity:
-    """The agreement between a bundle's predictions and those of the classifier it was exported from.
-
-    Attributes:
-        sentences: The number of texts, or pairs of texts, compared.
-        label_agreement: The share of the texts for which both predict the same label.
-        max_probability_difference: The largest absolute difference of a label's probability.
-        mean_probability_difference: The mean over the texts of their largest difference.
-        worst_sentences: The texts with the largest differences, in descending order.
-    """
-
-    sentences: int
-    label_agreement: float
-    max_probability_difference: float
-    mean_probability_difference: float
-    worst_sentences: tuple[WorstPrediction, ...]
-
-
-@dataclass(frozen=True)
 class Manifest:
     """The content of edgeembed.json, and where it is. Unknown fields are ignored.
+
+    Args:
+        fields: The fields of edgeembed.json.
+        path: The bundle's folder.
+
+    Raises:
+        InputError: Or the error class of `fields`, if there is another schema version, or a missing or invalid field.
 
     Attributes:
         schema_version: The version of this schema.
@@ -126,7 +67,6 @@ class Manifest:
             bundles of older versions, and for a classifier.
         recipe: The resolved values of the distillation recipe.
         licenses: Licenses of the training text.
-        parity: The agreement with the exported model: a `Parity`, or a `ClassifierParity` for a classifier.
         quality: Scores that were passed to the exporter.
         latency: Times per text, and the machine they were measured on, as passed to the exporter.
         near_cosine: The minimum cosine at which a text joins a center of interest of `SemanticRanker`, instead of
@@ -157,45 +97,80 @@ class Manifest:
     space: str | None
     recipe: dict[str, Any] | None
     licenses: tuple[str, ...]
-    parity: Parity | ClassifierParity
     quality: dict[str, Any] | None
     latency: dict[str, Any] | None
     near_cosine: float | None
     files: tuple[FileRecord, ...]
     path: Folder
 
+    def __init__(self, fields: JsonFields, path: Folder) -> None:
+        self.schema_version = _read_version(fields, path)
+        self.task = _read_task(fields, path)
+        is_classifier = self.is_classifier
+        self.edgeembed_version = fields.string("edgeembed_version")
+        self.name = fields.string("name")
+        self.labels = _parse_labels(fields) if is_classifier else ()
+        self.is_pairs = fields.boolean("is_pairs") if is_classifier else False
+        self.role = None if is_classifier else fields.string("role", ROLES)
+        self.roles = () if is_classifier else fields.choices("roles", ROLES)
+        self.dimension = fields.integer("dimension", minimum=1, maximum=_MAX_DIMENSION)
+        self.max_seq_length = fields.integer("max_seq_length", minimum=1, maximum=_MAX_SEQ_LENGTH)
+        self.pooling = fields.string("pooling")
+        self.prompts = fields.string_dict("prompts")
+        self.default_prompt_name = fields.nullable_string("default_prompt_name")
+        self.backend = fields.string("backend")
+        self.precision = fields.string("precision", ("fp32", "fp16", "int8", "int4"))
+        self.model_file = fields.string("model_file")
+        self.num_parameters = fields.integer("num_parameters")
+        self.teacher = fields.nullable_string("teacher")
+        self.space = fields.optional_string("space")
+        self.recipe = fields.nullable_object("recipe")
+        self.licenses = fields.strings("licenses")
+        self.quality = fields.nullable_object("quality")
+        self.latency = fields.nullable_object("latency")
+        self.near_cosine = fields.nullable_number("near_cosine")
+        self.files = tuple(FileRecord.parse(file) for file in fields.children("files"))
+        self.path = path
+        self._parity = fields.child("parity")
+        _check_references(self, fields)
+        _check_sizes(self, fields)
+        if self.near_cosine is not None and not 0 < self.near_cosine <= 1:
+            raise fields.field_error("near_cosine", "null, or a cosine above 0 and at most 1")
+        if self.space == "":
+            raise fields.field_error("space", "null, or the name of an embedding space")
+
+    @classmethod
+    def from_folder(cls, folder: Folder) -> "Self":
+        """Read and validate the edgeembed.json of a bundle.
+
+        Args:
+            folder: The bundle's folder.
+
+        Raises:
+            BundleError: If the file is missing, is not JSON, has another schema version, or has a missing or invalid
+                field.
+        """
+        if not is_dir(folder):
+            raise BundleError(f"{folder} is not a folder; expected a bundle, as `edgeembed export` writes it")
+        if not is_file(folder / MANIFEST):
+            raise BundleError(f"{folder} has no {MANIFEST}; expected a bundle, as `edgeembed export` writes it")
+        return cls(JsonFields.read(folder / MANIFEST, BundleError), folder)
+
+    @cached_property
+    def parity(self) -> "Parity | ClassifierParity":
+        """The agreement with the exported model: a `Parity`, or a `ClassifierParity` for a classifier.
+
+        Raises:
+            BundleError: If a field is missing or invalid: an encoder does without them, so they are read here.
+        """
+        from edgeembed_runtime.parity import parse_classifier_parity, parse_parity
+
+        return (parse_classifier_parity if self.is_classifier else parse_parity)(self._parity)
+
     @property
     def is_classifier(self) -> bool:
         """Whether the model is a classifier."""
         return self.task == "classification"
-
-
-def read_manifest(folder: Folder) -> Manifest:
-    """Read and validate the edgeembed.json of a bundle.
-
-    Args:
-        folder: The bundle's folder.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        BundleError: If the file is missing, is not JSON, has another schema version, or has a missing or invalid field.
-    """
-    if not is_dir(folder):
-        raise BundleError(f"{folder} is not a folder; expected a bundle, as `edgeembed export` writes it")
-    if not is_file(folder / MANIFEST):
-        raise BundleError(f"{folder} has no {MANIFEST}; expected a bundle, as `edgeembed export` writes it")
-    fields = JsonFields.read(folder / MANIFEST, BundleError)
-    _check_version(fields, folder)
-    manifest = _parse(fields, _read_task(fields, folder), folder)
-    _check_references(manifest, fields)
-    _check_sizes(manifest, fields)
-    if manifest.near_cosine is not None and not 0 < manifest.near_cosine <= 1:
-        raise fields.field_error("near_cosine", "null, or a cosine above 0 and at most 1")
-    if manifest.space == "":
-        raise fields.field_error("space", "null, or the name of an embedding space")
-    return manifest
 
 
 def checksum_line(folder: Folder) -> str:
@@ -216,11 +191,12 @@ def manifest_difference(folder: Folder) -> str | None:
     return None if matches else f"{MANIFEST} has SHA-256 {expected.split()[0]}, which is not the one in {CHECKSUM}"
 
 
-def _check_version(fields: JsonFields, folder: Folder) -> None:
+def _read_version(fields: JsonFields, folder: Folder) -> int:
     version = fields.integer("schema_version")
     if version != SCHEMA_VERSION:
         remedy = "export the bundle again" if version < SCHEMA_VERSION else "upgrade edgeembed-runtime"
         raise BundleError(f"{folder} has schema version {version}, expected {SCHEMA_VERSION}; {remedy}")
+    return version
 
 
 def _read_task(fields: JsonFields, folder: Folder) -> str:
@@ -230,70 +206,11 @@ def _read_task(fields: JsonFields, folder: Folder) -> str:
     return task
 
 
-def _parse(fields: JsonFields, task: str, folder: Folder) -> Manifest:
-    is_classifier = task == "classification"
-    return Manifest(
-        schema_version=SCHEMA_VERSION,
-        edgeembed_version=fields.string("edgeembed_version"),
-        name=fields.string("name"),
-        task=task,
-        labels=_parse_labels(fields) if is_classifier else (),
-        is_pairs=fields.boolean("is_pairs") if is_classifier else False,
-        role=None if is_classifier else fields.string("role", ROLES),
-        roles=() if is_classifier else fields.choices("roles", ROLES),
-        dimension=fields.integer("dimension", minimum=1, maximum=_MAX_DIMENSION),
-        max_seq_length=fields.integer("max_seq_length", minimum=1, maximum=_MAX_SEQ_LENGTH),
-        pooling=fields.string("pooling"),
-        prompts=fields.string_dict("prompts"),
-        default_prompt_name=fields.nullable_string("default_prompt_name"),
-        backend=fields.string("backend"),
-        precision=fields.string("precision", ("fp32", "fp16", "int8", "int4")),
-        model_file=fields.string("model_file"),
-        num_parameters=fields.integer("num_parameters"),
-        teacher=fields.nullable_string("teacher"),
-        space=fields.optional_string("space"),
-        recipe=fields.nullable_object("recipe"),
-        licenses=fields.strings("licenses"),
-        parity=(_parse_classifier_parity if is_classifier else _parse_parity)(fields.child("parity")),
-        quality=fields.nullable_object("quality"),
-        latency=fields.nullable_object("latency"),
-        near_cosine=fields.nullable_number("near_cosine"),
-        files=tuple(FileRecord.parse(file) for file in fields.children("files")),
-        path=folder,
-    )
-
-
 def _parse_labels(fields: JsonFields) -> tuple[str, ...]:
     labels = fields.strings("labels")
     if not 2 <= len(labels) <= _MAX_LABELS or len(set(labels)) < len(labels):
         raise fields.field_error("labels", f"2 to {_MAX_LABELS} different strings")
     return labels
-
-
-def _parse_classifier_parity(fields: JsonFields) -> ClassifierParity:
-    worst = fields.children("worst_sentences")
-    return ClassifierParity(
-        sentences=fields.integer("sentences"),
-        label_agreement=fields.number("label_agreement"),
-        max_probability_difference=fields.number("max_probability_difference"),
-        mean_probability_difference=fields.number("mean_probability_difference"),
-        worst_sentences=tuple(
-            WorstPrediction(item.string("text"), item.number("probability_difference")) for item in worst
-        ),
-    )
-
-
-def _parse_parity(fields: JsonFields) -> Parity:
-    worst = fields.children("worst_sentences")
-    return Parity(
-        sentences=fields.integer("sentences"),
-        min_cosine=fields.number("min_cosine"),
-        mean_cosine=fields.number("mean_cosine"),
-        worst_sentences=tuple(WorstSentence(item.string("text"), item.number("cosine")) for item in worst),
-        p01_cosine=fields.nullable_number("p01_cosine"),
-        spearman=fields.nullable_number("spearman"),
-        top_10_overlap=fields.nullable_number("top_10_overlap"),
-    )
 
 
 def _check_references(manifest: Manifest, fields: JsonFields) -> None:

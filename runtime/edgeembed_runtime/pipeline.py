@@ -5,7 +5,6 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -222,7 +221,7 @@ class Pipeline:
     def describe(self, text: str, prompt: str = "") -> TextInfo:
         """Return the tokenization results of a text with its prompt; `known_share` is that of the text alone."""
         words = self._word_tokens(self.tokenizer.tokenize(prompt + text), prompt)
-        return replace(self.tokenizer.describe(prompt + text), known_share=words.known_share)
+        return self.tokenizer.describe(prompt + text)._replace(known_share=words.known_share)
 
 
 def _load_tokenizer(bundle: Bundle, *, trusted: bool) -> Tokenizer:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from edgeembed_exporters.gate import GateError, check_parity, check_size, compare, measure_parity, worst_lines
-from edgeembed_runtime.manifest import Parity, WorstSentence
+from edgeembed_runtime.parity import Parity, WorstSentence
 from sentence_transformers import SentenceTransformer
 
 from .conftest import HIDDEN, SENTENCES, make_model

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from edgeembed_runtime import Bundle, BundleError, Encoder, InputError, VerificationError
-from edgeembed_runtime.manifest import Parity
+from edgeembed_runtime.parity import Parity
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +24,7 @@ def _edit(bundle: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 def _error_message(bundle: Path) -> str:
     with pytest.raises(BundleError) as caught:
-        Bundle.open(bundle)
+        _ = Bundle.open(bundle).parity
     assert "\n" not in str(caught.value)
     return str(caught.value)
 

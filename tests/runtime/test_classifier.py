@@ -202,7 +202,7 @@ def test_wrong_manifests_are_an_error(
     tmp_path: Path, make_classifier: Make, fields: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(BundleError, match=message) as error:
-        Classifier(make_classifier(tmp_path / "b", **fields))
+        _ = Classifier(make_classifier(tmp_path / "b", **fields)).bundle.parity
     assert "\n" not in str(error.value)
 
 

@@ -65,7 +65,9 @@ def test_manifest_value_that_would_fill_the_memory_raises_before_loading(
 @pytest.mark.parametrize("value", [10**400, -(10**400), float("inf")])
 def test_parity_outside_the_range_of_float_raises(bundle_copy: Path, value: float) -> None:
     _edit(bundle_copy / "edgeembed.json", lambda m: m["parity"].update(min_cosine=value))
-    assert "'min_cosine'" in _error_message(bundle_copy)
+    with pytest.raises(BundleError, match="'min_cosine'") as caught:
+        _ = Encoder(bundle_copy).bundle.parity
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("depth", [10, 200, 400, 800, 900, 950, 980, 990, 5000])

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from edgeembed_runtime import Bundle
-from edgeembed_runtime.manifest import BUNDLE_FOLDER, ClassifierParity, Parity
+from edgeembed_runtime.manifest import BUNDLE_FOLDER
+from edgeembed_runtime.parity import ClassifierParity, Parity
 from edgeembed_runtime.storage.atomic import atomic_folder
 
 from edgeembed_exporters.bundle.hub_files import bundle_tokenizer, compact_json, write_tokenizer

@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import edgeembed_runtime
+from edgeembed_runtime import BundleError
 from edgeembed_runtime.bundle import Bundle
-from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, ROLES, SCHEMA_VERSION, Manifest, Parity, checksum_line
+from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, ROLES, SCHEMA_VERSION, checksum_line
+from edgeembed_runtime.parity import Parity
 from edgeembed_runtime.storage.atomic import atomic_file
 from edgeembed_runtime.storage.folder_kind import FileRecord
+from edgeembed_runtime.storage.json_fields import JsonFields
 
 from edgeembed_exporters.bundle.hub_files import json_text, write_json
 from edgeembed_exporters.bundle.model_card import without_paths
@@ -77,9 +80,8 @@ def unwritten_bundle(folder: Path, manifest: Mapping[str, Any]) -> Bundle:
         folder: The folder, with the model and the tokenizer.
         manifest: The fields of edgeembed.json.
     """
-    encoder = {"task": "embedding", "labels": (), "is_pairs": False}  # edgeembed.json states them for classifiers only
-    known = {**encoder, **{field.name: manifest[field.name] for field in fields(Manifest) if field.name in manifest}}
-    return Bundle(path=folder, **{**known, "parity": _NOT_MEASURED, "files": file_records(folder)})
+    fields = JsonFields(json.loads(manifest_text(folder, manifest)), str(folder / MANIFEST), BundleError)
+    return Bundle(fields, folder)
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:

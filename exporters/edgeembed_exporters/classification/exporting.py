@@ -11,7 +11,8 @@ from typing import Any
 import onnx
 from edgeembed_runtime import Bundle, Classifier
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.manifest import BUNDLE_FOLDER, ClassifierParity
+from edgeembed_runtime.manifest import BUNDLE_FOLDER
+from edgeembed_runtime.parity import ClassifierParity
 from edgeembed_runtime.pipeline import Text
 from edgeembed_runtime.report import Report
 from edgeembed_runtime.storage.atomic import check_output_path

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime import Bundle, Classifier
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.manifest import ClassifierParity, WorstPrediction
+from edgeembed_runtime.parity import ClassifierParity, WorstPrediction
 from edgeembed_runtime.pipeline import Text
 
 from edgeembed_exporters.classification.graph import ClassifierModel

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.manifest import Parity
+from edgeembed_runtime.parity import Parity
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 

@@ -1,7 +1,6 @@
 """The commands `info` and `verify`: describe a bundle, and check its files and embeddings."""
 
 import argparse
-import dataclasses
 
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.cli.common import (
@@ -13,7 +12,8 @@ from edgeembed_runtime.cli.common import (
     print_json,
     silence_engine,
 )
-from edgeembed_runtime.manifest import ClassifierParity
+from edgeembed_runtime.manifest import Manifest
+from edgeembed_runtime.parity import ClassifierParity
 
 _VERIFY = """
 Compares a bundle's files with their checksums and, if they match, its golden vectors with the embeddings that this
@@ -39,7 +39,10 @@ def _info(args: argparse.Namespace) -> None:
         _print_texts(bundle, args.text, as_json=args.json)
         return
     if args.json:
-        print_json({"size_bytes": bundle.size_bytes, "fingerprint": bundle.fingerprint, **vars(bundle)})
+        fields = {name: getattr(bundle, name) for name in Manifest.__annotations__}
+        files = [file.to_json() for file in bundle.files]
+        fields |= {"parity": bundle.parity, "files": files}
+        print_json({"size_bytes": bundle.size_bytes, "fingerprint": bundle.fingerprint, **fields})
         return
     for name, value in _lines(bundle).items():
         print(f"{name:16} {plain(str(value))}")
@@ -52,9 +55,7 @@ def _print_texts(bundle: Bundle, texts: list[str], *, as_json: bool) -> None:
     silence_engine(bundle)
     _, infos = Encoder(bundle).encode(texts, return_info=True, on_truncate="ignore", on_unknown="ignore")
     if as_json:
-        print_json(
-            {"texts": [{"text": text, **dataclasses.asdict(info)} for text, info in zip(texts, infos, strict=True)]}
-        )
+        print_json({"texts": [{"text": text, **info._asdict()} for text, info in zip(texts, infos, strict=True)]})
         return
     for text, info in zip(texts, infos, strict=True):
         truncated = ", truncated" if info.truncated else ""

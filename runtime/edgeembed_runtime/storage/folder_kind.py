@@ -2,9 +2,7 @@
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -13,12 +11,12 @@ from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.files import Folder, is_file, sha256, size_bytes
 from edgeembed_runtime.storage.json_fields import JsonFields
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_HEXADECIMAL = frozenset("0123456789abcdef")
+_SHA256_DIGITS = 64
 _MAX_SHOWN_NAMES = 3
 
 
-@dataclass(frozen=True)
-class FileRecord:
+class FileRecord(NamedTuple):
     """Name, size and checksum of one file in a folder.
 
     Attributes:
@@ -47,7 +45,7 @@ class FileRecord:
         record = cls(fields.string("name"), fields.integer("size_bytes"), fields.string("sha256"))
         if not _is_safe_relative_path(record.name):
             raise fields.field_error("name", "a relative path that stays inside the folder")
-        if not _SHA256.fullmatch(record.sha256):
+        if len(record.sha256) != _SHA256_DIGITS or not _HEXADECIMAL.issuperset(record.sha256):
             raise fields.field_error("sha256", "64 hexadecimal digits in lower case")
         return record
 

@@ -1,7 +1,6 @@
 """The tokenizer of a bundle: what it does, what it returns, and how it is loaded."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from edgeembed_runtime.errors import BundleError, InputError, MissingExtraError
@@ -11,8 +10,7 @@ _MAX_CHARACTERS_PER_TOKEN = 256
 _MAX_CHARACTERS = 2**16
 
 
-@dataclass(frozen=True)
-class TextInfo:
+class TextInfo(NamedTuple):
     """The tokenization results of a text.
 
     Attributes:
@@ -120,11 +118,12 @@ def load_tokenizer(content: bytes, max_seq_length: int, where: str, *, is_pairs:
         BundleError: If the file is not a tokenizer, or special tokens alone reach the limit.
         MissingExtraError: If it needs the package `tokenizers`, which is not installed.
     """
-    from edgeembed_runtime.tokenization.wordpiece import WordPieceTokenizer
     from edgeembed_runtime.tokenization.wordpiece_file import read_json, read_wordpiece
 
     wordpiece = read_wordpiece(content, where)
     if wordpiece is not None:
+        from edgeembed_runtime.tokenization.wordpiece import WordPieceTokenizer
+
         return WordPieceTokenizer(wordpiece, max_seq_length, where, is_pairs=is_pairs)
     try:
         from edgeembed_runtime.tokenization.library import LibraryTokenizer
