@@ -285,6 +285,8 @@ class Recipe(Settings):
             f"mean with student.architecture={kind}, which has a pooling of its own",
         )
         check(not self.student.source, "student.source", self.student.source, f"none with student.architecture={kind}")
+        compiles = any(stage.compile for stage in self.stages)
+        check(not compiles, "stages.compile", compiles, f"false with student.architecture={kind}")
         unsuitable = sorted(used & {"token_embedding", *_LAYER_LOSSES})
         check(
             not unsuitable,

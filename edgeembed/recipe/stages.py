@@ -187,6 +187,8 @@ class StageSettings(Settings):
             whole evaluations; `0` for never.
         group_by_length: Whether the sentences of a batch are of similar length, which saves padding. A loss that
             compares the sentences of a batch then sees others of the same length only.
+        compile: Whether torch.compile runs the student's transformer. That takes a C++ compiler, and half a minute at
+            the start; it pays for texts of a hundred tokens, not for short sentences.
         project_to_teacher: Whether a linear layer, learned in this stage and discarded after it, projects the student's
             embeddings to the teacher's dimension (DistilCSE, equation 3), for a narrower student without a head.
     """
@@ -202,6 +204,7 @@ class StageSettings(Settings):
     checkpoint_steps: int = Field(default=500, ge=1)
     patience: float = Field(default=0, ge=0)
     group_by_length: bool = True
+    compile: bool = False
     project_to_teacher: bool = False
 
     @model_validator(mode="after")

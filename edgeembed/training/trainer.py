@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from edgeembed.progress import Advance
 from edgeembed.recipe.stages import StageSettings
 from edgeembed.training.batches import LengthGroupedSampler, OwnRowsCollator
 from edgeembed.training.checkpoints import last_complete_checkpoint, tensorboard_folder
+from edgeembed.training.compilation import compiled_transformer
 
 _DEV_METRIC = "eval_dev_spearman_cosine"
 _LOSSES_FILE = "losses.safetensors"
@@ -223,7 +225,7 @@ def train_stage(  # noqa: PLR0913  # everything that a stage is made of
     broadcast_weights(trainer.trained_losses().state_dict().values())
     checkpoint = on_main_process(lambda: last_complete_checkpoint(checkpoints) if resume else None)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), compiled_transformer(student) if stage.compile else nullcontext():
             # A resumed run rightly restores the schedule before the optimizer has made a step in this process.
             warnings.filterwarnings("ignore", r"Detected call of `lr_scheduler\.step\(\)` before", UserWarning)
             # For checkpoints less than a second apart the trainer orders them by number, which is right as well.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,25 @@ def test_a_teacher_in_memory_gives_the_same_student_and_is_not_changed(
     assert all(np.array_equal(weight, before[name]) for name, weight in teacher.state_dict().items())
     vectors = [load_model(str(report.path)).encode(sentences[:5]) for report in (named, loaded)]
     np.testing.assert_array_equal(*vectors)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is:DeprecationWarning")  # torch's own, of its compiler
+@pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="torch.compile needs a C++ compiler")
+def test_a_compiled_student_learns_the_same(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
+    reports = [
+        distill(
+            "compact",
+            sentences,
+            tmp_path / str(compiles),
+            teacher=teacher_folder,
+            overrides={**TINY, "stages.compile": compiles},
+        )
+        for compiles in (False, True)
+    ]
+    assert reports[1].losses == pytest.approx(reports[0].losses, rel=1e-3)
+    weights = [load_model(str(report.path)).state_dict() for report in reports]
+    assert weights[0].keys() == weights[1].keys()
 
 
 def test_texts_a_file_and_a_dataset_are_the_same_corpus(sentences: list[str], tmp_path: Path) -> None:
