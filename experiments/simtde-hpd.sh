@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Distills and scores SimTDE's and HPD's recipes, from the root of the repository, into build/simtde-hpd.
 #     experiments/simtde-hpd.sh STEP...
-# Steps of docs/results/simtde-hpd.md:
+# Steps of docs/results/simtde.md and hpd.md:
 #   simtde   SimTDE-128-L3(384), its baselines and ablations: the same 60,000 sentences, one epoch
 #   hpd      HPD-128, projection-128, whitening-128, of the teacher's last layers: two passes over the same text at two learning rates,
 #            the paper's being meant for many more steps; with augmentation, as many steps as without; HPD for as many steps as the
