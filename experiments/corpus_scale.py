@@ -31,15 +31,17 @@ _RESULTS = Path(__file__).parent.parent / "docs/results"
 
 _PAGE = """# Corpora larger than memory
 
+Peak memory, processor time and temporary files of the steps that read a corpus, for three sizes of corpus:
+
 ```
 {command}
 ```
 
-Peak memory, processor time and temporary files of the steps that read a corpus. Each step runs in a fresh process
-({cpu}; [all values](corpus-scale.json)). The peak includes Python and the libraries.
+Each step runs in a fresh process ({cpu}; [all values](corpus-scale.json)). The peak includes Python and the
+libraries. The columns of the tables are numbers of sentences.
 
 The sentences are synthetic: 5 to 20 words by Zipf's law with exponent {exponent}, without an upper limit, so that new
-words never end. A fifth of the sentences repeat an earlier one, however long ago. They lie in Parquet files.
+words keep appearing. A fifth of the sentences repeat an earlier one, however long ago. The corpus is Parquet files.
 
 {tables}
 
@@ -47,8 +49,8 @@ words never end. A fifth of the sentences repeat an earlier one, however long ag
 - **deduplicate**: `stream_corpus` without a limit, read once. The texts are copied to temporary files.
 - **sample**: `read_corpus` with a limit of {sample:,}; that is how `distill` selects its sentences.
 - **count words**: exact counts of all words, repeated sentences included.
-- **vocabulary**: `train_vocabulary` with {vocabulary:,} tokens and without a limit: deduplicate, count words, and train
-  on the {words:,} most frequent ones, which need most of its memory.
+- **vocabulary**: `train_vocabulary` with {vocabulary:,} tokens and without a limit. It deduplicates, counts words, and
+  trains on the {words:,} most frequent words, which need most of its memory.
 """
 
 

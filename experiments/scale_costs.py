@@ -172,8 +172,9 @@ _PAGE = """# What a billion sentences cost
 python -m experiments.scale_costs
 ```
 
-A model of `edgeembed encode --engine ray`. **No run of this size was made, and none on a GPU.** Every number comes
-from the command; each assumption is one of its options, or was measured by `experiments.encode_throughput`.
+This page estimates what `edgeembed encode --engine ray` costs for a billion sentences. **No run of this size was made,
+and none on a GPU.** The command computes every number. Each assumption is one of its options, or was measured by
+`python -m experiments.encode_throughput`.
 
 | assumption | value |
 |---|---|
@@ -191,15 +192,18 @@ from the command; each assumption is one of its options, or was measured by `exp
 Without `--gpu-rate`, the throughput of a GPU is peak x utilization / FLOPs of a sentence:
 {given.peak_tflops:,.0f} TFLOP/s (an H100's peak in dense bfloat16, by its data sheet) x {given.utilization:.0%}.
 The FLOPs are 2 x 12 x layers x width^2 x tokens for the matmuls with weights, and 4 x layers x tokens^2 x width for
-the attention. Small models reach a small share of a peak. The utilization is a guess: measure `edgeembed encode` on
-your GPU and set `--gpu-rate`.
+the attention. Small models reach a small share of a GPU's peak, and the utilization is a guess: measure
+`edgeembed encode` on your GPU and set `--gpu-rate`.
 
 ## Time and price
 
 {costs}
 
 "Limit" is the part that allows the fewest sentences per second. A worker tokenizes a shard on its cores, encodes it on
-its GPU and writes it, one after the other. Gbit/s is text read, and text and embeddings written.
+its GPU and writes it, one step after the other. Gbit/s counts the text that is read, and the text and embeddings that
+are written.
+
+The sentences per second that each part allows:
 
 {limits}
 
@@ -212,15 +216,16 @@ its GPU and writes it, one after the other. Gbit/s is text read, and text and em
 1. **A corpus in one file.** One process reads a file, at {given.read_rate:,.0f} sentences/s, however many GPUs wait.
    Split the corpus into at least as many files as there are workers.
 2. **The cores beside the GPUs.** A GPU waits while its worker tokenizes and writes: the difference between "GPUs
-   alone" and "workers". Two workers on a GPU would hide it; there is no such option yet.
+   alone" and "workers". Two workers per GPU would overlap these steps; there is no such option yet.
 3. **The shared storage.** Its limit does not grow with the GPUs. Embeddings are most of the traffic.
-4. **The driver.** One Python process hands out all shards (shards/s above). How many a second Ray Data manages was
-   not measured; larger shards (`--texts-per-shard`) need fewer. Names and counts of the shards take it a few megabytes.
-5. **The folder of shards.** Each shard that is written lists the folder, to clean up after killed processes, so the
-   number of listed entries grows with the square of the number of shards. Larger shards help here too.
+4. **The driver.** One Python process hands out all shards (shards/s above). It was not measured how many per second Ray
+   Data can hand out; with larger shards (`--texts-per-shard`) there are fewer. The driver needs a few megabytes for the
+   names and counts of the shards.
+5. **The folder of shards.** Writing a shard lists the folder, to clean up after killed processes. So the number of
+   listed entries grows with the square of the number of shards. Larger shards help here too.
 6. **A restart.** It reads all text again to find the missing shards, at the readers' rate.
-7. **`distill`.** It holds the sentences that the recipe selects in memory, with a dictionary from sentences to rows. A
-   billion do not fit into most machines: set `corpus.limit` in the recipe, and encode no more than that.
+7. **`distill`.** It keeps the selected sentences in memory, with a dictionary from sentences to rows. A billion
+   sentences do not fit into most machines: set `corpus.limit` in the recipe, and encode no more than that.
 """
 
 
