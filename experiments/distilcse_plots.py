@@ -1,13 +1,13 @@
 """Plots of docs/results/distilcse.md: alignment against uniformity, and score against the number of sentences.
 
-python experiments/distilcse_plots.py scores.json OUT_FOLDER
+python -m experiments.distilcse_plots build/distilcse/scores.json docs/results
 """
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
+import click
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -58,16 +58,19 @@ def scale(axes: Axes, rows: dict[str, dict[str, Any]]) -> None:
     axes.legend()
 
 
-def main(scores: str, folder: str) -> None:
-    """Draw both."""
-    models = json.loads(Path(scores).read_text(encoding="utf-8"))
+@click.command()
+@click.argument("scores", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def main(scores: Path, folder: Path) -> None:
+    """Draw both plots of SCORES into FOLDER."""
+    models = json.loads(scores.read_text(encoding="utf-8"))
     rows = {Path(each["model"]).name: each for each in models}
     for name, draw in (("alignment-uniformity", geometry), ("scale", scale)):
         figure = Figure(figsize=(6, 4), layout="constrained")
         draw(figure.subplots(), rows)
         with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):  # the same file each time, and text as text
-            figure.savefig(Path(folder) / f"distilcse-{name}.svg", metadata={"Date": None})
+            figure.savefig(folder / f"distilcse-{name}.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -2,16 +2,16 @@
 
     mkdir -p build
     git archive a24c4bc runtime/edgeembed_runtime/models | tar -x -C build
-    python experiments/read_back.py build/runtime/edgeembed_runtime/models/edgeembed-compact-en build/student
+    python -m experiments.read_back build/runtime/edgeembed_runtime/models/edgeembed-compact-en build/student
 
 Its weights are those of the bundle, rounded to int8 as they are there.
 """
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import numpy.typing as npt
 import onnx
@@ -69,8 +69,11 @@ def read_weights(file: Path, layers: int) -> tuple[dict[str, torch.Tensor], torc
     return {name: torch.tensor(values) for name, values in weights.items()}, torch.tensor(head.T)
 
 
+@click.command()
+@click.argument("bundle", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
 def main(bundle: Path, out: Path) -> None:
-    """Write the student into a new folder."""
+    """Write the student of BUNDLE into the new folder OUT."""
     manifest = json.loads((bundle / "edgeembed.json").read_text(encoding="utf-8"))
     settings = json.loads((bundle / "config.json").read_text(encoding="utf-8"))
     config = AutoConfig.for_model(settings.pop("model_type"), **settings | {"type_vocab_size": 1})
@@ -91,4 +94,4 @@ def main(bundle: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    main()
