@@ -3,6 +3,7 @@
 #     experiments/simtde-hpd.sh STEP...
 # Steps of docs/results/simtde.md and hpd.md:
 #   simtde   SimTDE-128-L3(384), its baselines and ablations: the same 60,000 sentences, one epoch
+#   ablations  rows that simtde has not, by the recipes as they are, and simtde-small and its random table beside them: scores too
 #   hpd      HPD-128, projection-128, whitening-128, of the teacher's last layers: two passes over the same text at two learning rates,
 #            the paper's being meant for many more steps; with augmentation, as many steps as without; HPD for as many steps as the
 #            baselines take, too
@@ -82,6 +83,18 @@ simtde() {
         distill "$name" "$name" "${corpus[@]}" --set corpus.limit=61000 --set corpus.limit_per_source=10000 \
             --set corpus.max_characters=250 "${options[@]}"
     done
+}
+
+ablations() {
+    local name students=()
+    for name in simtde-small simtde-small-random-table simtde-small-random-table-no-token-loss simtde-small-hidden-states \
+        simtde-small-pair-cosine simtde-small-pair-cosine-mae lmx-kd; do
+        distill "ablations/$name" "$name" "${corpus[@]}" --set corpus.limit=61000 --set corpus.limit_per_source=10000 \
+            --set corpus.max_characters=250
+        students+=("$OUT/ablations/$name")
+    done
+    $COMMAND evaluate "${students[@]}" --sts "$EVAL/sts12/test.tsv" --sts "$EVAL/sts14/test.tsv" --sts "$EVAL/stsb/test.tsv" \
+        --sts "$EVAL/sickr/test.tsv" --out "$OUT/ablations.json" --markdown "$OUT/ablations.md" --force
 }
 
 hpd() {
@@ -225,11 +238,11 @@ retrieval() {
         --semantic-retrieval "$OUT/captions.tsv" --out "$OUT/captions.json" --markdown "$OUT/captions.md" --force
 }
 
-mkdir -p "$OUT"
+mkdir -p "$OUT/ablations"
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        simtde | hpd | small | tables | rates | table2 | base | timing | encoders | hpdtables | scores | retrieval) $step ;;
+        simtde | ablations | hpd | small | tables | rates | table2 | base | timing | encoders | hpdtables | scores | retrieval) $step ;;
         *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac
 done
