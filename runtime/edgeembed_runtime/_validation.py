@@ -3,12 +3,14 @@
 import math
 import os
 from collections.abc import Iterable, Mapping, Set
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edgeembed_runtime.errors import InputError, short_repr
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def validate_texts(texts: Iterable[Any], noun: str = "text") -> list[str]:
@@ -91,7 +93,7 @@ def _is_finite_number(value: object) -> bool:
         return False
 
 
-def validate_folder_path(path: str | os.PathLike[str], kind: str = "an index's folder") -> Path:
+def validate_folder_path(path: str | os.PathLike[str], kind: str = "an index's folder") -> "Path":
     """Return the path of a folder.
 
     Args:
@@ -105,6 +107,8 @@ def validate_folder_path(path: str | os.PathLike[str], kind: str = "an index's f
         raise InputError(f"the path is {type(path).__name__}, expected the path of {kind} as a str or Path")
     if not os.fspath(path):
         raise InputError(f"the path is empty, expected the path of {kind}")
+    from pathlib import Path  # an encoder starts without it, see storage/folder.py
+
     return Path(path)
 
 

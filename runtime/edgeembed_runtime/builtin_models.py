@@ -3,17 +3,16 @@
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from edgeembed_runtime.bundle import Bundle
 from edgeembed_runtime.errors import BundleError, InputError
 from edgeembed_runtime.manifest import MANIFEST
-from edgeembed_runtime.storage.files import Folder, is_dir
+from edgeembed_runtime.storage.folder import DiskFolder, Folder
 
 DEFAULT = "mini"
 """The encoder used if none is named."""
 
-_MODELS = Path(__file__).parent / "models"
+_MODELS = DiskFolder(os.path.dirname(__file__)) / "models"  # noqa: PTH120
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)  # an organization and a repository
 
 
@@ -67,13 +66,13 @@ def find_bundle(name: str | None = None) -> tuple[Folder, bool]:
     """
     if name is None or name in (bundles := _bundles()):
         return builtin_bundle(name), True
-    if _HUB_ID.fullmatch(name) and not is_dir(Path(name)):
+    if _HUB_ID.fullmatch(name) and not DiskFolder(name).is_dir():
         raise InputError(
             f"{name!r} is neither a folder nor a built-in encoder; to use a model of the Hugging Face Hub, download it "
             f"first: hf download {name} --local-dir FOLDER"
         )
-    if name and (os.sep in name or "/" in name or is_dir(Path(name))):
-        return Path(name), False
+    if name and (os.sep in name or "/" in name or DiskFolder(name).is_dir()):
+        return DiskFolder(name), False
     import difflib  # only needed for an error
 
     close = difflib.get_close_matches(name.lower(), bundles, n=1)
@@ -122,7 +121,7 @@ def _bundles() -> dict[str, Folder]:
 
 def _models() -> Sequence[Folder]:
     if _MODELS.is_dir():
-        return sorted(_MODELS.iterdir())
+        return [_MODELS / name for name in _MODELS.names()]
     # Imported only inside a zip file, because it takes half as long to import as numpy.
     from importlib.resources import files
 

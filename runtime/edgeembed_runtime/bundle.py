@@ -3,12 +3,12 @@
 import json
 import os
 import stat
-from pathlib import Path
 from typing import IO, NamedTuple
 
 from edgeembed_runtime.errors import BundleError, VerificationError, one_line, short_repr
 from edgeembed_runtime.manifest import CHECKSUM, MANIFEST, Manifest, manifest_difference
-from edgeembed_runtime.storage.files import Folder, is_file, sha256_of
+from edgeembed_runtime.storage.files import is_file, sha256_of
+from edgeembed_runtime.storage.folder import DiskFolder, Folder
 
 _REMEDY = "copy the bundle again or export it again"
 # Folders of the cache of huggingface_hub.
@@ -50,8 +50,8 @@ class Bundle(Manifest):
 
     def __getstate__(self) -> dict[str, object]:
         """Support pickling: another process may have another working folder."""
-        path = self.path.absolute() if isinstance(self.path, Path) else self.path
-        return {**vars(self), "path": path}
+        folder = self.folder.absolute() if isinstance(self.folder, DiskFolder) else self.folder
+        return {**vars(self), "folder": folder}
 
     @property
     def size_bytes(self) -> int:
@@ -90,17 +90,19 @@ class Bundle(Manifest):
         record = next((file for file in self.files if file.name == name), None)
         if record is None:
             raise BundleError(f"{self.path} lists no file {name!r}, expected it in the manifest; {_REMEDY}")
-        _check_inside(self.path, name)
-        if (difference := record.size_difference(self.path)) is not None:
+        _check_inside(self.folder, name)
+        if (difference := record.size_difference(self.folder)) is not None:
             raise BundleError(f"{self.path}: {difference}; {_REMEDY}")
         try:
-            with open_regular(self.path / name) as file:
+            with open_regular(self.folder / name) as file:
                 content = file.read(record.size_bytes)
         except OSError as error:
-            raise BundleError(f"cannot read {self.path / name}: {error.strerror}; expected a readable file") from error
+            raise BundleError(
+                f"cannot read {self.folder / name}: {error.strerror}; expected a readable file"
+            ) from error
         except MemoryError as error:
             raise BundleError(
-                f"{self.path / name} has {record.size_bytes} bytes, more than the available memory; free some memory"
+                f"{self.folder / name} has {record.size_bytes} bytes, more than the available memory; free some memory"
             ) from error
         if not trusted and (difference := record.content_difference(sha256_of(content))) is not None:
             raise VerificationError(f"{self.path}: {difference}; {_REMEDY}")
@@ -113,7 +115,7 @@ class Bundle(Manifest):
             BundleError: If a file is missing or has another size.
         """
         for file in self.files:
-            if (difference := file.size_difference(self.path)) is not None:
+            if (difference := file.size_difference(self.folder)) is not None:
                 raise BundleError(f"{self.path}: {difference}; {_REMEDY}")
 
     def verify(self) -> None:
@@ -127,7 +129,7 @@ class Bundle(Manifest):
 
     def differences(self) -> tuple[str, ...]:
         """Return one line for each file that is missing or does not match its checksum."""
-        differences = (manifest_difference(self.path), *(file.difference(self.path) for file in self.files))
+        differences = (manifest_difference(self.folder), *(file.difference(self.folder) for file in self.files))
         return tuple(difference for difference in differences if difference is not None)
 
 
@@ -167,8 +169,8 @@ class EncoderIdentity(NamedTuple):
 
 
 def _folder(path: str | os.PathLike[str] | Folder) -> Folder:
-    if isinstance(path, str | os.PathLike):
-        return Path(path)
+    if isinstance(path, str | os.PathLike) and isinstance(os.fspath(path), str):
+        return DiskFolder(path)
     if isinstance(path, Folder):
         return path
     raise BundleError(f"{path!r} is {type(path).__name__}, expected the path of a bundle's folder")
@@ -188,8 +190,10 @@ def _check_inside(folder: Folder, name: str) -> None:
     Raises:
         BundleError: If a link points outside.
     """
-    if not isinstance(folder, Path) or not _has_link(folder, name):
+    if not isinstance(folder, DiskFolder) or not _has_link(folder, name):
         return
+    from pathlib import Path  # most bundles have no links, and an encoder starts without it
+
     root, target = Path(os.path.realpath(folder)), Path(os.path.realpath(folder / name))
     allowed = [root]
     if root.parent.name == _SNAPSHOTS:
@@ -213,7 +217,7 @@ def open_regular(file: Folder) -> IO[bytes]:
     Raises:
         OSError: If it cannot be opened, or is not a regular file.
     """
-    if not isinstance(file, Path):
+    if not isinstance(file, os.PathLike):
         return file.open("rb")
     # Without O_NONBLOCK, opening a pipe waits for its writer.
     descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -223,14 +227,11 @@ def open_regular(file: Folder) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
-def _has_link(folder: Path, name: str) -> bool:
+def _has_link(folder: DiskFolder, name: str) -> bool:
     """Return whether the file, or a folder on the way to it inside the bundle, is a symbolic link."""
     path = folder
     for part in name.split("/"):
         path /= part
-        try:
-            if path.is_symlink():
-                return True
-        except OSError:  # a name too long for the system
-            return False
+        if path.is_link():
+            return True
     return False

@@ -1,4 +1,4 @@
-"""Threads, locks and forks: a thread pool, a background call, a read-write lock, and a gate that delays forks."""
+"""Threads, locks and forks: a thread pool, a read-write lock, and a gate that delays forks."""
 
 import contextlib
 import os
@@ -6,13 +6,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+_QUOTA = "/sys/fs/cgroup/cpu.max"
 _POLL_INTERVAL_S = 0.0005
 
 
@@ -44,48 +43,6 @@ def run_in_threads(work: Callable[[Item], Result], items: Sequence[Item], thread
         yield from executor.map(work, items)
     finally:
         executor.shutdown(cancel_futures=True)
-
-
-@contextlib.contextmanager
-def in_background(work: Callable[[], Result]) -> Iterator[Callable[[], Result]]:
-    """Call a function in another thread while the block runs; leaving the block waits for it to end.
-
-    Where no thread can be started, as in a web page (Pyodide), it is called when its result is asked for. The executors
-    of `concurrent.futures` do the same, but importing them takes about as long as this saves.
-
-    Args:
-        work: The function.
-
-    Yields:
-        A function that waits for the result and returns it, or raises what `work` raised.
-    """
-    results: list[Result] = []
-    errors: list[BaseException] = []
-
-    def call() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised again by `result`
-            errors.append(error)
-
-    def result() -> Result:
-        thread.join()
-        if errors:
-            raise errors[0]
-        return results[0]
-
-    thread = threading.Thread(target=call)
-    try:
-        thread.start()
-    except RuntimeError:
-        is_started = False
-    else:
-        is_started = True
-    try:
-        yield result if is_started else work
-    finally:
-        if is_started:
-            thread.join()
 
 
 class ReadWriteLock:
@@ -171,7 +128,8 @@ def _new_event_that_is_set() -> threading.Event:
 
 def _quota_cores(default: int) -> int:
     try:
-        quota_us, period_us = _QUOTA.read_text(encoding="ascii").split()
+        with open(_QUOTA, encoding="ascii") as file:  # noqa: PTH123
+            quota_us, period_us = file.read().split()
         return round(int(quota_us) / int(period_us))
     except (OSError, ValueError, ZeroDivisionError):  # not in a container, or "max": no quota
         return default

@@ -2,11 +2,13 @@
 
 import warnings
 from collections.abc import Mapping
-from typing import Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
 from edgeembed_runtime._validation import validate_batch_size
 from edgeembed_runtime.errors import InputError, TruncationWarning, UnknownTextWarning, caller_stacklevel
-from edgeembed_runtime.quantization import PRECISIONS, Precision
+
+if TYPE_CHECKING:
+    from edgeembed_runtime.quantization import Precision
 
 TextAction = Literal["warn", "error", "ignore"]
 _ACTIONS = get_args(TextAction)
@@ -25,7 +27,7 @@ class EncodeOptions(TypedDict, total=False):
     batch_size: int
     show_progress_bar: bool | None
     output_value: OutputValue | None
-    precision: Precision | None
+    precision: "Precision | None"
     convert_to_numpy: bool
     convert_to_tensor: bool
     device: str | None
@@ -40,8 +42,10 @@ class EncodeOptions(TypedDict, total=False):
 
 def validate_encode_options(precision: object, batch_size: object, device: object, output_value: object) -> None:
     """Raise InputError unless all of these arguments of `Encoder.encode` have supported values."""
-    if precision not in PRECISIONS:
-        raise InputError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
+    if precision != "float32":
+        from edgeembed_runtime.quantization import validate_precision
+
+        validate_precision(precision)
     validate_batch_size(batch_size)
     if device is not None and str(device) != "cpu":
         raise InputError(f"device is {str(device)!r}, expected None or 'cpu': the runtime runs on the CPU only")

@@ -1,11 +1,14 @@
-"""The encoder: texts in, embeddings out."""
+"""The encoder: texts in, embeddings out.
+
+Modules that an embedding does not need are imported where they are used, so that an encoder starts fast.
+"""
+
+from __future__ import annotations
 
 import functools
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, overload
-
-import numpy.typing as npt
 
 from edgeembed_runtime._compat import NoModelCard, mteb_model_meta
 from edgeembed_runtime._validation import validate_texts, validate_threads
@@ -21,12 +24,13 @@ from edgeembed_runtime.encode_options import (
     validate_encode_options,
 )
 from edgeembed_runtime.pipeline import Outputs, Pipeline
-from edgeembed_runtime.quantization import Precision, quantize
-from edgeembed_runtime.similarity import as_tensor, cosine_similarity, pairwise_cosine_similarity, truncate
 from edgeembed_runtime.tokenization.tokenizer import TextInfo, Tokenizer
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from typing_extensions import Unpack
+
+    from edgeembed_runtime.quantization import Precision
 
 
 class Encoder:
@@ -69,7 +73,7 @@ class Encoder:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling: the receiving process loads the bundle again."""
-        bundle: Bundle | str = self._bundle.path.name if self._is_builtin else self._bundle
+        bundle: Bundle | str = self._bundle.folder.name if self._is_builtin else self._bundle
         return functools.partial(Encoder, threads=self._threads), (bundle,)
 
     def __repr__(self) -> str:
@@ -77,7 +81,7 @@ class Encoder:
         return f"<Encoder {self._bundle.name!r}, {self.dimension} dimensions, from {str(self._bundle.path)!r}>"
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, verify: bool = False, threads: int | None = 1) -> "Encoder":
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = False, threads: int | None = 1) -> Encoder:
         """Load the encoder in a bundle's folder; unlike `Encoder(path)`, "mini" is the folder of that name.
 
         Args:
@@ -99,7 +103,7 @@ class Encoder:
     @classmethod
     def from_pretrained(
         cls, name_or_path: str | os.PathLike[str], *, verify: bool = False, threads: int | None = 1
-    ) -> "Encoder":
+    ) -> Encoder:
         """Load an encoder by the name of a built-in one or by the path of a bundle's folder. Nothing is downloaded.
 
         Args:
@@ -160,7 +164,7 @@ class Encoder:
         *,
         return_info: Literal[False] = ...,
         prompt_type: str | None = ...,
-        **options: "Unpack[EncodeOptions]",
+        **options: Unpack[EncodeOptions],
     ) -> npt.NDArray[Any]: ...
 
     @overload
@@ -170,7 +174,7 @@ class Encoder:
         *,
         return_info: Literal[True],
         prompt_type: str | None = ...,
-        **options: "Unpack[EncodeOptions]",
+        **options: Unpack[EncodeOptions],
     ) -> tuple[npt.NDArray[Any], TextInfo]: ...
 
     @overload
@@ -180,7 +184,7 @@ class Encoder:
         *,
         return_info: Literal[True],
         prompt_type: str | None = ...,
-        **options: "Unpack[EncodeOptions]",
+        **options: Unpack[EncodeOptions],
     ) -> tuple[npt.NDArray[Any], list[TextInfo]]: ...
 
     @overload
@@ -190,7 +194,7 @@ class Encoder:
         *,
         return_info: bool,
         prompt_type: str | None = ...,
-        **options: "Unpack[EncodeOptions]",
+        **options: Unpack[EncodeOptions],
     ) -> Any: ...
 
     def encode(  # noqa: PLR0913 - the parameters of sentence-transformers and mteb
@@ -272,17 +276,23 @@ class Encoder:
         else:
             result = self._encode_texts(texts, prefix, policy, show_progress=bool(show_progress_bar)).values
         if truncate_dim is not None:
+            from edgeembed_runtime.similarity import truncate
+
             result = truncate(result, truncate_dim, renormalize=normalize_embeddings)
         if precision != "float32":
+            from edgeembed_runtime.quantization import quantize
+
             result = quantize(result, precision)
         if convert_to_tensor:
+            from edgeembed_runtime.similarity import as_tensor
+
             result = as_tensor(result)
         if not return_info:
             return result
         infos = [self._pipeline.describe(text, prefix) for text in texts]
         return result, infos[0] if isinstance(sentences, str) else infos
 
-    def encode_query(self, sentences: str | Iterable[Any], **options: "Unpack[EncodeOptions]") -> npt.NDArray[Any]:
+    def encode_query(self, sentences: str | Iterable[Any], **options: Unpack[EncodeOptions]) -> npt.NDArray[Any]:
         """Return the embeddings of queries, with the prompt "query" if the bundle has it.
 
         Args:
@@ -294,7 +304,7 @@ class Encoder:
         """
         return self.encode(sentences, prompt_type="query", **options)
 
-    def encode_document(self, sentences: str | Iterable[Any], **options: "Unpack[EncodeOptions]") -> npt.NDArray[Any]:
+    def encode_document(self, sentences: str | Iterable[Any], **options: Unpack[EncodeOptions]) -> npt.NDArray[Any]:
         """Return the embeddings of documents, with the prompt "document", "passage" or "corpus".
 
         Args:
@@ -320,6 +330,8 @@ class Encoder:
         Raises:
             InputError: If the embeddings are not finite, or differ in dimension.
         """
+        from edgeembed_runtime.similarity import cosine_similarity
+
         return cosine_similarity(a, b, precision)
 
     def similarity_pairwise(self, a: Any, b: Any, *, precision: Precision | None = None) -> Any:
@@ -336,6 +348,8 @@ class Encoder:
         Raises:
             InputError: If the embeddings are not finite, or differ in number or dimension.
         """
+        from edgeembed_runtime.similarity import pairwise_cosine_similarity
+
         return pairwise_cosine_similarity(a, b, precision)
 
     def _encode_texts(self, texts: list[str], prefix: str, policy: TextPolicy, *, show_progress: bool) -> Outputs:

@@ -1,14 +1,18 @@
 """The manifest of a bundle, edgeembed.json: its fields, read and validated."""
 
+import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from edgeembed_runtime.errors import BundleError
-from edgeembed_runtime.storage.files import Folder, is_dir, is_file, sha256
+from edgeembed_runtime.storage.files import is_dir, is_file, sha256
+from edgeembed_runtime.storage.folder import Folder
 from edgeembed_runtime.storage.folder_kind import FileRecord, FolderKind
 from edgeembed_runtime.storage.json_fields import JsonFields
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from typing_extensions import Self
 
     from edgeembed_runtime.parity import ClassifierParity, Parity
@@ -38,7 +42,7 @@ class Manifest:
 
     Args:
         fields: The fields of edgeembed.json.
-        path: The bundle's folder.
+        folder: The bundle's folder.
 
     Raises:
         InputError: Or the error class of `fields`, if there is another schema version, or a missing or invalid field.
@@ -72,8 +76,7 @@ class Manifest:
         near_cosine: The minimum cosine at which a text joins a center of interest of `SemanticRanker`, instead of
             starting a new one. If None, it is 0.4. `InterestSettings` describes how it is chosen.
         files: Every file of the bundle except edgeembed.json and its checksum.
-        path: The bundle's folder, which edgeembed.json does not state; a `zipfile.Path` if the package is inside a zip
-            file.
+        folder: The bundle's folder, which edgeembed.json does not state.
     """
 
     schema_version: int
@@ -101,11 +104,10 @@ class Manifest:
     latency: dict[str, Any] | None
     near_cosine: float | None
     files: tuple[FileRecord, ...]
-    path: Folder
 
-    def __init__(self, fields: JsonFields, path: Folder) -> None:
-        self.schema_version = _read_version(fields, path)
-        self.task = _read_task(fields, path)
+    def __init__(self, fields: JsonFields, folder: Folder) -> None:
+        self.schema_version = _read_version(fields, folder)
+        self.task = _read_task(fields, folder)
         is_classifier = self.is_classifier
         self.edgeembed_version = fields.string("edgeembed_version")
         self.name = fields.string("name")
@@ -130,7 +132,7 @@ class Manifest:
         self.latency = fields.nullable_object("latency")
         self.near_cosine = fields.nullable_number("near_cosine")
         self.files = tuple(FileRecord.parse(file) for file in fields.children("files"))
-        self.path = path
+        self.folder = folder
         self._parity = fields.child("parity")
         _check_references(self, fields)
         _check_sizes(self, fields)
@@ -155,6 +157,15 @@ class Manifest:
         if not is_file(folder / MANIFEST):
             raise BundleError(f"{folder} has no {MANIFEST}; expected a bundle, as `edgeembed export` writes it")
         return cls(JsonFields.read(folder / MANIFEST, BundleError), folder)
+
+    @property
+    def path(self) -> "Path | Folder":
+        """The bundle's folder as a `Path`, or as a `zipfile.Path` if the package is inside a zip file."""
+        if not isinstance(self.folder, os.PathLike):
+            return self.folder
+        from pathlib import Path  # an encoder starts without it, see storage/folder.py
+
+        return Path(self.folder)
 
     @cached_property
     def parity(self) -> "Parity | ClassifierParity":

@@ -1,24 +1,27 @@
 """Prepend prompts to texts, tokenize them, and run the model, one text at a time, on one or several threads."""
 
+from __future__ import annotations
+
 import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from edgeembed_runtime.backends import Backend, import_backend, load_backend
+from edgeembed_runtime.backends import Backend, load_backend
 from edgeembed_runtime.bundle import Bundle
-from edgeembed_runtime.concurrency import in_background, run_in_threads
+from edgeembed_runtime.concurrency import run_in_threads
 from edgeembed_runtime.encode_options import TextPolicy
 from edgeembed_runtime.errors import BundleError, InputError
 from edgeembed_runtime.tokenization.tokenizer import TextInfo, Tokenizer, Tokens, load_tokenizer
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from edgeembed_runtime.coverage import VocabularyCoverage, WordTokens
 
 # Texts per chunk. Smaller chunks are done before another thread has started; larger ones make the counter stand still.
@@ -81,11 +84,9 @@ class Pipeline:
 
     def __init__(self, bundle: Bundle, *, trusted: bool = False) -> None:
         self._bundle = bundle
-        # The tokenizer is read while ONNX Runtime loads the model: that leaves the interpreter free, unlike its import.
-        import_backend(bundle)
-        with in_background(partial(_load_tokenizer, bundle, trusted=trusted)) as tokenizer:
-            self._backend = load_backend(bundle, trusted=trusted)
-            self.tokenizer = tokenizer()
+        # One after the other: a second thread only waits for the interpreter's lock.
+        self._backend = load_backend(bundle, trusted=trusted)
+        self.tokenizer = _load_tokenizer(bundle, trusted=trusted)
         # Threads borrow backends from this pool; loading models anew for each call would let memory grow.
         self._idle_backends = deque([self._backend])
         self._is_trusted = trusted
@@ -93,7 +94,7 @@ class Pipeline:
         self._is_valid = _is_finite if bundle.is_classifier else _is_normalized
 
     @cached_property
-    def _coverage(self) -> "VocabularyCoverage":
+    def _coverage(self) -> VocabularyCoverage:
         from edgeembed_runtime.coverage import VocabularyCoverage  # most texts have known words only
 
         return VocabularyCoverage(self.tokenizer.vocabulary, self.tokenizer.unknown_id)
@@ -177,7 +178,7 @@ class Pipeline:
             raise BundleError(f"{self._bundle.path} returns {problem.format(position)}; export it again")
         return Output(output, truncated, unknown)
 
-    def _word_tokens(self, tokens: Tokens, prompt: str) -> "WordTokens":
+    def _word_tokens(self, tokens: Tokens, prompt: str) -> WordTokens:
         """Return how many tokens of a text stand for words, without those of its prompt."""
         words = self._coverage.count(tokens.ids)
         if not prompt:
@@ -226,7 +227,7 @@ class Pipeline:
 
 def _load_tokenizer(bundle: Bundle, *, trusted: bool) -> Tokenizer:
     content = bundle.read("tokenizer.json", trusted=trusted)
-    where = str(bundle.path / "tokenizer.json")
+    where = str(bundle.folder / "tokenizer.json")
     return load_tokenizer(content, bundle.max_seq_length, where, is_pairs=bundle.is_pairs)
 
 

@@ -16,6 +16,12 @@ _SCALE = 127
 _UINT8_ZERO_POINT = 128
 
 
+def validate_precision(precision: object) -> None:
+    """Raise InputError unless the precision is one of `PRECISIONS`."""
+    if precision not in PRECISIONS:
+        raise InputError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
+
+
 def quantize(vectors: npt.NDArray[np.float32], precision: Precision) -> npt.NDArray[Any]:
     """Return unit vectors quantized to a precision.
 
@@ -59,8 +65,7 @@ def dequantize(vectors: npt.NDArray[Any], precision: Precision) -> npt.NDArray[n
     Raises:
         InputError: If the precision is unknown, or the vectors have another type than `quantize` returns for it.
     """
-    if precision not in PRECISIONS:
-        raise InputError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
+    validate_precision(precision)
     expected = {"float32": "float32", "int8": "int8", "uint8": "uint8", "binary": "int8", "ubinary": "uint8"}[precision]
     if precision != "float32" and vectors.dtype != expected:
         raise InputError(f"the vectors are {vectors.dtype}, expected {expected} for the precision {precision}")

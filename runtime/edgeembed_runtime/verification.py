@@ -296,7 +296,7 @@ class _GoldenFields(JsonFields):
 
 
 def _read_golden(bundle: Bundle, name: str, width: int) -> _Golden:
-    where = str(bundle.path / GOLDEN)
+    where = str(bundle.folder / GOLDEN)
     size = sum(file.size_bytes for file in bundle.files if file.name == GOLDEN)
     if size > _MAX_BYTES:
         raise BundleError(f"{where} has {size} bytes, expected at most {_MAX_BYTES}; export the bundle again")

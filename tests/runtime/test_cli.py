@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from edgeembed_runtime import BundleError, Encoder, __version__
 from edgeembed_runtime.cli import main
+from edgeembed_runtime.storage.folder import DiskFolder
 
 _PROCESS = """
 import signal, sys
@@ -239,7 +240,7 @@ def test_built_in_encoder_is_selected_by_name(
 def test_build_without_an_encoder_asks_for_a_bundle(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("edgeembed_runtime.builtin_models._MODELS", tmp_path)
+    monkeypatch.setattr("edgeembed_runtime.builtin_models._MODELS", DiskFolder(tmp_path))
     assert "this build contains no encoder" in _error(["encode", "--text", "cat"], capsys)
     assert "this build contains no encoder" in _error(["info"], capsys)
 

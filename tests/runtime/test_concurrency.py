@@ -15,8 +15,7 @@ import edgeembed_runtime.concurrency
 import numpy as np
 import pytest
 from edgeembed_runtime import Encoder, Index
-from edgeembed_runtime.concurrency import ForkGate, available_cores, in_background, run_in_threads
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.concurrency import ForkGate, available_cores, run_in_threads
 from edgeembed_runtime.index.engine import EngineName, IndexPrecision
 from edgeembed_runtime.index.vectors import StoredVectors
 
@@ -45,43 +44,6 @@ def test_error_drops_items_that_have_not_started() -> None:
     with pytest.raises(ValueError, match="0"):
         list(run_in_threads(work, range(1000), threads=2))
     assert len(started) < 1000
-
-
-def test_background_call_runs_beside_the_block_and_returns_its_result() -> None:
-    both = threading.Barrier(2, timeout=60)
-    with in_background(lambda: (both.wait(), "result")[1]) as result:
-        both.wait()
-        assert result() == "result"
-
-
-def test_background_call_raises_its_error_when_the_result_is_asked_for() -> None:
-    with in_background(lambda: 1 / 0) as result, pytest.raises(ZeroDivisionError):
-        result()
-
-
-def test_error_in_the_block_waits_for_the_background_call() -> None:
-    done, failing = threading.Event(), threading.Event()
-
-    def work() -> None:
-        failing.wait(60)
-        done.set()
-
-    def fail() -> None:
-        failing.set()
-        raise InputError("in the block")
-
-    with pytest.raises(InputError, match="in the block"), in_background(work):
-        fail()
-    assert done.is_set()
-
-
-def test_background_call_runs_in_the_calling_thread_if_no_other_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", start)
-    with in_background(threading.get_ident) as result:
-        assert result() == threading.get_ident()
 
 
 def test_one_thread_means_the_calling_thread() -> None:

@@ -318,7 +318,7 @@ def test_embedding_that_is_not_normalized_raises(bundle_copy: Path, rewrite_mani
 
 
 def test_invalid_bundle_or_argument_raises(encoder: Encoder) -> None:
-    with pytest.raises(BundleError, match=r"bundle is not a folder; expected a bundle"):
+    with pytest.raises(BundleError, match=r"bundle/ is not a folder; expected a bundle"):
         Encoder("bundle/")
     with pytest.raises(InputError, match="the texts are not a list"):
         encoder.encode(np.array("the cat"))

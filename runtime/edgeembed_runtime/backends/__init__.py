@@ -1,16 +1,20 @@
 """Backends that run a bundle's model: a protocol, and one module per backend."""
 
+from __future__ import annotations
+
+import os
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from edgeembed_runtime.errors import BundleError, VerificationError
+from edgeembed_runtime.storage.folder import DiskFolder
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from edgeembed_runtime.bundle import Bundle
 
 
@@ -28,7 +32,7 @@ class Backend(Protocol):
         """
 
 
-def load_backend(bundle: "Bundle", *, trusted: bool) -> Backend:
+def load_backend(bundle: Bundle, *, trusted: bool) -> Backend:
     """Load a bundle's model with the backend that its manifest names.
 
     Args:
@@ -42,43 +46,32 @@ def load_backend(bundle: "Bundle", *, trusted: bool) -> Backend:
         BundleError: If the backend is unknown or not installed, or the model cannot be loaded.
         VerificationError: If the model does not match its checksum.
     """
-    import_backend(bundle)
     if bundle.backend == "onnx":
         return _load_onnx(bundle, trusted=trusted)
-    from edgeembed_runtime.backends.numpy import NumpyBackend
+    if bundle.backend == "numpy":
+        from edgeembed_runtime.backends.numpy import NumpyBackend
 
-    where = str(bundle.path / bundle.model_file)
-    return NumpyBackend(bundle.read(bundle.model_file, trusted=trusted), bundle.dimension, where)
-
-
-def import_backend(bundle: "Bundle") -> None:
-    """Import what a bundle's backend needs: ONNX Runtime, or nothing for the NumPy backend.
-
-    Raises:
-        BundleError: If the backend is unknown or not installed.
-    """
-    if bundle.backend == "onnx":
-        try:
-            import edgeembed_runtime.backends.onnx  # noqa: F401
-        except ImportError as error:
-            raise BundleError(
-                f"{bundle.path} needs onnxruntime, which cannot be imported ({error}); install it, "
-                "or export the bundle with --backend numpy"
-            ) from error
-    elif bundle.backend != "numpy":
-        raise BundleError(
-            f"{bundle.path} needs the backend {bundle.backend!r}, expected 'onnx' or 'numpy'; upgrade edgeembed-runtime"
-        )
+        where = str(bundle.folder / bundle.model_file)
+        return NumpyBackend(bundle.read(bundle.model_file, trusted=trusted), bundle.dimension, where)
+    raise BundleError(
+        f"{bundle.path} needs the backend {bundle.backend!r}, expected 'onnx' or 'numpy'; upgrade edgeembed-runtime"
+    )
 
 
-def _load_onnx(bundle: "Bundle", *, trusted: bool) -> Backend:
+def _load_onnx(bundle: Bundle, *, trusted: bool) -> Backend:
     """Load an ONNX model, from its path if possible, because onnxruntime would keep a copy of the bytes in memory."""
-    from edgeembed_runtime.backends.onnx import OnnxBackend
+    try:
+        from edgeembed_runtime.backends.onnx import OnnxBackend
+    except ImportError as error:
+        raise BundleError(
+            f"{bundle.path} needs onnxruntime, which cannot be imported ({error}); install it, "
+            "or export the bundle with --backend numpy"
+        ) from error
 
-    file, where = bundle.path / bundle.model_file, str(bundle.path / bundle.model_file)
+    file, where = bundle.folder / bundle.model_file, str(bundle.folder / bundle.model_file)
     output = ("logits", len(bundle.labels)) if bundle.is_classifier else ("sentence_embedding", bundle.dimension)
     load = partial(OnnxBackend, output=output, where=where, fold=bundle.precision == "fp16")
-    path = file if isinstance(file, Path) and _is_unicode(where) else None
+    path = file if isinstance(file, DiskFolder) and _is_unicode(where) else None
     if trusted and path is not None:
         return load(where)
     from edgeembed_runtime.backends.onnx_graph import check_graph_file
@@ -95,10 +88,10 @@ def _load_onnx(bundle: "Bundle", *, trusted: bool) -> Backend:
     return backend
 
 
-def _file_state(file: Path) -> tuple[int, ...]:
+def _file_state(file: DiskFolder) -> tuple[int, ...]:
     """Return values that change whenever a file is written or replaced; empty if it does not exist."""
     try:
-        status = file.stat()
+        status = os.stat(file)  # noqa: PTH116
     except OSError:
         return ()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

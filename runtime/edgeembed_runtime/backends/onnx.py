@@ -1,15 +1,19 @@
 """Run a model with ONNX Runtime, one text at a time."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import onnxruntime
 
 from edgeembed_runtime.concurrency import ForkGate
 from edgeembed_runtime.errors import BundleError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _INPUTS = {"input_ids", "attention_mask"}
 # If another thread runs a session during a fork, a lock of onnxruntime would stay locked in the child.

@@ -41,7 +41,7 @@ def _info(args: argparse.Namespace) -> None:
     if args.json:
         fields = {name: getattr(bundle, name) for name in Manifest.__annotations__}
         files = [file.to_json() for file in bundle.files]
-        fields |= {"parity": bundle.parity, "files": files}
+        fields |= {"path": bundle.path, "parity": bundle.parity, "files": files}
         print_json({"size_bytes": bundle.size_bytes, "fingerprint": bundle.fingerprint, **fields})
         return
     for name, value in _lines(bundle).items():

@@ -6,33 +6,16 @@
 import errno
 import os
 import sys
-from pathlib import Path
-from typing import IO, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
+
+from edgeembed_runtime.storage.folder import Folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _CHUNK_BYTES = 1 << 20
 # Errors of systems and file systems that cannot sync a folder.
 _CANNOT_SYNC_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, errno.EACCES}
-
-
-@runtime_checkable
-class Folder(Protocol):
-    """A readable folder or file: a `Path`, or an entry of a zip file."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the path."""
-
-    def __truediv__(self, name: str, /) -> "Folder":
-        """Return the entry of this name in the folder."""
-
-    def is_dir(self) -> bool:
-        """Return whether this is a folder."""
-
-    def is_file(self) -> bool:
-        """Return whether this is a file."""
-
-    def open(self, mode: Literal["rb"], /) -> IO[Any]:
-        """Open the file for reading bytes."""
 
 
 def is_dir(path: Folder) -> bool:
@@ -53,8 +36,8 @@ def is_file(path: Folder) -> bool:
 
 def size_bytes(file: Folder) -> int:
     """Return the size of a file in bytes."""
-    if isinstance(file, Path):
-        return file.stat().st_size
+    if isinstance(file, os.PathLike):
+        return os.stat(file).st_size  # noqa: PTH116
     with file.open("rb") as opened:
         return int(opened.seek(0, os.SEEK_END))
 
@@ -77,7 +60,7 @@ def sha256_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def sync(path: Path) -> None:
+def sync(path: "Path") -> None:
     """Flush a file's content, or a folder's list of entries, to the disk.
 
     Raises:
@@ -110,7 +93,7 @@ def _flush(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
-def sync_tree(folder: Path) -> None:
+def sync_tree(folder: "Path") -> None:
     """Sync a folder and everything below it.
 
     Raises:
@@ -121,7 +104,7 @@ def sync_tree(folder: Path) -> None:
     sync(folder)
 
 
-def make_folder(path: Path) -> None:
+def make_folder(path: "Path") -> None:
     """Create a folder and its missing parents, and sync each of them.
 
     Raises:

@@ -4,12 +4,15 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.files import Folder, is_file, sha256, size_bytes
+from edgeembed_runtime.storage.files import is_file, sha256, size_bytes
+from edgeembed_runtime.storage.folder import Folder
 from edgeembed_runtime.storage.json_fields import JsonFields
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _HEXADECIMAL = frozenset("0123456789abcdef")
 _SHA256_DIGITS = 64
@@ -30,7 +33,7 @@ class FileRecord(NamedTuple):
     sha256: str
 
     @classmethod
-    def from_file(cls, folder: Path, name: str) -> "FileRecord":
+    def from_file(cls, folder: "Path", name: str) -> "FileRecord":
         """Return the record of an existing file."""
         path = folder / name
         return cls(name, path.stat().st_size, sha256(path))
@@ -89,12 +92,12 @@ class FolderKind(NamedTuple):
     fields: tuple[str, ...]
     unlisted: tuple[str, ...] = ()
 
-    def records(self, folder: Path) -> list[dict[str, str | int]]:
+    def records(self, folder: "Path") -> list[dict[str, str | int]]:
         """Return the manifest's `files` for the current content of a folder, sorted by name."""
         names = sorted(name for name in _file_names(folder) if name not in (self.manifest, *self.unlisted))
         return [FileRecord.from_file(folder, name).to_json() for name in names]
 
-    def write_manifest(self, folder: Path, content: Mapping[str, Any]) -> None:
+    def write_manifest(self, folder: "Path", content: Mapping[str, Any]) -> None:
         """Write the manifest of a folder that already holds all its other files.
 
         Args:
@@ -108,7 +111,7 @@ class FolderKind(NamedTuple):
         text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
         (folder / self.manifest).write_text(text, encoding="utf-8", newline="\n")
 
-    def obstacle(self, folder: Path) -> str | None:
+    def obstacle(self, folder: "Path") -> str | None:
         """Return why a folder must not be replaced, as a predicate ("holds no index.json"), or None if it may be.
 
         An empty folder may be replaced. Any other folder may be replaced if its manifest is readable and lists every
@@ -128,11 +131,11 @@ class FolderKind(NamedTuple):
             return f"holds a file {self.manifest} that edgeembed did not write or that is damaged"
         return f"holds {_join(foreign)}, which its {self.manifest} does not list" if foreign else None
 
-    def _without_manifest(self, folder: Path) -> str:
+    def _without_manifest(self, folder: "Path") -> str:
         names = list(islice(_file_names(folder), _MAX_SHOWN_NAMES + 1))
         return f"holds no {self.manifest}" + (f" but {_join(names)}" if names else "")
 
-    def _listed(self, folder: Path) -> set[str]:
+    def _listed(self, folder: "Path") -> set[str]:
         """Return the names of the files that belong to the folder, according to its manifest."""
         fields = JsonFields.read(folder / self.manifest)
         names = {FileRecord.parse(each).name for each in fields.children("files")}
@@ -143,7 +146,7 @@ class FolderKind(NamedTuple):
         return {*names, self.manifest, *self.unlisted}
 
 
-def _file_names(folder: Path, prefix: str = "") -> Iterator[str]:
+def _file_names(folder: "Path", prefix: str = "") -> Iterator[str]:
     """Yield the relative path, with forward slashes, of every file, in order; links are not followed."""
     with os.scandir(folder) as unsorted:
         entries = sorted(unsorted, key=lambda entry: entry.name)
@@ -156,9 +159,8 @@ def _file_names(folder: Path, prefix: str = "") -> Iterator[str]:
 
 def _is_safe_relative_path(name: str) -> bool:
     """Return whether a path is relative, printable and stays inside its folder, on Windows too."""
-    path = PurePosixPath(name)
-    is_plain = bool(name) and name.isprintable() and not any(character in name for character in "\\:")
-    return is_plain and not path.is_absolute() and ".." not in path.parts and str(path) == name and name != "."
+    is_plain = name.isprintable() and not any(character in name for character in "\\:")
+    return is_plain and not any(part in {"", ".", ".."} for part in name.split("/"))
 
 
 def _join(names: list[str]) -> str:

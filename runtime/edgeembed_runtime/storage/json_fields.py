@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.files import Folder, sha256_of
+from edgeembed_runtime.storage.files import sha256_of
+from edgeembed_runtime.storage.folder import Folder
 
 # Far more than any file of this project needs.
 _MAX_BYTES = 16 << 20
