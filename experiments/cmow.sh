@@ -83,12 +83,12 @@ scores() {
         --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force
 }
 
-# finetune SEED TASK TRAIN DEV METRIC
+# finetune SEED TASK TRAIN DEV METRIC [OPTION...]
 finetune() {
     for encoding in diffcat joint; do
         local out=$OUT/tasks/$2-$encoding-$1
         [ -d "$out" ] || $COMMAND finetune "$OUT/hybrid-more" --train "$3" --dev "$4" --metric "$5" --encoding $encoding \
-            --seed "$1" --set epochs=8 --set learning_rate=1e-3 --out "$out" --json > "$out.json"
+            --seed "$1" --set epochs=8 --set learning_rate=1e-3 --out "$out" "${@:6}" --json > "$out.json"
     done
 }
 
@@ -101,7 +101,7 @@ tasks() {
     for seed in 0 1 2; do
         finetune $seed rte "$EVAL/glue/rte_train.tsv" "$EVAL/glue/rte_dev.tsv" accuracy
         finetune $seed mrpc "$mrpc-train.tsv" "$mrpc-dev.tsv" accuracy-f1
-        finetune $seed stsb "$EVAL/stsb/train.tsv" "$EVAL/stsb/dev.tsv" pearson-spearman
+        finetune $seed stsb "$EVAL/stsb/train.tsv" "$EVAL/stsb/dev.tsv" pearson-spearman --score-range 1 5  # 21 bins
     done
 }
 
