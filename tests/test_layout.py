@@ -1,6 +1,7 @@
 """The layout of the packages, their dependencies and imports."""
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -90,3 +91,8 @@ def test_demo_installs_nothing_that_only_development_needs(tmp_path: Path) -> No
     for stamp in (".installed", ".installed-for-demo"):
         (venv / stamp).touch()
     assert dry_run("demo", venv).splitlines() == [f"{venv}/bin/edgeembed demo --out demo"]
+
+
+def test_the_citation_has_the_version_of_the_packages() -> None:
+    version = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert version is not None and version[1] == edgeembed_runtime.__version__
