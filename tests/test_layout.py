@@ -95,4 +95,5 @@ def test_demo_installs_nothing_that_only_development_needs(tmp_path: Path) -> No
 
 def test_the_citation_has_the_version_of_the_packages() -> None:
     version = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
-    assert version is not None and version[1] == edgeembed_runtime.__version__
+    assert version is not None
+    assert version[1] == edgeembed_runtime.__version__
