@@ -131,6 +131,8 @@ class MatrixSettings(Settings):
         vector_dim: Width of a token's vector.
         rank: Rank of the embedding tables; `0` for full tables, which make up nearly all of such a student's size.
         cbow_pooling: Whether token vectors are pooled by `sum`, as in the paper, or by `mean`.
+        table_bits: Bits per value of the embedding tables, `2` or `4`: the student trains with tables rounded to them,
+            and its bundle stores them so. `0` trains float32 tables, which the export quantizes.
     """
 
     bidirectional: bool = True
@@ -138,6 +140,19 @@ class MatrixSettings(Settings):
     vector_dim: int = Field(default=400, ge=1, le=65_536)
     rank: int = Field(default=0, ge=0)
     cbow_pooling: Literal["sum", "mean"] = "sum"
+    table_bits: Literal[0, 2, 4] = 0
+
+    @model_validator(mode="after")
+    def _fills_whole_bytes(self) -> "MatrixSettings":
+        per_byte = 8 // self.table_bits if self.table_bits else 1
+        if self.rank:
+            expected = f"a multiple of {per_byte} with table_bits={self.table_bits}"
+            check(self.rank % per_byte == 0, "rank", self.rank, expected)
+        else:
+            for name, width in (("vector_dim", self.vector_dim), ("matrix_dim", self.matrix_dim**2)):
+                expected = f"rows of whole bytes with table_bits={self.table_bits}"
+                check(width % per_byte == 0, name, getattr(self, name), expected)
+        return self
 
 
 class StudentSettings(Settings):

@@ -138,7 +138,7 @@ def _expected(kind: type[Settings], location: Location) -> str:
 
 def _kind_of_value(hint: Any) -> str:
     if typing.get_origin(hint) is Literal:
-        return f"one of: {', '.join(typing.get_args(hint))}"
+        return f"one of: {', '.join(map(str, typing.get_args(hint)))}"
     if typing.get_origin(hint) is tuple:
         return "a list"
     leaves = list(_leaves(hint))

@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any, Literal, TypeVar, cast
 
 import torch
+from edgeembed_runtime.cmow.packing import max_level
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from torch import nn
@@ -26,6 +27,9 @@ INITIAL_NOISE = 0.01
 INITIAL_VECTOR_STD = 0.1
 """Initial standard deviation of the vectors, as in the code of CMOW's first paper (Mai et al. 2019, word2mat): the
 paper on the bidirectional model states that of the matrices alone."""
+
+_STEPS = {2: 1.248, 4: 0.420}  # in mean absolute values, which are 0.798 standard deviations
+_MIN_MEAN = 1e-8  # of a row of zeros
 
 Architecture = Literal["cbow", "cmow", "hybrid"]
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -43,6 +47,7 @@ class CMOWConfig:
         rank: Rank of the factorized tables; 0 for full tables.
         cbow_pooling: Whether vectors are pooled by `sum`, as in the paper, or by `mean`.
         dimension: Output width of a final linear layer; 0 for no such layer.
+        table_bits: Bits per value of the tables, 2 or 4, to which each step of the training rounds them; 0 for float32.
     """
 
     architecture: Architecture = "hybrid"
@@ -52,6 +57,7 @@ class CMOWConfig:
     rank: int = 0
     cbow_pooling: Literal["sum", "mean"] = "sum"
     dimension: int = 0
+    table_bits: int = 0
 
     @property
     def directions(self) -> tuple[str, ...]:
@@ -98,11 +104,12 @@ class TokenTable(nn.Module):
         width: Width of a row.
         rank: Width of the stored factors; 0 for a full table.
         std: Initial standard deviation of the rows.
+        bits: Bits per value of the stored rows, 2 or 4; 0 for float32.
     """
 
-    def __init__(self, vocabulary_size: int, width: int, rank: int, std: float) -> None:
+    def __init__(self, vocabulary_size: int, width: int, rank: int, std: float, bits: int = 0) -> None:
         super().__init__()
-        self.width, self.rank = width, rank
+        self.width, self.rank, self.bits = width, rank, bits
         self.weight = nn.Parameter(torch.empty(vocabulary_size, rank or width))
         self.basis = nn.Parameter(torch.empty(rank, width)) if rank else None
         if self.basis is None:
@@ -115,8 +122,35 @@ class TokenTable(nn.Module):
 
     def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
         """Return the rows of token ids: int64 of any shape (...) -> float32 (..., width)."""
-        rows = nn.functional.embedding(token_ids, self.weight)
+        rows = nn.functional.embedding(token_ids, self.values())
         return rows if self.basis is None else rows @ self.basis
+
+    def values(self) -> torch.Tensor:
+        """Return the stored rows as the student uses them, float32 (vocabulary, rank or width).
+
+        Rows of few bits are rounded to the nearest level; the gradient passes as if they were not (straight-through
+        estimator, Bengio et al. 2013).
+        """
+        if not self.bits:
+            return self.weight
+        with torch.no_grad():
+            scale, limit = self.scale()[:, None], max_level(self.bits)
+            # Levels lie halfway between integers: -1.5, -0.5, 0.5 and 1.5 for two bits.
+            levels = (self.weight / scale).floor_().add_(0.5).clamp_(-limit, limit)
+            change = levels.mul_(scale).sub_(self.weight)
+        return self.weight + change
+
+    @torch.no_grad()
+    def scale(self) -> torch.Tensor:
+        """Return the distance between two levels for each row, float32 (vocabulary,).
+
+        It is the best one for Gaussian values (Max 1960, "Quantizing for minimum distortion", table II).
+        """
+        return self.weight.abs().mean(dim=1).clamp_min(_MIN_MEAN) * _STEPS[self.bits]
+
+
+def _stored_name(name: str, table: TokenTable) -> str:
+    return f"{name}.weight" if table.basis is None else f"{name}.factors"
 
 
 def _in_float32(method: _Method) -> _Method:
@@ -152,11 +186,11 @@ class MatrixEmbedding(TokenizerModule):
         self.cmow_config = config = cmow_config
         size, width = len(tokenizer), config.matrix_dim**2
         self.matrices = nn.ModuleDict(
-            {name: TokenTable(size, width, config.rank, INITIAL_NOISE) for name in config.directions}
+            {name: TokenTable(size, width, config.rank, INITIAL_NOISE, config.table_bits) for name in config.directions}
         )
         self.vectors = None
         if config.architecture != "cmow":
-            self.vectors = TokenTable(size, config.vector_dim, config.rank, INITIAL_VECTOR_STD)
+            self.vectors = TokenTable(size, config.vector_dim, config.rank, INITIAL_VECTOR_STD, config.table_bits)
         self.head = nn.Linear(config.width, config.dimension) if config.dimension else None
         self.dropout = nn.Dropout(dropout)
 
@@ -240,12 +274,9 @@ class MatrixEmbedding(TokenizerModule):
 
     def matrix_tensors(self) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
         """Return the tensors and settings of the runtime's tensor file, named as in docs/tensor-file.md."""
-        tables: dict[str, Any] = {f"cmow.{name.removesuffix('s')}": table for name, table in self.matrices.items()}
-        if self.vectors is not None:
-            tables["cbow"] = self.vectors
         tensors: dict[str, torch.Tensor] = {}
-        for name, table in tables.items():
-            tensors[f"{name}.weight" if table.basis is None else f"{name}.factors"] = table.weight
+        for name, table in self._tables().items():
+            tensors[_stored_name(name, table)] = table.values()
             if table.basis is not None:
                 tensors[f"{name}.basis"] = table.basis
             if name != "cbow":
@@ -254,6 +285,16 @@ class MatrixEmbedding(TokenizerModule):
             tensors |= {"head.weight": self.head.weight, "head.bias": self.head.bias}
         pooling = {} if self.vectors is None else {"cbow_pooling": self.cmow_config.cbow_pooling}
         return tensors, {"architecture": self.cmow_config.architecture, **pooling}
+
+    def table_scales(self) -> tuple[int, dict[str, torch.Tensor]]:
+        """Return the bits per value of the tables, 0 for float32, and the scales of their rows by the tensor's name."""
+        bits = self.cmow_config.table_bits
+        return bits, {_stored_name(name, table): table.scale() for name, table in self._tables().items() if bits}
+
+    def _tables(self) -> dict[str, Any]:
+        """Return the tables by their names in docs/tensor-file.md."""
+        tables: dict[str, Any] = {f"cmow.{name.removesuffix('s')}": table for name, table in self.matrices.items()}
+        return tables if self.vectors is None else {**tables, "cbow": self.vectors}
 
     def get_embedding_dimension(self) -> int:
         """Return the dimension of a sentence embedding."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from edgeembed_runtime.cmow.model_file import BACKWARD, CBOW, FORMAT, FORMAT_VERSION, FORWARD, HEAD
+from edgeembed_runtime.cmow.packing import max_level, pack_codes
 from edgeembed_runtime.cmow.safetensors import pack_tensors
 from edgeembed_runtime.errors import InputError
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, StaticEmbedding
@@ -34,17 +36,29 @@ class MatrixTensors:
     """The tensors of a matrix student.
 
     Attributes:
-        tensors: float32 tensors by the names in docs/tensor-file.md.
+        tensors: float32 tensors by the names in docs/tensor-file.md, without scales.
         settings: "architecture" and, with a CBOW table, "cbow_pooling".
+        table_bits: The bits per value that the embedding tables were trained with: 2, 4 or, for none, 0.
+        scales: float32 scale of each row of tables that were trained with few bits, by their tensor's name.
     """
 
     tensors: Tensors
     settings: dict[str, str]
+    table_bits: int = 0
+    scales: Tensors = field(default_factory=dict)
 
     @property
     def num_parameters(self) -> int:
         """The number of weights."""
         return sum(tensor.size for tensor in self.tensors.values())
+
+    @property
+    def min_size_bytes_int8(self) -> int:
+        """A lower bound of the size at int8."""
+        return (
+            sum(tensor.size * (self.table_bits if name in self.scales else 8) for name, tensor in self.tensors.items())
+            // 8
+        )
 
 
 def is_matrix_student(first: nn.Module) -> bool:
@@ -74,21 +88,30 @@ def read_matrices(model: Any) -> MatrixTensors:
             f"the modules after the {type(first).__name__} are {names}; expected at most one linear Dense and "
             "Normalize for NumPy: choose the onnx backend"
         )
-    return MatrixTensors({**read.tensors, **_dense_tensors(head[0].linear)}, read.settings)
+    return replace(read, tensors={**read.tensors, **_dense_tensors(head[0].linear)})
 
 
 def pack(student: MatrixTensors, precision: Precision) -> bytes:
-    """Return the content of the tensor file at a precision other than int4; int8 tables have one scale per row."""
+    """Return the content of the tensor file at a precision other than int4.
+
+    At int8, tables have one scale per row. Those that were trained with fewer bits keep them.
+    """
     tensors: Tensors = {}
+    settings = {"format": FORMAT, "format_version": FORMAT_VERSION, **student.settings}
     for name, tensor in student.tensors.items():
-        tensors |= _at_precision(name, tensor, precision)
-    return pack_tensors(tensors, {"format": FORMAT, "format_version": FORMAT_VERSION, **student.settings})
+        if precision == "int8" and name in student.scales:
+            tensors |= _packed(name, tensor, student.scales[name], student.table_bits)
+            settings["table_bits"] = str(student.table_bits)
+        else:
+            tensors |= _at_precision(name, tensor, precision)
+    return pack_tensors(tensors, settings)
 
 
 def _first_tensors(first: Any) -> MatrixTensors:
     if is_matrix_student(first):
         tensors, settings = first.matrix_tensors()
-        return MatrixTensors({name: _to_numpy(tensor) for name, tensor in tensors.items()}, settings)
+        bits, scales = first.table_scales()
+        return MatrixTensors(_arrays(tensors), settings, bits, _arrays(scales))
     if isinstance(first, StaticEmbedding):
         rows = read_static(first)[0].embeddings.weight
         return MatrixTensors({f"{CBOW}.weight": _to_numpy(rows)}, {"architecture": "cbow", "cbow_pooling": "mean"})
@@ -101,6 +124,10 @@ def _first_tensors(first: Any) -> MatrixTensors:
 def _dense_tensors(linear: nn.Linear) -> Tensors:
     tensors = {f"{HEAD}.weight": _to_numpy(linear.weight)}
     return tensors if linear.bias is None else {**tensors, f"{HEAD}.bias": _to_numpy(linear.bias)}
+
+
+def _arrays(tensors: Mapping[str, torch.Tensor]) -> Tensors:
+    return {name: _to_numpy(tensor) for name, tensor in tensors.items()}
 
 
 def _to_numpy(tensor: torch.Tensor) -> npt.NDArray[np.float32]:
@@ -116,6 +143,12 @@ def _at_precision(name: str, tensor: npt.NDArray[np.float32], precision: Precisi
     scale = np.abs(tensor).max(axis=1) / _MAX_INT8
     quantized = np.rint(tensor / np.where(scale == 0, 1, scale)[:, None]).astype(np.int8)
     return {name: quantized, f"{name.rpartition('.')[0]}.scale": scale.astype(np.float32)}
+
+
+def _packed(name: str, tensor: npt.NDArray[np.float32], scale: npt.NDArray[np.float32], bits: int) -> Tensors:
+    """Return the codes of a table whose values are those of codes already, and its scales."""
+    codes = np.rint(tensor / scale[:, None] + max_level(bits)).clip(0, 2 * max_level(bits)).astype(np.uint8)
+    return {name: pack_codes(codes, bits), f"{name.rpartition('.')[0]}.scale": scale}
 
 
 class MatrixEncoder(nn.Module):

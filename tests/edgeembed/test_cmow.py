@@ -219,6 +219,27 @@ def test_rows_of_a_factorized_table_move_no_faster_than_those_of_a_full_one(rank
     assert 0.1 < moved[1] / moved[0] < 1.5
 
 
+@pytest.mark.parametrize("bits", [2, 4])
+def test_rows_of_few_bits_have_few_values_and_all_of_the_gradient(bits: int) -> None:
+    torch.manual_seed(0)
+    table = TokenTable(40, 400, 0, 0.1, bits)
+    levels = table.values().detach() / table.scale()[:, None]
+    assert set(levels.mul(2).round().int().ravel().tolist()) == set(range(1 - 2**bits, 2**bits, 2))
+    # The mean squared errors of Max's quantizers for a Gaussian of variance 1.
+    error = (table.values() - table.weight).detach().square().mean() / 0.1**2
+    assert float(error) == pytest.approx({2: 0.1188, 4: 0.01154}[bits], rel=0.05)
+    table(torch.tensor([3, 3, 5])).sum().backward()
+    assert table.weight.grad is not None
+    assert table.weight.grad.sum(dim=1).nonzero().ravel().tolist() == [3, 5]
+    assert float(table.weight.grad[3].mean()) == 2
+
+
+def test_a_row_of_zeros_stays_finite_at_few_bits() -> None:
+    table = TokenTable(2, 8, 0, 0.1, 2)
+    torch.nn.init.zeros_(table.weight)
+    assert float(table.values().detach().abs().max()) < 1e-6
+
+
 def test_dropout_does_not_affect_the_identity(words: PreTrainedTokenizerBase) -> None:
     shape = CMOWConfig(architecture="cmow", matrix_dim=3)
     module = MatrixEmbedding(words, shape, max_seq_length=16, dropout=1.0).train()

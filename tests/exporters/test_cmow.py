@@ -12,6 +12,7 @@ import torch
 from edgeembed_exporters import ExportConfig, export
 from edgeembed_exporters.cmow import MatrixEncoder, read_matrices
 from edgeembed_runtime import Encoder, InputError
+from edgeembed_runtime.cmow.safetensors import unpack_tensors
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
@@ -62,6 +63,23 @@ def test_numpy_embeddings_equal_torch(name: str, tmp_path: Path) -> None:
     assert_faithful(model, tmp_path / "b")
     assert not (tmp_path / "b" / "config.json").exists()
     assert "NumPy alone runs it" in (tmp_path / "b" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("bits", [2, 4])
+@pytest.mark.parametrize("rank", [0, 4])
+def test_tables_trained_with_few_bits_keep_them_exactly_at_int8(bits: int, rank: int, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    shape = CMOWConfig(architecture="hybrid", matrix_dim=4, vector_dim=12, rank=rank, table_bits=bits)
+    first = MatrixEmbedding(make_tokenizer(), shape, max_seq_length=200)
+    model: SentenceTransformer = SentenceTransformer(modules=[first, Normalize()], device="cpu").eval()
+    export(model, tmp_path / "b", ExportConfig(backend="numpy", precision="int8"), sentences=SENTENCES)
+    assert_faithful(model, tmp_path / "b", tolerance=1e-3 if rank else 1e-5)  # a basis has 16 bits at int8
+    stored = unpack_tensors((tmp_path / "b" / "model.safetensors").read_bytes(), "b")
+    packed = stored.tensors["cbow.factors" if rank else "cbow.weight"]
+    assert packed.dtype == np.uint8
+    assert packed.shape[1] == (rank or 12) * bits // 8
+    export(model, tmp_path / "c", ExportConfig(backend="numpy"), sentences=SENTENCES)
+    assert_faithful(model, tmp_path / "c")
 
 
 @pytest.mark.parametrize("name", SHAPES)

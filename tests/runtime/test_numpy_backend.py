@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 from edgeembed_runtime import BundleError, Encoder
 from edgeembed_runtime.backends.numpy import NumpyBackend
+from edgeembed_runtime.cmow.packing import byte_values, max_level, pack_codes
 from edgeembed_runtime.cmow.safetensors import pack_tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 Make = Callable[..., Path]
 Tensors = dict[str, npt.NDArray[Any]]
 
-_VOCABULARY, _SIDE, _WIDTH, _RANK, _DIMENSION = 50, 4, 6, 3, 5
+_VOCABULARY, _SIDE, _WIDTH, _RANK, _DIMENSION = 50, 4, 8, 4, 5
 _ARCHITECTURES: dict[str, tuple[str, ...]] = {
     "cbow": ("cbow",),
     "forward": ("cmow.forward",),
@@ -30,7 +31,17 @@ _ARCHITECTURES: dict[str, tuple[str, ...]] = {
     "one-way hybrid": ("cmow.forward", "cbow"),
     "hybrid": ("cmow.forward", "cmow.backward", "cbow"),
 }
-_STORAGE_FORMATS = ("F32", "F16", "I8", "factors F32", "factors F16", "factors I8")
+_STORAGE_FORMATS = (
+    "F32",
+    "F16",
+    "I8",
+    "2 bits",
+    "4 bits",
+    "factors F32",
+    "factors F16",
+    "factors I8",
+    "factors 2 bits",
+)
 _LENGTHS = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 64, 100, 512)
 
 
@@ -49,7 +60,13 @@ def _tables(names: Sequence[str], storage: str = "F32", seed: int = 0, noise: fl
         elif not is_cbow:
             rows *= noise
         tensors[f"{name}.bias"] = (np.zeros(width) if is_cbow else np.eye(_SIDE).ravel()).astype(np.float32)
-        if "I8" in storage:
+        if "bits" in storage:
+            bits = int(storage.split()[-2])
+            scale = np.abs(rows).mean(axis=1)
+            codes = np.rint(rows / scale[:, None] + max_level(bits)).clip(0, 2 * max_level(bits))
+            tensors[f"{name}.scale"] = scale.astype(np.float32)
+            tensors[f"{name}.{slot}"] = pack_codes(codes.astype(np.uint8), bits)
+        elif "I8" in storage:
             scale = np.abs(rows).max(axis=1) / 127
             tensors[f"{name}.scale"] = scale.astype(np.float32)
             tensors[f"{name}.{slot}"] = np.rint(rows / scale[:, None]).astype(np.int8)
@@ -76,7 +93,19 @@ def _metadata(tensors: Tensors, pooling: str = "sum") -> dict[str, str]:
     if not any(name.startswith("cmow") for name in tensors):
         architecture = "cbow"
     metadata = {"format": "edgeembed-matrix", "format_version": "1", "architecture": architecture}
+    if bits := _table_bits(tensors):
+        metadata["table_bits"] = str(bits)
     return {**metadata, "cbow_pooling": pooling} if has_cbow else metadata
+
+
+def _table_bits(tensors: Tensors) -> int:
+    """Return the bits per value of packed tables, 0 if none is packed."""
+    for name, tensor in tensors.items():
+        if tensor.dtype == np.uint8:
+            table, slot = name.rsplit(".", 1)
+            width = _WIDTH if table == "cbow" else _SIDE**2
+            return 8 * int(tensor.shape[1]) // (_RANK if slot == "factors" else width)
+    return 0
 
 
 def _load(tensors: Tensors, dimension: int, pooling: str = "sum") -> NumpyBackend:
@@ -86,7 +115,10 @@ def _load(tensors: Tensors, dimension: int, pooling: str = "sum") -> NumpyBacken
 def _row(tensors: Tensors, name: str, token: int) -> npt.NDArray[np.float64]:
     """Return the row of a token in float64."""
     slot = "weight" if f"{name}.weight" in tensors else "factors"
-    vector: npt.NDArray[np.float64] = tensors[f"{name}.{slot}"][token].astype(np.float64)
+    stored = tensors[f"{name}.{slot}"][token]
+    if stored.dtype == np.uint8:
+        stored = byte_values(_table_bits(tensors))[stored].reshape(-1)
+    vector: npt.NDArray[np.float64] = stored.astype(np.float64)
     if f"{name}.scale" in tensors:
         vector = vector * float(tensors[f"{name}.scale"][token])
     if slot == "factors":
@@ -140,7 +172,7 @@ def test_embeddings_match_the_reference(architecture: str, storage: str) -> None
             assert np.abs(projected.run(ids) - _reference(with_head, ids, pooling)).max() < 1e-5
 
 
-@pytest.mark.parametrize("storage", _STORAGE_FORMATS[3:])
+@pytest.mark.parametrize("storage", _STORAGE_FORMATS[5:])
 def test_large_low_rank_tables_are_not_multiplied_out(storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     names = _ARCHITECTURES["hybrid"]
     tensors = _tables(names, storage)
@@ -199,7 +231,7 @@ def test_backward_equals_forward_of_the_reversed_text() -> None:
 def test_no_tokens_return_the_identity_and_zeros() -> None:
     identity = np.eye(_SIDE).ravel() / 2
     assert np.allclose(_load(_tables(["cmow.forward"]), 16).run([]), identity)
-    assert np.allclose(_load(_tables(_ARCHITECTURES["one-way hybrid"]), 22).run([]), [*identity, *np.zeros(_WIDTH)])
+    assert np.allclose(_load(_tables(_ARCHITECTURES["one-way hybrid"]), 24).run([]), [*identity, *np.zeros(_WIDTH)])
     for pooling in ("sum", "mean"):
         assert np.array_equal(_load(_tables(["cbow"]), _WIDTH, pooling).run([]), np.zeros(_WIDTH, dtype=np.float32))
 
@@ -319,24 +351,24 @@ def _zeros(*shape: int, dtype: Any = np.float32) -> npt.NDArray[Any]:
     [
         (_hybrid_tensors(other=_zeros(1)), "has the unknown tensor 'other'"),
         (_hybrid_tensors(cbow__scale=_zeros(50)), "has the unknown tensor 'cbow.scale'"),
-        (_hybrid_tensors(cbow__basis=_zeros(3, 6)), "has the unknown tensor 'cbow.basis'"),
+        (_hybrid_tensors(cbow__basis=_zeros(4, 8)), "has the unknown tensor 'cbow.basis'"),
         (_hybrid_tensors(head__weight=None), "has the unknown tensor 'head.bias'"),
-        (_hybrid_tensors(cbow__weight=_zeros(50, 6, dtype=np.int8)), "has no tensor 'cbow.scale'"),
+        (_hybrid_tensors(cbow__weight=_zeros(50, 8, dtype=np.int8)), "has no tensor 'cbow.scale'"),
         (_hybrid_tensors(cbow__weight=None, cbow__factors=_zeros(50, 2)), "has no tensor 'cbow.basis'"),
         (_hybrid_tensors(cbow__weight=_zeros(50)), r"'cbow.weight' has shape \(50,\), expected \(any, any\)"),
-        (_hybrid_tensors(cbow__weight=_zeros(0, 6)), r"'cbow.weight' has shape \(0, 6\)"),
-        (_hybrid_tensors(cbow__bias=_zeros(7)), r"'cbow.bias' has shape \(7,\), expected \(6\)"),
-        (_hybrid_tensors(cbow__bias=_zeros(6, dtype=np.int8)), "'cbow.bias' is int8, expected float32 or float16"),
-        (_hybrid_tensors(cbow__weight=_zeros(49, 6)), "tables of different vocabulary sizes"),
+        (_hybrid_tensors(cbow__weight=_zeros(0, 8)), r"'cbow.weight' has shape \(0, 8\)"),
+        (_hybrid_tensors(cbow__bias=_zeros(7)), r"'cbow.bias' has shape \(7,\), expected \(8\)"),
+        (_hybrid_tensors(cbow__bias=_zeros(8, dtype=np.int8)), "'cbow.bias' is int8, expected float32 or float16"),
+        (_hybrid_tensors(cbow__weight=_zeros(49, 8)), "tables of different vocabulary sizes"),
         (_hybrid_tensors(cmow__forward__weight=_zeros(50, 15), cmow__forward__bias=None), r"matrices of \[15, 16\]"),
         (_hybrid_tensors(cmow__forward__weight=_zeros(50, 9), cmow__forward__bias=None), r"matrices of \[9, 16\]"),
         (
             _hybrid_tensors(cbow__weight=_zeros(50, 2**16 + 1), cbow__bias=None),
             "rows of width 65537, expected at most 65536",
         ),
-        (_hybrid_tensors(head__weight=_zeros(5, 37)), "a head of input dimension 37, expected 38"),
-        (_hybrid_tensors(head__weight=_zeros(4, 38), head__bias=None), "returns embeddings of dimension 4, expected 5"),
-        (_hybrid_tensors(head__weight=None, head__bias=None), "returns embeddings of dimension 38, expected 5"),
+        (_hybrid_tensors(head__weight=_zeros(5, 39)), "a head of input dimension 39, expected 40"),
+        (_hybrid_tensors(head__weight=_zeros(4, 40), head__bias=None), "returns embeddings of dimension 4, expected 5"),
+        (_hybrid_tensors(head__weight=None, head__bias=None), "returns embeddings of dimension 40, expected 5"),
         (_hybrid_tensors(head__bias=_zeros(4)), r"'head.bias' has shape \(4,\), expected \(5\)"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -447,3 +479,30 @@ def test_example_of_the_tensor_file_page_loads() -> None:
     exec(example, names)  # noqa: S102 - our own page
     vector = NumpyBackend(names["content"], 6, "model").run([1, 2, 999])
     assert np.linalg.norm(vector) == pytest.approx(1)
+
+
+def test_codes_of_a_byte_start_at_the_lowest_bits() -> None:
+    codes = np.array([[1, 0, 3, 2, 0, 0, 0, 3]], dtype=np.uint8)
+    packed = pack_codes(codes, 2)
+    assert packed.tolist() == [[0b10_11_00_01, 0b11_00_00_00]]
+    assert byte_values(2)[packed].ravel().tolist() == [-0.5, -1.5, 1.5, 0.5, -1.5, -1.5, -1.5, 1.5]
+    assert byte_values(4)[0xF0].tolist() == [-7.5, 7.5]
+
+
+@pytest.mark.parametrize(
+    ("bits", "message"),
+    [(None, "is uint8, expected float32 or float16 or int8"), ("3", "'table_bits' is '3', expected one of 2, 4")],
+)
+def test_packed_table_without_its_bits_is_an_error(bits: str | None, message: str) -> None:
+    tensors = _tables(["cbow"], "2 bits")
+    metadata = _metadata(tensors)
+    del metadata["table_bits"]
+    content = pack_tensors(tensors, metadata if bits is None else {**metadata, "table_bits": bits})
+    with pytest.raises(BundleError, match=message):
+        NumpyBackend(content, _WIDTH, "model")
+
+
+def test_head_is_not_packed() -> None:
+    tensors = {**_tables(["cbow"], "2 bits"), "head.weight": np.zeros((_DIMENSION, 2), dtype=np.uint8)}
+    with pytest.raises(BundleError, match=r"'head.weight' is uint8"):
+        _load(tensors, _DIMENSION)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 _TENSORS: dict[str, npt.NDArray[Any]] = {
     "a": np.arange(6, dtype=np.float32).reshape(2, 3),
     "codes": np.arange(-3, 4, dtype=np.int8),
+    "bytes": np.arange(250, 256, dtype=np.uint8),
     "half": np.array([[0.5], [-2.0]], dtype=np.float16),
     "none": np.zeros((0, 3), dtype=np.float32),
     "one": np.array(7, dtype=np.float32),
@@ -83,7 +84,7 @@ def test_array_that_is_not_contiguous_is_packed_in_row_order() -> None:
 
 
 def test_packing_another_dtype_raises() -> None:
-    with pytest.raises(InputError, match="'a' is float64, expected float32, float16 or int8"):
+    with pytest.raises(InputError, match="'a' is float64, expected float32, float16, int8 or uint8"):
         pack_tensors({"a": np.zeros(2)}, {})
 
 
@@ -161,7 +162,7 @@ _SIZES = st.lists(st.integers(0, 9) | st.sampled_from([2**31, 2**53, 2**64, -1])
         _JSON
         | st.fixed_dictionaries(
             {
-                "dtype": st.sampled_from(["F32", "F16", "I8", "F64"]) | _JSON,
+                "dtype": st.sampled_from(["F32", "F16", "I8", "U8", "F64"]) | _JSON,
                 "shape": _SIZES | _JSON,
                 "data_offsets": _SIZES | _JSON,
             }

@@ -150,6 +150,8 @@ class NumpyWriter:
 
     def min_size_bytes(self, precision: Precision) -> int:
         """Return a lower bound of the size, known before quantization."""
+        if precision == "int8":
+            return self._tensors.min_size_bytes_int8
         return int(self.num_parameters * BYTES_PER_WEIGHT[precision])
 
     def quantize(self, precision: Precision) -> bytes:

@@ -4,12 +4,13 @@ docs/tensor-file.md describes the format.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime.cmow.packing import TABLE_BITS, byte_values
 from edgeembed_runtime.cmow.safetensors import unpack_tensors
 from edgeembed_runtime.errors import BundleError
 
@@ -20,6 +21,7 @@ FORWARD, BACKWARD, CBOW, HEAD = "cmow.forward", "cmow.backward", "cbow", "head"
 _POOLINGS = ("sum", "mean")
 # A matrix of 64 x 64, and a vector of 65,536 components: larger ones could make one text fill the memory.
 _MAX_MATRIX_WIDTH, _MAX_VECTOR_WIDTH = 2**12, 2**16
+_TYPES = ("float32", "float16", "int8")
 _SHOWN = 80  # the maximum number of characters of an untrusted string in a message
 _REMEDY = "export the bundle again"
 
@@ -31,16 +33,20 @@ class EmbeddingTable:
     """An embedding table with one row per token of the vocabulary, dequantized only for the tokens of a text.
 
     Attributes:
-        codes: (vocabulary, width), or (vocabulary, rank) if there is a basis; float32, float16 or int8.
+        codes: (vocabulary, width), or (vocabulary, rank) if there is a basis; float32, float16 or int8. If they are
+            packed, uint8 with several of these values in a byte.
         scale: (vocabulary,) float32, the scale of each row of codes; None means 1.
         basis: (rank, width) float32, the second factor of a low-rank table; None if codes are the rows.
         bias: (width,) float32, added to each row; None means 0.
+        byte_values: (256, values per byte) float32, what each byte of packed codes stands for; None if they are not
+            packed.
     """
 
     codes: npt.NDArray[Any]
     scale: npt.NDArray[np.float32] | None = None
     basis: npt.NDArray[np.float32] | None = None
     bias: npt.NDArray[np.float32] | None = None
+    byte_values: npt.NDArray[np.float32] | None = None
 
     @property
     def vocabulary(self) -> int:
@@ -50,7 +56,9 @@ class EmbeddingTable:
     @property
     def width(self) -> int:
         """The number of columns of a row."""
-        return int((self.codes if self.basis is None else self.basis).shape[1])
+        if self.basis is not None:
+            return int(self.basis.shape[1])
+        return int(self.codes.shape[1]) * (1 if self.byte_values is None else self.byte_values.shape[1])
 
     def rows(self, ids: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
         """Return the rows of token ids.
@@ -69,7 +77,7 @@ class EmbeddingTable:
     def dense(self) -> "EmbeddingTable":
         """Return the same table as float32 rows, without scale, basis and bias."""
         rows = self.rows(np.arange(self.vocabulary, dtype=np.intp))
-        return replace(self, codes=rows, scale=None, basis=None, bias=None)
+        return EmbeddingTable(rows)
 
     def total(self, ids: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
         """Return the sum of the rows of token ids; zeros if there are none.
@@ -87,7 +95,12 @@ class EmbeddingTable:
         return total if self.bias is None else total + len(ids) * self.bias
 
     def _coordinates(self, ids: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
-        rows: npt.NDArray[np.float32] = self.codes.take(ids, axis=0).astype(np.float32, copy=False)
+        codes = self.codes.take(ids, axis=0)
+        rows: npt.NDArray[np.float32]
+        if self.byte_values is None:
+            rows = codes.astype(np.float32, copy=False)
+        else:
+            rows = self.byte_values.take(codes, axis=0).reshape(len(ids), codes.shape[1] * self.byte_values.shape[1])
         return rows if self.scale is None else rows * self.scale.take(ids)[:, None]
 
 
@@ -130,7 +143,7 @@ def read_cmow_model(data: bytes, dimension: int, where: str) -> CmowModel:
     """
     file = unpack_tensors(data, where)
     _check_format(file.metadata, where)
-    tensors = _Tensors(file.tensors, where)
+    tensors = _Tensors(file.tensors, where, _byte_values(file.metadata, where))
     forward, backward, cbow = tensors.table(FORWARD), tensors.table(BACKWARD), tensors.table(CBOW)
     is_mean = cbow is not None and _choice(file.metadata, "cbow_pooling", _POOLINGS, where) == "mean"
     model = CmowModel(forward, backward, cbow, is_mean, *tensors.head())
@@ -143,25 +156,37 @@ def read_cmow_model(data: bytes, dimension: int, where: str) -> CmowModel:
 class _Tensors:
     """The tensors of a file; each one is taken once, by name."""
 
-    def __init__(self, tensors: dict[str, npt.NDArray[Any]], where: str) -> None:
+    def __init__(self, tensors: dict[str, npt.NDArray[Any]], where: str, byte_values: Array | None) -> None:
         self._remaining = dict(tensors)
         self._where = where
+        self._byte_values = byte_values
 
     def table(self, name: str) -> EmbeddingTable | None:
         if f"{name}.factors" not in self._remaining:
-            codes = self._take(f"{name}.weight", (None, None))
+            codes = self._take(f"{name}.weight", (None, None), *self._table_types)
             if codes is None:
                 return None
-            basis, width = None, codes.shape[1]
+            basis, width = None, self._columns(codes)
         else:
-            codes = self._need(f"{name}.factors", (None, None))
-            basis = _as_float32(self._need(f"{name}.basis", (codes.shape[1], None), "float32", "float16"))
+            codes = self._need(f"{name}.factors", (None, None), *self._table_types)
+            basis = _as_float32(self._need(f"{name}.basis", (self._columns(codes), None), "float32", "float16"))
             width = basis.shape[1]
         bias = self._take(f"{name}.bias", (width,), "float32", "float16")
-        return EmbeddingTable(codes, self._scale(name, codes), basis, None if bias is None else _as_float32(bias))
+        values = self._byte_values if codes.dtype == np.uint8 else None
+        return EmbeddingTable(
+            codes, self._scale(name, codes), basis, None if bias is None else _as_float32(bias), values
+        )
+
+    @property
+    def _table_types(self) -> tuple[str, ...]:
+        return _TYPES if self._byte_values is None else (*_TYPES, "uint8")
+
+    def _columns(self, codes: npt.NDArray[Any]) -> int:
+        per_byte = self._byte_values.shape[1] if self._byte_values is not None and codes.dtype == np.uint8 else 1
+        return int(codes.shape[1]) * per_byte
 
     def head(self) -> tuple[Array | None, Array | None]:
-        weight = self._take(f"{HEAD}.weight", (None, None))
+        weight = self._take(f"{HEAD}.weight", (None, None), *_TYPES)
         if weight is None:
             return None, None
         bias = self._take(f"{HEAD}.bias", (weight.shape[0],), "float32", "float16")
@@ -177,7 +202,8 @@ class _Tensors:
             )
 
     def _scale(self, name: str, codes: npt.NDArray[Any]) -> Array | None:
-        return self._need(f"{name}.scale", (codes.shape[0],), "float32") if codes.dtype == np.int8 else None
+        is_quantized = codes.dtype in (np.int8, np.uint8)
+        return self._need(f"{name}.scale", (codes.shape[0],), "float32") if is_quantized else None
 
     def _need(self, name: str, shape: tuple[int | None, ...], *types: str) -> npt.NDArray[Any]:
         tensor = self._take(name, shape, *types)
@@ -198,6 +224,13 @@ class _Tensors:
             expected = ", ".join("any" if size is None else str(size) for size in shape)
             raise BundleError(f"{self._where}: {name!r} has shape {tensor.shape}, expected ({expected}); {_REMEDY}")
         return tensor
+
+
+def _byte_values(metadata: dict[str, str], where: str) -> Array | None:
+    """Return what the bytes of packed tables stand for; None if the file states no `table_bits`."""
+    if "table_bits" not in metadata:
+        return None
+    return byte_values(int(_choice(metadata, "table_bits", tuple(map(str, TABLE_BITS)), where)))
 
 
 def _as_float32(array: npt.NDArray[Any]) -> Array:

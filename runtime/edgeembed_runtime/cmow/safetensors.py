@@ -12,7 +12,12 @@ import numpy.typing as npt
 
 from edgeembed_runtime.errors import BundleError, InputError
 
-_DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "I8": np.dtype("i1")}
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "I8": np.dtype("i1"),
+    "U8": np.dtype("u1"),
+}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _METADATA = "__metadata__"
 _LENGTH_BYTES = 8
@@ -44,7 +49,8 @@ def unpack_tensors(data: bytes, where: str) -> TensorFile:
         where: The file's path, for messages.
 
     Raises:
-        BundleError: If the file is invalid, the tensors leave gaps or overlap, or one is not float32, float16 or int8.
+        BundleError: If the file is invalid, the tensors leave gaps or overlap, or one is of another
+            type than float32, float16, int8 and uint8.
     """
     header, start = _header(data, where)
     metadata = _metadata(header.pop(_METADATA, {}), where)
@@ -57,7 +63,7 @@ def pack_tensors(tensors: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str,
     """Return the bytes of a safetensors file.
 
     Args:
-        tensors: Arrays of float32, float16 or int8 by name.
+        tensors: Arrays of float32, float16, int8 or uint8 by name.
         metadata: Strings by name.
 
     Raises:
@@ -65,7 +71,7 @@ def pack_tensors(tensors: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str,
     """
     for name, array in tensors.items():
         if array.dtype not in _NAMES:
-            raise InputError(f"tensor {name!r} is {array.dtype}, expected float32, float16 or int8; convert it")
+            raise InputError(f"tensor {name!r} is {array.dtype}, expected float32, float16, int8 or uint8; convert it")
     # The largest item sizes first, so that each array is aligned.
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
     ends = list(itertools.accumulate((array.nbytes for _, array in ordered), initial=0))
