@@ -76,10 +76,10 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
     `models`; `report.limit_checks()` says which are exceeded.
 
     Args:
-        models: One or more models: built-in bundles ("mini", "nano"), folders of bundles, of sentence-transformers or
-            of model2vec models, installed packages that carry a model, hub ids, functions ("module:function"), or
-            loaded models. `[NAME=][KIND:]WHAT[@PYTHON]` names a model, chooses how it is loaded, and the Python
-            interpreter of another environment.
+        models: One or more models: built-in bundles ("mini", "nano", "micro"), folders of bundles, of
+            sentence-transformers or of model2vec models, installed packages that carry a model, hub ids, functions
+            ("module:function"), or loaded models. `[NAME=][KIND:]WHAT[@PYTHON]` names a model, chooses how it is
+            loaded, and the Python interpreter of another environment.
         against: One or more models to compare with. The first is the baseline; without any, the first of `models` is.
         preset: "runtime" adds the built-in models, with limits on cold start, memory and call overhead.
         peers: Folder of the preset's other models, as `make bench-runtime` builds it; None is build/bench-runtime.

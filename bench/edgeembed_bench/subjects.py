@@ -36,6 +36,7 @@ _IMPORTS: dict[str, tuple[str, ...]] = {
     "fastembed": ("fastembed",),
     "nothing": (),
 }
+_NUMPY_IMPORTS = ("edgeembed_runtime.encoder", "edgeembed_runtime.backends.numpy")
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class Subject:
         """Modules imported before the model is loaded."""
         if self.modules is not None:
             return self.modules
+        if self.adapter == "bundle" and self.argument and _backend(Path(self.argument)) == "numpy":
+            return _NUMPY_IMPORTS
         return (self.argument.partition(":")[0],) if self.adapter == "function" else _IMPORTS[self.adapter]
 
 
@@ -196,11 +199,20 @@ def _detect_kind(folder: Path) -> Adapter:
 
 
 def _model_type(folder: Path) -> str | None:
+    return _json_value(folder / "config.json", "model_type")
+
+
+def _backend(bundle: Path) -> str | None:
+    return _json_value(bundle / MANIFEST, "backend")
+
+
+def _json_value(file: Path, name: str) -> str | None:
+    """Return a value of a JSON object in a file; None if there is no such file, object or value."""
     try:
-        content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return content.get("model_type") if isinstance(content, dict) else None
+    return content.get(name) if isinstance(content, dict) else None
 
 
 def _short_name(spec: _Spec) -> str:

@@ -22,6 +22,7 @@ _INCLUDED = {
     "examples/search_service/README.md": "examples/search_service.md",
     "runtime/edgeembed_runtime/models/mini/README.md": "models/mini.md",
     "runtime/edgeembed_runtime/models/nano/README.md": "models/nano.md",
+    "runtime/edgeembed_runtime/models/micro/README.md": "models/micro.md",
     "README.md": "index.md",
 }
 _SOURCES = {page: source for source, page in _INCLUDED.items() if source != "README.md"}

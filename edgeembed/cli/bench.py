@@ -99,9 +99,9 @@ def command(
     """Measure the cost of models side by side.
 
     SUBJECT is [NAME=][KIND:]WHAT[@PYTHON]. NAME is everything before the first =. WHAT is a bundle (built in: mini,
-    nano; or a folder), a student, a sentence-transformer (a folder, a hub id, an installed package that carries one), a
-    model2vec folder, or module:function, which takes texts and returns embeddings. KIND is detected, or is one of
-    bundle, sentence-transformer, sentence-transformer-onnx, onnx, model2vec, fastembed, function. PYTHON is the
+    nano, micro; or a folder), a student, a sentence-transformer (a folder, a hub id, an installed package that carries
+    one), a model2vec folder, or module:function, which takes texts and returns embeddings. KIND is detected, or is one
+    of bundle, sentence-transformer, sentence-transformer-onnx, onnx, model2vec, fastembed, function. PYTHON is the
     interpreter of another environment, for packages that cannot be installed beside these.
 
     Each subject runs in fresh processes, on the same cores; subjects take turns in shuffled order.

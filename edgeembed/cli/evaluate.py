@@ -97,8 +97,8 @@ def command(
 ) -> None:
     """Score models or bundles, side by side.
 
-    MODEL|BUNDLE is a built-in bundle (mini, nano), a folder (./mini), an installed package that carries a model, or a
-    hub id.
+    MODEL|BUNDLE is a built-in bundle (mini, nano, micro), a folder (./mini), an installed package that carries a model,
+    or a hub id.
 
     The tables have the form of the papers': --sts with a folder SimTDE's (seven STS sets, their average, parameters),
     --semantic-retrieval HPD's, --entities SimTDE's, --geometry and --transfer DistilCSE's, --glue CMOW's,

@@ -12,7 +12,7 @@ from edgeembed_runtime.errors import BundleError
 def command(bundle: str, as_json: bool) -> None:
     """Check that a BUNDLE has the exported files, and computes the exporter's embeddings here.
 
-    BUNDLE is a folder, or a built-in bundle by name (mini, nano; ./mini is a folder of that name).
+    BUNDLE is a folder, or a built-in bundle by name (mini, nano, micro; ./mini is a folder of that name).
 
     Its files are compared with their checksums. If all match, the embeddings in golden.json, which the exporter
     computed, are compared with the embeddings of the same texts on this machine. Exit codes: 0 nothing differs; 1

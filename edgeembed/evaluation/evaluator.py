@@ -86,8 +86,8 @@ def evaluate(  # noqa: PLR0913  # one parameter per kind of task
     Every argument that names a task takes one path or a list of them. All files are read before a model is loaded.
 
     Args:
-        models: One or more models: built-in bundles ("mini", "nano"), folders of bundles or models, installed packages
-            that carry a model, hub ids, or loaded encoders such as a `SentenceTransformer` or an
+        models: One or more models: built-in bundles ("mini", "nano", "micro"), folders of bundles or models, installed
+            packages that carry a model, hub ids, or loaded encoders such as a `SentenceTransformer` or an
             `edgeembed_runtime.Encoder`.
         against: The reference model, usually the teacher.
         sts: Files of scored sentence pairs (`sentence1`, `sentence2`, `score`), or folders of the seven STS sets:

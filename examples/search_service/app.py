@@ -36,7 +36,7 @@ class Settings:
 
     Attributes:
         index: The folder of the saved index.
-        encoder: "mini", "nano", or the path of a bundle.
+        encoder: "mini", "nano", "micro", or the path of a bundle.
         threads: The number of threads of the encoder, which it uses for batches of 64 texts or more.
         max_waiting: The maximum number of texts that wait to be encoded; more are refused with status 503.
         save_interval_s: How often changes are saved, in seconds.

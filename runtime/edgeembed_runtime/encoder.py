@@ -37,9 +37,9 @@ class Encoder:
     """Encode texts as embeddings. Threads may share an encoder, and it keeps working in a forked process.
 
     Args:
-        bundle: The name of an encoder in the wheel, "mini" or "nano"; or the path of a bundle's folder; or an opened
-            `Bundle`. None, the default, is "mini". A name has precedence: a folder called "mini" is "./mini". The
-            checksums of the encoders in the wheel are not compared here; `edgeembed-runtime verify` compares them.
+        bundle: The name of an encoder in the wheel, "mini", "nano" or "micro"; or the path of a bundle's folder; or an
+            opened `Bundle`. None, the default, is "mini". A name has precedence: a folder called "mini" is "./mini".
+            The checksums of the encoders in the wheel are not compared here; `edgeembed-runtime verify` compares them.
         threads: The number of threads that encode many texts; None uses all cores that the process may use. The
             default is 1, because with ONNX Runtime each further thread loads another copy of the model, about 20 MB,
             which stays in memory. Further threads start from 64 texts on. A single text always runs on one thread,
@@ -107,7 +107,7 @@ class Encoder:
         """Load an encoder by the name of a built-in one or by the path of a bundle's folder. Nothing is downloaded.
 
         Args:
-            name_or_path: "mini", "nano", or a folder, for example one downloaded with `hf download`.
+            name_or_path: "mini", "nano", "micro", or a folder, for example one downloaded with `hf download`.
             verify: As for `load`; it applies to a folder.
             threads: As for `Encoder`.
 

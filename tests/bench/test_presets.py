@@ -16,7 +16,7 @@ Path(os.environ["SPY"]).write_text(os.environ.get("ORT_DISABLE_TELEMETRY", "not 
 
 def test_runtime_preset_holds_the_built_in_models_to_limits(tmp_path: Path) -> None:
     preset = find_preset("runtime", peers=tmp_path)
-    assert [subject.name for subject in preset.subjects] == ["mini", "nano"]
+    assert [subject.name for subject in preset.subjects] == ["mini", "micro", "nano"]
     assert preset.floor.adapter == "nothing"
     assert (preset.budget.max_start_ratio, preset.budget.max_memory_ratio, preset.budget.max_overhead_us) == (
         1.5,
@@ -41,8 +41,10 @@ def test_missing_peers_are_left_out_with_the_reason(tmp_path: Path) -> None:
 def test_random_students_are_held_to_the_limits_too(tmp_path: Path) -> None:
     (tmp_path / "random-cbow").mkdir()
     preset = find_preset("runtime", peers=tmp_path)
-    assert [subject.name for subject in preset.subjects] == ["mini", "nano", "numpy cbow"]
-    assert "edgeembed_runtime.backends.numpy" in preset.subjects[-1].imports
+    assert [subject.name for subject in preset.subjects] == ["mini", "micro", "nano", "numpy cbow"]
+    loaded = {subject.name: subject.imports for subject in preset.subjects[:-1]}
+    assert "onnxruntime" in loaded["nano"]
+    assert "onnxruntime" not in loaded["micro"]
 
 
 def test_unknown_preset_is_an_input_error() -> None:

@@ -24,7 +24,7 @@ def run(arguments: Sequence[str]) -> int:
     return int(left.value.code or 0)
 
 
-@pytest.mark.parametrize("name", ["mini", "nano"])
+@pytest.mark.parametrize("name", ["mini", "nano", "micro"])
 def test_a_built_in_bundle_is_found_by_name(name: str) -> None:
     assert name in builtin_names()
     assert find_model(name) == Path(str(builtin_bundle(name)))

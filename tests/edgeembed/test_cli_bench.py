@@ -209,7 +209,7 @@ def test_preset_runtime_measures_built_in_models_beside_a_floor(
     assert run.exception is None or str(run.exception).startswith("over budget: ")  # on a busy machine
     report = json.loads(out.read_text())
     names = [subject["subject"]["name"] for subject in report["subjects"]]
-    assert names == ["mini", "nano", *(["teacher"] if teacher else [])]
+    assert names == ["mini", "micro", "nano", *(["teacher"] if teacher else [])]
     assert report["baseline"] == "mini"
     assert set(report["subjects"][0]["processes"][0]["parts_ms"]) == {"encode", "bare", "tokenize", "run"}
     assert len(report["floor"]["starts"]) == 1

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 _APP = """
 from edgeembed_runtime import Encoder, Index, RelevanceRanker
-for name in ("mini", "nano"):
+for name in ("mini", "nano", "micro"):
     documents = ["paint a wall", "open a file and read it"]
     print(RelevanceRanker(Encoder(name)).rank("how do I read a file", documents, top_k=1)[0].text)
 """

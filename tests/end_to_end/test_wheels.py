@@ -73,11 +73,11 @@ def test_the_wheel_of_the_runtime_asks_for_two_libraries(runtime: Path) -> None:
         assert any(each.startswith(package) and each.endswith(f"; extra == '{extra}'") for each in wanted)
 
 
-def test_the_wheel_of_the_runtime_holds_its_source_two_encoders_and_nothing_else(runtime: Path) -> None:
+def test_the_wheel_of_the_runtime_holds_its_source_three_encoders_and_nothing_else(runtime: Path) -> None:
     found = names(runtime)
     (about,) = {name.split("/")[0] for name in found if ".dist-info/" in name}
     manifests = {name for name in found if name.endswith("/edgeembed.json")}
-    assert manifests == {f"edgeembed_runtime/models/{name}/edgeembed.json" for name in ("mini", "nano")}
+    assert manifests == {f"edgeembed_runtime/models/{name}/edgeembed.json" for name in ("mini", "nano", "micro")}
     listed = manifests | {f"{manifest}.sha256" for manifest in manifests}
     for manifest in manifests:
         listed |= {

@@ -27,7 +27,7 @@ _TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["mini", "nano"])
+@pytest.mark.parametrize("name", ["mini", "nano", "micro"])
 def test_tokens_are_those_of_tokenizers(name: str, sentences: list[str]) -> None:
     characters = [chr(code) for block in _BLOCKS for code in block]
     texts = [*_TEXTS, *sentences, *(f"a{character}b {character}" for character in characters)]

@@ -93,7 +93,7 @@ def test_the_hub_reads_license_base_model_and_language(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["mini", "nano"])
+@pytest.mark.parametrize("name", ["mini", "nano", "micro"])
 def test_the_cards_in_the_wheel_state_license_base_model_and_language(name: str) -> None:
     folder = Path(edgeembed_runtime.__file__).parent / "models" / name
     stated = read_front_matter(folder / "README.md")

@@ -27,7 +27,7 @@ def test_fewer_than_100_different_texts_give_no_threshold(exported: Callable[[st
     assert measure_near_cosine(exported("fp32"), texts[:100]) is not None
 
 
-@pytest.mark.parametrize("name", ["mini", "nano"])
+@pytest.mark.parametrize("name", ["mini", "nano", "micro"])
 def test_built_in_encoders_state_what_is_measured(name: str) -> None:
     bundle = Encoder(name).bundle
     assert measure_near_cosine(bundle, default_sentences()) == pytest.approx(bundle.near_cosine, abs=0.02)

@@ -53,11 +53,20 @@ FIRST_LETTERS = {
 }
 
 
-@pytest.fixture(scope="module", params=["mini", "nano"])
+@pytest.fixture(scope="module", params=["mini", "nano", "micro"])
 def encoder(request: pytest.FixtureRequest) -> Encoder:
-    if request.param not in builtin_names():
-        pytest.skip(f"this build carries no encoder {request.param}")
-    return Encoder(request.param)
+    return _load(request.param)
+
+
+@pytest.fixture(scope="module", params=["mini", "nano"])
+def transformer(request: pytest.FixtureRequest) -> Encoder:
+    return _load(request.param)
+
+
+def _load(name: str) -> Encoder:
+    if name not in builtin_names():
+        pytest.skip(f"this build carries no encoder {name}")
+    return Encoder(name)
 
 
 def cosines(encoder: Encoder, pairs: list[tuple[str, str]]) -> list[float]:
@@ -66,11 +75,11 @@ def cosines(encoder: Encoder, pairs: list[tuple[str, str]]) -> list[float]:
 
 
 @pytest.mark.parametrize("kind", [NEGATIONS, NUMBERS], ids=["negation", "number"])
-def test_change_of_meaning_lowers_the_cosine_more_than_a_paraphrase(
-    encoder: Encoder, kind: list[tuple[str, str, str]]
+def test_change_of_meaning_lowers_the_cosine_of_transformers_more_than_a_paraphrase(
+    transformer: Encoder, kind: list[tuple[str, str, str]]
 ) -> None:
-    same = cosines(encoder, [(text, paraphrase) for text, paraphrase, _ in kind])
-    changed = cosines(encoder, [(text, other) for text, _, other in kind])
+    same = cosines(transformer, [(text, paraphrase) for text, paraphrase, _ in kind])
+    changed = cosines(transformer, [(text, other) for text, _, other in kind])
     assert np.mean(same) > np.mean(changed)
 
 
@@ -79,8 +88,13 @@ def test_duplicates_and_trivial_edits_are_similar(encoder: Encoder) -> None:
     assert min(cosines(encoder, TRIVIAL)) > 0.9
 
 
-def test_word_order_changes_the_embedding(encoder: Encoder) -> None:
-    assert max(cosines(encoder, ORDERS)) < 0.999
+def test_word_order_changes_the_embedding_of_transformers(transformer: Encoder) -> None:
+    assert max(cosines(transformer, ORDERS)) < 0.999
+
+
+def test_micro_sees_words_without_their_order() -> None:
+    """Its limit, as docs/results/wheel.md states it."""
+    assert min(cosines(_load("micro"), ORDERS)) > 0.9999
 
 
 def test_different_topics_are_dissimilar(encoder: Encoder) -> None:

@@ -257,7 +257,7 @@ def test_build_without_an_encoder_asks_for_a_bundle(
         (["encode", "no such file"], "cannot read no such file"),
         (["encode", "/"], "cannot read /: Is a directory"),
         (["encode", "--text", "a", "--bundle", "/absent"], "/absent is not a folder"),
-        (["encode", "--text", "a", "--bundle", ""], "expected one of 'mini', 'nano', or the path of a bundle"),
+        (["encode", "--text", "a", "--bundle", ""], "expected one of 'micro', 'mini', 'nano', or the path of a bundle"),
         (["encode", "--text", "a", "--bundle", "Mimi"], "nor a folder; did you mean 'mini'? expected one of"),
         (
             ["rank", "query", "--text", "a", "-k", "x"],

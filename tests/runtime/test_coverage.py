@@ -57,7 +57,7 @@ def test_text_is_unknown_from_nine_tenths_of_its_tokens_on() -> None:
     assert [WordTokens(10, 4).known_share, WordTokens(0, 0).known_share] == [pytest.approx(0.6), 1]
 
 
-@pytest.mark.parametrize("name", ["mini", "nano"])
+@pytest.mark.parametrize("name", ["mini", "nano", "micro"])
 @pytest.mark.parametrize(
     "text",
     [
@@ -80,7 +80,7 @@ def test_other_scripts_are_unknown_to_the_built_in_encoders(name: str, text: str
     assert info.known_share == 0
 
 
-@pytest.mark.parametrize("name", ["mini", "nano"])
+@pytest.mark.parametrize("name", ["mini", "nano", "micro"])
 def test_texts_with_known_words_cause_no_warning(name: str, shipped: object) -> None:
     texts = ["", "!!! →", "12345", "naïve café", "I love 🍞", "Grüße, 世界!", "Привет means hello", "x² + y² = z²"]
     texts += ["Wie backe ich Roggenbrot?", "Cómo hornear pan", "Jak upiec chleb żytni", "Tôi thích bánh mì", "C++ ≠ C#"]

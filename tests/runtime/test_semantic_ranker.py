@@ -253,7 +253,7 @@ def test_near_cosine_comes_from_the_bundle_unless_the_settings_state_it(tmp_path
     assert [centers(stated, cosine, near_cosine=0.2) for cosine in (0.19, 0.21)] == [2, 1]
 
 
-@pytest.mark.parametrize("name", ["mini", "nano"])
+@pytest.mark.parametrize("name", ["mini", "nano", "micro"])
 def test_near_cosine_of_each_built_in_encoder_separates_topics(shipped: Path, name: str) -> None:
     encoder = Encoder(name)
     assert encoder.bundle.near_cosine is not None

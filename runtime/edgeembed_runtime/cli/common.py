@@ -27,7 +27,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_bundle(parser: argparse._ActionsContainer) -> None:
     """Add --bundle."""
-    parser.add_argument("--bundle", metavar="DIR", help="the encoder: mini (default), nano, or a bundle folder")
+    parser.add_argument("--bundle", metavar="DIR", help="the encoder: mini (default), nano, micro, or a bundle folder")
 
 
 def add_one_bundle(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def add_one_bundle(parser: argparse.ArgumentParser) -> None:
         "folder",
         nargs="?",
         metavar="BUNDLE",
-        help="mini (default), nano, or a bundle folder",
+        help="mini (default), nano, micro, or a bundle folder",
     )
     add_bundle(group)
 
