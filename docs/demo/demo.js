@@ -1,5 +1,6 @@
 // The demo page: loads the encoder on request, searches the site, and ranks the reader's lines.
-import { Encoder, fetchBytes, fetchJson } from "./encoder.js";
+import { Encoder } from "./encoder.js";
+import { fetchBytes, fetchJson } from "./files.js";
 import { Interests, SectionIndex } from "./ranking.js";
 
 const SECTIONS = 8;
@@ -133,9 +134,9 @@ async function load() {
     const [encoder, sections, vectors] = await Promise.all([
       Encoder.load((bytes) => (progress.value += bytes)),
       fetchJson("index/sections.json"),
-      fetchBytes("index/vectors.bin"),
+      fetchBytes("index/nano.bin"),
     ]);
-    const demo = new Demo(encoder, new SectionIndex(sections, new Int8Array(vectors.buffer)));
+    const demo = new Demo(encoder, new SectionIndex(sections, new Int8Array(vectors.buffer), encoder.manifest.dimension));
     await demo.start();
     globalThis.edgeembedDemo = encoder;
   } catch (error) {

@@ -9,7 +9,7 @@ export function dot(first, second) {
 
 /** The sections of the site; each has one int8 vector, 127 times a unit vector, for each of its parts. */
 export class SectionIndex {
-  constructor({ dimension, sections }, vectors) {
+  constructor(sections, vectors, dimension) {
     this.sections = sections;
     this.parts = sections.flatMap((section) => section.parts.map((text) => ({ section, text })));
     this.parts.forEach((part, row) => (part.vector = vectors.subarray(row * dimension, (row + 1) * dimension)));

@@ -1,4 +1,4 @@
-"""MkDocs hook: give the demo page its engine, its bundle, and an index of the site's sections."""
+"""MkDocs hook: give the demo page and the site's search their encoders, and an index of the site's sections."""
 
 import html
 import json
@@ -19,15 +19,16 @@ _ENGINE = (
     "onnxruntime-web/dist/ort-wasm-simd-threaded.wasm",
     "@huggingface/tokenizers/dist/tokenizers.min.mjs",
 )
-_ENCODER = "nano"
+_DEMO, _SEARCH = "nano", "micro"
+"""The encoder of the demo page, and that of the site's search, which needs no engine."""
 _WORDS = 50
 """The words of a part of a section, which has a vector of its own: much less is no text, much more is blurred."""
 _TAG = re.compile(r"<[^>]+>")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the files of engine and bundle."""
-    for place, path in _assets().items():
+    """Add the files of the engine and of the bundles."""
+    for place, path in {**_engine(), **_bundle(_DEMO), **_bundle(_SEARCH)}.items():
         files.append(File.generated(config, place, abs_src_path=str(path)))
     return files
 
@@ -36,33 +37,37 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Fill in what the demo page says of sizes."""
     if page.file.src_uri != "demo.md":
         return markdown
-    size = sum(path.stat().st_size for path in _assets().values())
-    numbers = {"megabytes": round(size / 1e6), "bytes": size, "dimension": Encoder(_ENCODER).dimension, "words": _WORDS}
+    size = sum(path.stat().st_size for path in {**_engine(), **_bundle(_DEMO)}.values())
+    numbers = {"megabytes": round(size / 1e6), "bytes": size, "dimension": Encoder(_DEMO).dimension, "words": _WORDS}
     return re.sub(r"\{\{ demo_(\w+) \}\}", lambda name: str(numbers[name[1]]), markdown)
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write the index: the sections that the search plugin found, in parts, and the embedding of each part as int8."""
+    """Write the index: the sections that the search plugin found, in parts, and the embeddings of the parts as int8."""
     site = Path(config.site_dir)
     entries = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))["docs"]
     titles = {entry["location"]: entry["title"] for entry in entries}
     sections = [_section(entry, titles) for entry in entries if entry["text"]]
-    encoder = Encoder(_ENCODER)
-    texts = [f"{section['title']}. {part}" for section in sections for part in section["parts"]]
-    vectors = encoder.encode_document(texts, precision="int8", on_truncate="ignore", on_unknown="ignore")
     folder = site / "demo/index"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "vectors.bin").write_bytes(np.ascontiguousarray(vectors, dtype=np.int8).tobytes())
-    content = {"dimension": encoder.dimension, "sections": sections}
-    (folder / "sections.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    (folder / "sections.json").write_text(json.dumps(sections, ensure_ascii=False), encoding="utf-8")
+    texts = [f"{section['title']}. {part}" for section in sections for part in section["parts"]]
+    for name in (_DEMO, _SEARCH):
+        encoder = Encoder(name)
+        vectors = encoder.encode_document(texts, precision="int8", on_truncate="ignore", on_unknown="ignore")
+        (folder / f"{name}.bin").write_bytes(np.ascontiguousarray(vectors, dtype=np.int8).tobytes())
 
 
-def _assets() -> dict[str, Path]:
-    """Return the files of engine and bundle by their place in the site."""
-    bundle = Encoder(_ENCODER).bundle
-    names = ("edgeembed.json", "tokenizer.json", "tokenizer_config.json", bundle.model_file)
-    engine = {f"demo/engine/{Path(name).name}": _PACKAGES / name for name in _ENGINE}
-    return {**engine, **{f"demo/bundle/{name}": Path(str(bundle.path)) / name for name in names}}
+def _engine() -> dict[str, Path]:
+    """Return the files of the demo's engine by their place in the site."""
+    return {f"demo/engine/{Path(name).name}": _PACKAGES / name for name in _ENGINE}
+
+
+def _bundle(name: str) -> dict[str, Path]:
+    """Return the files of a bundle that a web page needs, by their place in the site."""
+    bundle = Encoder(name).bundle
+    files = ("edgeembed.json", "tokenizer.json", "tokenizer_config.json", bundle.model_file)
+    return {f"demo/{name}/{file}": Path(str(bundle.path)) / file for file in files}
 
 
 def _section(entry: dict[str, Any], titles: dict[str, str]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ _LINK = re.compile(r"(?<=\]\()(?!#|\w+:)([^)\s#]+)")
 # The runtime's README is also PyPI's page, where a link into the repository would not work.
 _MENTION = re.compile(r"`docs/([\w./-]+\.md)`(?: in the repository)?")
 _FENCE = re.compile(r"^(```.*?^```[ ]*$)", flags=re.MULTILINE | re.DOTALL)
+_EMPTY_HEADER = re.compile(r"<th([^>]*)></th>")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", flags=re.DOTALL)
 
 
@@ -61,6 +62,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             text = _LINK.sub(rewritten, part)
             parts.append(_MENTION.sub(linked, text) if place in _SOURCES else text)
     return "".join(parts)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
+    """Make empty header cells of tables plain cells: a screen reader would announce a header without a name."""
+    return _EMPTY_HEADER.sub(r"<td\1></td>", html)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001

@@ -1,42 +1,22 @@
 // node demo.mjs CHROMIUM PAGE: uses the site's demo as a reader does, and prints what it shows, as JSON.
 // stdin: {queries, texts, lines, topic, likes, dislikes}.
-import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
-import { chromium } from "playwright-core";
+import { loadedBytes, Reader } from "./reader.mjs";
 
 const [executablePath, address] = process.argv.slice(2);
 const { queries, texts, lines, topic, likes, dislikes } = JSON.parse(readFileSync(0, "utf8"));
-const axe = createRequire(import.meta.url).resolve("axe-core");
 const PHONE = { width: 360, height: 740 };
 
-// Chromium's own sandbox needs rights that root in a container lacks; it sees our page alone.
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
-const shown = { problems: [], bytes: 0, violations: {}, searches: [] };
+const reader = await Reader.launch(executablePath, address);
+const shown = { problems: reader.problems, violations: {}, searches: [] };
 
 async function open(options) {
-  const page = await browser.newPage(options);
-  page.on("pageerror", (error) => shown.problems.push(String(error)));
-  page.on("console", (message) => ["error", "warning"].includes(message.type()) && shown.problems.push(message.text()));
-  await page.route(
-    (url) => url.protocol.startsWith("http") && url.origin !== new URL(address).origin,
-    (route) => {
-      shown.problems.push(`asked for ${route.request().url()}`);
-      return route.abort();
-    },
-  );
-  page.on("response", (response) => response.ok() || shown.problems.push(`${response.status()} ${response.url()}`));
-  await page.goto(address);
+  const page = await reader.open("", options);
   // The keyboard alone reaches and presses the button.
   await page.locator("#demo-start").focus();
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => !document.getElementById("demo-forms").disabled, undefined, { timeout: 120_000 });
   return page;
-}
-
-async function checked(page, name) {
-  await page.addScriptTag({ path: axe });
-  const { violations } = await page.evaluate(() => globalThis.axe.run());
-  shown.violations[name] = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 
 const items = (page, list) =>
@@ -57,12 +37,7 @@ async function fill(page, field, value, status) {
 
 try {
   const page = await open({ colorScheme: "light" });
-  shown.bytes = await page.evaluate(() =>
-    performance
-      .getEntriesByType("resource")
-      .concat(performance.getEntriesByType("navigation"))
-      .reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0),
-  );
+  shown.bytes = await loadedBytes(page);
   shown.embeddings = await page.evaluate(async (texts) => {
     const embeddings = [];
     for (const text of texts) embeddings.push([...(await globalThis.edgeembedDemo.encode(text)).embedding]);
@@ -86,16 +61,16 @@ try {
     }
   }
   shown.interests = await items(page, "demo-ranking");
-  await checked(page, "light");
+  shown.violations.light = await reader.violations(page);
   await page.close();
 
   const phone = await open({ colorScheme: "dark", viewport: PHONE, isMobile: true, hasTouch: true });
   await fill(phone, "demo-query", queries[0], "demo-search-status");
   shown.overflow = await phone.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   shown.scheme = await phone.evaluate(() => document.body.getAttribute("data-md-color-scheme"));
-  await checked(phone, "dark, phone");
+  shown.violations["dark, phone"] = await reader.violations(phone);
   if (process.env.SCREENSHOT) await phone.screenshot({ path: process.env.SCREENSHOT, fullPage: true });
   console.log(JSON.stringify(shown));
 } finally {
-  await browser.close();
+  await reader.close();
 }

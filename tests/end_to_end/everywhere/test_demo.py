@@ -54,7 +54,8 @@ def shown(
     (folder / "some").mkdir()
     (folder / "some" / "path").symlink_to(SITE)
     (folder / "node_modules").symlink_to(PACKAGES)
-    shutil.copy(HERE / "demo.mjs", folder)
+    for module in ("demo.mjs", "reader.mjs"):
+        shutil.copy(HERE / module, folder)
     asked = {"queries": QUERIES, "texts": TEXTS, "lines": LINES, "topic": TOPIC, "likes": LIKES, "dislikes": DISLIKES}
     with serving(folder) as origin:
         command = ["node", str(folder / "demo.mjs"), CHROMIUM, f"{origin}/some/path/demo/"]
@@ -98,9 +99,9 @@ def test_embeddings_are_those_of_the_runtime(shown: dict[str, Any], encoder: Enc
 @pytest.mark.parametrize("number", range(len(QUERIES)))
 def test_search_finds_the_sections_that_the_runtime_finds(shown: dict[str, Any], encoder: Encoder, number: int) -> None:
     index = json.loads((SITE / "demo" / "index" / "sections.json").read_text(encoding="utf-8"))
-    vectors = np.fromfile(SITE / "demo" / "index" / "vectors.bin", dtype=np.int8).reshape(-1, encoder.dimension)
+    vectors = np.fromfile(SITE / "demo" / "index" / "nano.bin", dtype=np.int8).reshape(-1, encoder.dimension)
     scores = vectors @ encoder.encode_query(QUERIES[number]) / 127
-    sections = [section["location"] for section in index["sections"] for _ in section["parts"]]
+    sections = [section["location"] for section in index for _ in section["parts"]]
     best: dict[str, float] = {}
     for section, score in zip(sections, scores.tolist(), strict=True):
         best[section] = max(score, best.get(section, -1.0))
