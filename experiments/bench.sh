@@ -16,6 +16,7 @@ OUT=${OUT:-docs/results}
 read -ra options <<< "${OPTIONS:-}"
 MINI="mini=runtime/edgeembed_runtime/models/mini"
 NANO="nano=runtime/edgeembed_runtime/models/nano"
+MICRO="micro=runtime/edgeembed_runtime/models/micro"
 INT8="teacher int8=build/bench-runtime/teacher-int8"
 STATIC="model2vec=model2vec:build/bench-runtime/model2vec@.venv-peers/bin/python"
 LARGE="XLM-R base shape, random weights=sentence-transformer:build/results/multilingual"
@@ -29,7 +30,7 @@ build() {
 }
 
 bench() {
-    "$BIN/edgeembed" bench "$MINI" "$NANO" "$INT8" "$STATIC" "$LARGE" --against "$TEACHER" --texts "$EVAL/stsb/dev.tsv" \
+    "$BIN/edgeembed" bench "$MINI" "$NANO" "$MICRO" "$INT8" "$STATIC" "$LARGE" --against "$TEACHER" --texts "$EVAL/stsb/dev.tsv" \
         --sts "$EVAL/stsb/test.tsv" --sts "$EVAL/sickr/test.tsv" --retrieval "$EVAL/retrieval/scifact" --unscored "${LARGE%%=*}" \
         --out "$OUT"/bench.json --html "$OUT"/bench.html --markdown "$OUT"/bench-tables.md --force \
         "${options[@]}"
@@ -53,7 +54,7 @@ EOF
 form() {
     local name=$1
     shift
-    "$BIN/edgeembed" bench "$TEACHER" "$MINI" "$NANO" "$INT8" "$STATIC" --paper-table "$name" "$@" --force \
+    "$BIN/edgeembed" bench "$TEACHER" "$MINI" "$NANO" "$MICRO" "$INT8" "$STATIC" --paper-table "$name" "$@" --force \
         --out "build/forms/$name.json" "${options[@]}" > "$OUT/form-$name.txt"
 }
 
