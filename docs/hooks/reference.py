@@ -50,7 +50,8 @@ The text that `--help` prints, for every command.
 _RECIPE = """# Recipe settings
 
 A recipe is a TOML file with these settings. `edgeembed recipes NAME` prints one with every setting spelled out, and
-`--set student.layers=2` changes one. [Distilling](../distilling.md#a-recipe) has an example. A setting that does not
+`--set student.layers=2` changes one. [Distill a
+student](../distilling.md#change-a-recipe) has an example. A setting that does not
 exist, has the wrong type or is out of range is an error that names it.
 """
 
