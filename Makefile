@@ -86,7 +86,7 @@ DOCS := build/docs-env
 DOCS_ENGINE := build/docs-engine
 
 docs: $(DOCS)/.installed $(DOCS_ENGINE)/.installed
-	NO_MKDOCS_2_WARNING=1 PYTHONPATH=.:exporters:bench $(DOCS)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=.:exporters:bench $(DOCS)/bin/mkdocs build --strict
 	@echo "the site is in build/site; to read it: $(PYTHON) -m http.server --directory build/site"
 
 $(DOCS)/.installed: requirements-docs.txt runtime/pyproject.toml
