@@ -19,6 +19,7 @@ import onnx
 
 from edgeembed_exporters.fusion.bias_folding import fold_biases
 from edgeembed_exporters.fusion.qattention import fuse_qattention
+from edgeembed_exporters.fusion.shared_norms import share_norms
 from edgeembed_exporters.onnx.graph import Graph, copy_model
 from edgeembed_exporters.quantization.calibration import measure_ranges
 from edgeembed_exporters.quantization.embeddings import quantize_embeddings_int8
@@ -55,6 +56,7 @@ def quantize_int8(model: onnx.ModelProto, token_ids: Iterable[list[int]]) -> onn
     _quantize_linear_layers(quantized, token_ids)
     fold_biases(quantized)
     fuse_qattention(quantized)
+    share_norms(quantized)
     return quantized
 
 
