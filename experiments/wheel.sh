@@ -8,7 +8,8 @@
 #   bundles  all three at int8; the teacher at int8, by edgeembed and by optimum
 #   dev      scores to choose by: STS-B dev, SICK-R trial, SciFact's train queries
 #   scores   the test sets' scores of the bundles and the teacher, into docs/results/wheel-scores.json
-#   bench    size and latency on sentences and passages, beside both int8 teachers; where nothing else runs
+#   bench    size and latency on sentences and passages, beside both int8 teachers, into docs/results/wheel-{sentences,passages}.json;
+#            where nothing else runs
 #   shapes   the same of other shapes, hardly trained
 #   ablation micro without one kind of text at a time, two seeds: scores by the sets of dev, into docs/results/wheel-ablation.json
 #   tables   micro with other bits, widths and vocabularies, likewise, into docs/results/wheel-tables.json
@@ -100,21 +101,17 @@ scores() {
         "${sets[@]}" --out docs/results/wheel-scores.json --markdown "$OUT/scores.md" --force
 }
 
-# costs NAME TEACHER FILE OPTION...: of the bundles on the texts of a file, beside a teacher at int8
-costs() {
-    local name=$1 teacher=$2 file=$3
-    shift 3
-    $COMMAND bench "mini=$OUT/bundles/mini" "nano=$OUT/bundles/nano" "micro=$OUT/bundles/micro" --against "$teacher" --texts "$file" \
-        --out "$OUT/$name.json" --markdown "$OUT/$name.md" --force "$@"
-}
-
 bench() {
-    local theirs="teacher, optimum's int8=onnx:$OUT/optimum-int8" ours="teacher, our int8=$OUT/bundles/teacher"
+    local name subjects=()
     head -400 "$OUT/text/wikipedia-passages.txt" > "$OUT/passages.txt"
-    costs optimum "$theirs" "$EVAL/stsb/dev.tsv"
-    costs optimum-passages "$theirs" "$OUT/passages.txt" --no-sweep
-    costs ours "$ours" "$EVAL/stsb/dev.tsv"
-    costs ours-passages "$ours" "$OUT/passages.txt" --no-sweep
+    for name in "${NAMES[@]}"; do
+        subjects+=("$name=$OUT/bundles/$name")
+    done
+    for name in sentences passages; do
+        $COMMAND bench "${subjects[@]}" "teacher, optimum's int8=onnx:$OUT/optimum-int8" --against "teacher, our int8=$OUT/bundles/teacher" \
+            --texts "$([ $name = passages ] && echo "$OUT/passages.txt" || echo "$EVAL/stsb/dev.tsv")" --no-sweep \
+            --out "docs/results/wheel-$name.json" --markdown "$OUT/$name.md" --force
+    done
 }
 
 # shape LAYERS NEURONS WIDTH HEADS: the bundle of a student of 12,000 tokens that learned next to nothing
