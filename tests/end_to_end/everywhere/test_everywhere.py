@@ -229,6 +229,7 @@ encoder = Encoder("/bundle", threads=4)
 documents = ["the cat", "read a file"] * 100
 Index.build(encoder, documents).save("/index")
 assert Index.open("/index", encoder).search("read a file", top_k=1)[0].text == "read a file"
+assert Index.build(Encoder("micro"), documents).search("a kitten", top_k=1)[0].text == "the cat"
 """
 
 
