@@ -83,7 +83,8 @@ def test_the_same_space_in_another_dimension_is_refused(saved: Path, student: En
 
 def test_the_built_in_encoder_states_the_space_of_its_teacher() -> None:
     assert Encoder("mini").bundle.space == "bert-384-c2226e0d82332510"
-    assert Encoder("nano").bundle.space is None  # it learned principal components
+    assert Encoder("micro").bundle.space == Encoder("mini").bundle.space
+    assert Encoder("nano").bundle.space != Encoder("mini").bundle.space  # it learned principal components
 
 
 def test_an_encoder_that_reads_fewer_tokens_makes_shorter_passages(
