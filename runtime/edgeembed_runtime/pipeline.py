@@ -84,9 +84,10 @@ class Pipeline:
 
     def __init__(self, bundle: Bundle, *, trusted: bool = False) -> None:
         self._bundle = bundle
-        # One after the other: a second thread only waits for the interpreter's lock.
-        self._backend = load_backend(bundle, trusted=trusted)
+        # One after the other: a second thread only waits for the interpreter's lock. The tokenizer comes first, since
+        # the session then takes memory that parsing the vocabulary has freed.
         self.tokenizer = _load_tokenizer(bundle, trusted=trusted)
+        self._backend = load_backend(bundle, trusted=trusted)
         # Threads borrow backends from this pool; loading models anew for each call would let memory grow.
         self._idle_backends = deque([self._backend])
         self._is_trusted = trusted

@@ -5,8 +5,8 @@ kinds of activations:
 
 - Layer norm outputs. A normalized token has a known length, so each channel has a range: the one seen on calibration
   text, and at least three standard deviations, as given by the layer norm's weight and bias. Each channel is centered
-  and scaled by a second layer norm with changed weight and bias, which costs no more than SmoothQuant's scaling. The
-  shift is undone by the bias of the linear layer (Outlier Suppression+, Wei et al. 2023).
+  and scaled by a second layer norm with changed weight and bias. The shift is undone by the bias of the linear layer
+  (Outlier Suppression+, Wei et al. 2023). `fusion.shared_norms` then derives the first layer norm from the second.
 - Attention outputs. They are weighted means of the values, so they stay within the range of the values. Centering and
   scaling the output is the same as centering and scaling the values, which the linear layer of the values does at no
   cost.

@@ -2,6 +2,7 @@
 
 import json
 import re
+from operator import eq
 from typing import Any, NamedTuple
 
 from edgeembed_runtime.errors import BundleError, short_repr
@@ -147,8 +148,8 @@ def _field(part: Json, name: str, kind: type) -> Any:
 def _vocabulary(value: Any) -> dict[str, int]:
     if not isinstance(value, dict) or not value:
         raise ValueError("has no vocabulary")
-    ids = list(value.values())
-    is_in_order = ids == list(range(len(ids)))  # as nearly always, which is the fastest check
+    ids = value.values()
+    is_in_order = all(map(eq, ids, range(len(ids))))  # as nearly always; this check is fast and needs no memory
     if not is_in_order and (set(map(type, ids)) != {int} or min(ids) < 0 or max(ids) > _MAX_ID):
         raise ValueError(f"has a vocabulary with other values than ids from 0 to {_MAX_ID}")
     return value
