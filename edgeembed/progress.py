@@ -12,12 +12,13 @@ Advance = Callable[[int], None]
 class Reporter(Protocol):
     """Receiver of the steps of a long task, and of messages for the user."""
 
-    def step(self, name: str, total: int | None = None) -> AbstractContextManager[Advance]:
+    def step(self, name: str, total: int | None = None, unit: str = "") -> AbstractContextManager[Advance]:
         """Return a context manager for a step; its value is called with the progress.
 
         Args:
             name: Name of the step.
             total: Amount of work, in the unit of the progress; None if unknown.
+            unit: What is counted, in the plural, such as "sentences"; for messages.
         """
         ...
 
@@ -30,7 +31,7 @@ class SilentReporter:
     """A reporter that reports nothing."""
 
     @contextmanager
-    def step(self, name: str, total: int | None = None) -> Iterator[Advance]:  # noqa: ARG002
+    def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:  # noqa: ARG002
         """Run a step silently."""
         yield lambda _done: None
 
@@ -54,9 +55,9 @@ class TimedSteps:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
-    def step(self, name: str, total: int | None = None) -> Iterator[Advance]:
+    def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
         """Run a step; see `Reporter.step`."""
         start = time.perf_counter()
-        with self.reporter.step(name, total) as advance:
+        with self.reporter.step(name, total, unit) as advance:
             yield advance
         self.seconds[name] = round(time.perf_counter() - start, 3)

@@ -13,7 +13,7 @@
 #   shapes   the same of other shapes, hardly trained
 #   ablation micro without one kind of text at a time, two seeds: scores by the sets of dev, into docs/results/wheel-ablation.json
 #   tables   micro with other bits, widths and vocabularies, likewise, into docs/results/wheel-tables.json
-#   install  the bundles into runtime/edgeembed_runtime/models, their scores in their cards
+#   install  the bundles into runtime/edgeembed_runtime/models, with scores and times in their cards
 # Without STEP, all of them but shapes, ablation, tables and install. Whatever is there already is not made again.
 # COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
@@ -189,9 +189,10 @@ tables() {
 install() {
     local name
     for name in "${NAMES[@]}"; do
-        $PYTHON experiments/wheel_quality.py "$name" > "$OUT/$name-quality.json"
+        $PYTHON experiments/wheel_card.py quality "$name" > "$OUT/$name-quality.json"
+        $PYTHON experiments/wheel_card.py latency "$name" > "$OUT/$name-latency.json"
         $COMMAND export "$OUT/$name" --backend "$(backend "$name")" --precision int8 --out "runtime/edgeembed_runtime/models/$name" --name "edgeembed-$name" \
-            --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --near-cosine 0.25 \
+            --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --latency "$OUT/$name-latency.json" --near-cosine 0.25 \
             --license apache-2.0 --language en --force
     done
 }

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,14 @@ def _section(entry: dict[str, Any], titles: dict[str, str]) -> dict[str, Any]:
     """Return a section's address, its title with that of its page, and its text in parts, without tags."""
     page = titles.get(entry["location"].partition("#")[0], "")
     title = entry["title"] if entry["title"] == page else f"{page}: {entry['title']}"
-    words = _plain(entry["text"]).split()
-    parts = [" ".join(words[start : start + _WORDS]) for start in range(0, len(words), _WORDS)]
-    return {"location": entry["location"], "title": _plain(title), "parts": parts}
+    return {"location": entry["location"], "title": _plain(title), "parts": _parts(_plain(entry["text"]).split())}
+
+
+def _parts(words: list[str]) -> list[str]:
+    """Return words in parts of equal length, about _WORDS: a rest of a few words would be near to every query."""
+    count = max(1, round(len(words) / _WORDS))
+    ends = [len(words) * i // count for i in range(count + 1)]
+    return [" ".join(words[start:end]) for start, end in pairwise(ends)]
 
 
 def _plain(text: str) -> str:

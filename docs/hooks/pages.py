@@ -29,16 +29,22 @@ _SOURCES = {page: source for source, page in _INCLUDED.items() if source != "REA
 
 _LINK = re.compile(r"(?<=\]\()(?!#|\w+:)([^)\s#]+)")
 # The runtime's README is also PyPI's page, where a link into the repository would not work.
-_MENTION = re.compile(r"`docs/([\w./-]+\.md)`(?: in the repository)?")
+_MENTION = re.compile(r"`docs/([\w./-]+\.md)`(?:\s+in\s+the\s+repository)?")
 _FENCE = re.compile(r"^(```.*?^```[ ]*$)", flags=re.MULTILINE | re.DOTALL)
 _EMPTY_HEADER = re.compile(r"<th([^>]*)></th>")
+_TITLE = re.compile(r"^# (.+)$", flags=re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", flags=re.DOTALL)
+
+# In the cards of built-in encoders, which are loaded by name.
+_CARD_PATH = 'Encoder.load("path/to/this/folder", verify=True)'
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the included pages."""
     for page, source in _SOURCES.items():
         text = _FRONT_MATTER.sub("", (_ROOT / source).read_text(encoding="utf-8"))
+        if page.startswith("models/"):
+            text = text.replace(_CARD_PATH, f'Encoder("{Path(page).stem}")')
         files.append(File.generated(config, page, content=text))
     return files
 
@@ -52,7 +58,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return _target(link[1], source, place, config)
 
     def linked(mention: re.Match[str]) -> str:
-        return f"[`{mention[1]}`]({posixpath.relpath(mention[1], posixpath.dirname(place) or '.')})"
+        return f"[{_title(mention[1])}]({posixpath.relpath(mention[1], posixpath.dirname(place) or '.')})"
 
     parts = []
     for part, is_code in _parts(markdown):
@@ -80,6 +86,12 @@ def _parts(markdown: str) -> Iterator[tuple[str, bool]]:
     """Yield the text between code blocks, and the code blocks."""
     for number, part in enumerate(_FENCE.split(markdown)):
         yield part, number % 2 == 1
+
+
+def _title(page: str) -> str:
+    """Return the title of a page in docs/."""
+    heading = _TITLE.search((_ROOT / "docs" / page).read_text(encoding="utf-8"))
+    return page if heading is None else heading[1]
 
 
 def _target(link: str, source: str, place: str, config: MkDocsConfig) -> str:

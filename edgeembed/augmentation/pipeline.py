@@ -258,7 +258,7 @@ def augment_sentences(
     reports = []
     for method in methods:
         started = time.perf_counter()
-        with (reporter or SilentReporter()).step(_title(method.name), len(originals)) as advance:
+        with (reporter or SilentReporter()).step(_title(method.name), len(originals), "sentences") as advance:
             variants, reused = cached_variants(method, originals, cache, advance)
         reports.append(_add_variants(method, originals, variants, together, reused, started))
     return AugmentedSentences(list(together), AugmentationSummary(len(originals), len(together), tuple(reports)))

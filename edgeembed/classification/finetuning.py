@@ -160,9 +160,10 @@ def finetune(  # noqa: PLR0913  # one parameter per choice
     )
     logits = None
     if teacher is not None:
-        with reporter.step("teacher", len(data.train)):
+        with reporter.step("teacher", len(data.train), "texts"):
             logits = teacher_logits(teacher, data, device)
-    with reporter.step("train", settings.epochs * -(-len(data.train) // settings.batch_size)) as advance:
+    total = settings.epochs * -(-len(data.train) // settings.batch_size)
+    with reporter.step("train", total, "steps") as advance:
         result = train_classifier(
             model,
             data,

@@ -28,13 +28,13 @@ class TerminalReporter:
         self.interval_s = interval_s
 
     @contextmanager
-    def step(self, name: str, total: int | None = None) -> Iterator[Advance]:
+    def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
         """Report a step while the block runs; a bar appears after two seconds."""
         start = time.perf_counter()
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
         task = bar.add_task(name, total=total)
-        pace = Pace(name, total)
+        pace = Pace(name, total, unit)
 
         def advance(done: int) -> None:
             pace.advance(done, time.perf_counter())
@@ -56,7 +56,8 @@ class TerminalReporter:
             bar.stop()
         count = ""
         if total:  # training may stop early
-            count = f"{pace.done:,} of {total:,} in " if 0 < pace.done < total else f"{total:,} in "
+            done = f"{pace.done:,} of " if 0 < pace.done < total else ""
+            count = f"{done}{_counted(total, unit)} in "
         self.console.print(f"{name}: {count}{time.perf_counter() - start:.1f} s", highlight=False)
 
     def note(self, message: str) -> None:
@@ -75,10 +76,11 @@ class Pace:
     Args:
         name: The step's name.
         total: Number of units to do; None if unknown.
+        unit: What is counted, such as "sentences".
     """
 
-    def __init__(self, name: str, total: int | None) -> None:
-        self.name, self.total = name, total
+    def __init__(self, name: str, total: int | None, unit: str = "") -> None:
+        self.name, self.total, self.unit = name, total, unit
         # The first advance may count work of an earlier run, which does not count in the rate.
         self._first: tuple[int, float] | None = None
         self._last = (0, 0.0)
@@ -103,11 +105,15 @@ class Pace:
         if self._first is None or not self.total:
             return f"{self.name}: running for {_duration(now_s - start_s)}"
         (before, first_s), (done, _) = self._first, self._last
-        shown = f"{self.name}: {done:,} of {self.total:,} ({100 * done / self.total:.0f} %)"
+        shown = f"{self.name}: {done:,} of {_counted(self.total, self.unit)} ({100 * done / self.total:.0f} %)"
         rate = (done - before) / max(now_s - first_s, 1e-9)
         if rate <= 0:
             return shown
         return f"{shown}, {rate:.3g}/s, {_duration(max(self.total - done, 0) / rate)} left"
+
+
+def _counted(number: int, unit: str) -> str:
+    return f"{number:,} {unit}" if unit else f"{number:,}"
 
 
 def _duration(seconds: float) -> str:

@@ -195,7 +195,7 @@ def _teacher_embeddings(
         return None
     teacher = models.folder or models.teacher
     fingerprint = None if teacher is None else model_fingerprint(teacher, normalize=recipe.head.normalize)
-    with steps.step("teacher", len(sentences)) as advance:
+    with steps.step("teacher", len(sentences), "sentences") as advance:
         if shards is not None:
             _check_shards(shards, recipe, fingerprint)
             return copy_from_shards(shards, sentences, cache / "teacher")
@@ -280,7 +280,8 @@ def train_student(  # noqa: PLR0913  # everything that training depends on
     for number, stage in enumerate(recipe.stages):
         dataset = stage_dataset(stage, prepared.text, labeled)
         targets = prepared.targets if stage.uses_teacher_embeddings else None
-        with steps.step(f"stage {number + 1}", int(stage.epochs * -(-len(dataset) // stage.batch_size))) as advance:
+        total = int(stage.epochs * -(-len(dataset) // stage.batch_size))
+        with steps.step(f"stage {number + 1}", total, "steps") as advance:
             result = train_stage(
                 student,
                 dataset,

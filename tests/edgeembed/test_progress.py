@@ -26,15 +26,15 @@ def test_an_unknown_rate_is_omitted() -> None:
 
 def test_a_long_step_prints_lines_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     lines = ""
-    with TerminalReporter(interval_s=0.02).step("stage 1", 8) as advance:
+    with TerminalReporter(interval_s=0.02).step("stage 1", 8, "steps") as advance:
         advance(3)
         for _ in range(500):
             lines += capfd.readouterr().err
-            if "3 of 8 (38 %)" in lines:
+            if "3 of 8 steps (38 %)" in lines:
                 break
             time.sleep(0.02)
-    assert "stage 1: 3 of 8 (38 %)" in lines
-    assert "stage 1: 3 of 8 in" in capfd.readouterr().err
+    assert "stage 1: 3 of 8 steps (38 %)" in lines
+    assert "stage 1: 3 of 8 steps in" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("done", "expected"), [(0, "train: 8 in"), (5, "train: 5 of 8 in"), (8, "train: 8 in")])
