@@ -44,7 +44,7 @@ def test_queries_are_scored_over_the_documents_of_another_model_of_the_same_dime
     report = benchmark(["nano", f"wide={function}"], documents_by="nano", **options)
     assert report.tasks == ["set (nDCG@10 x100)", "set, documents by nano (nDCG@10 x100)"]
     assert [len(subject.quality) for subject in report] == [2, 1]
-    assert [subject.info.space for subject in report] == [None, None]
+    assert [subject.info.space for subject in report] == [Encoder("nano").bundle.space, None]
 
 
 def test_loaded_models_are_measured_like_their_folders(teacher_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
