@@ -4,8 +4,9 @@ python experiments/best_on_dev.py STUDENT...
 """
 
 import json
-import sys
 from pathlib import Path
+
+import click
 
 
 def dev_score(folder: str) -> float:
@@ -14,5 +15,12 @@ def dev_score(folder: str) -> float:
     return float(report["dev_spearman"][-1])
 
 
+@click.command(help=__doc__)
+@click.argument("students", nargs=-1, required=True, metavar="STUDENT...")
+def main(students: tuple[str, ...]) -> None:
+    """Print the best one."""
+    click.echo(max(students, key=dev_score))
+
+
 if __name__ == "__main__":
-    print(max(sys.argv[1:], key=dev_score))
+    main()

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import click
 import numpy as np
 import torch
 from safetensors.torch import save_file
@@ -42,14 +43,18 @@ def batch_of(generator: torch.Generator, rows: torch.Tensor) -> LossInputs:
     return LossInputs(ours.requires_grad_(), theirs, theirs, rows, rows, rows, ours, theirs)
 
 
-def main(student_folder: str, corpus: str, dev_file: str) -> None:
+@click.command(help=__doc__)
+@click.argument("student_folder", metavar="STUDENT", type=click.Path(exists=True, file_okay=False))
+@click.argument("corpus", type=click.Path(exists=True))
+@click.argument("dev_file", metavar="DEV", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def main(student_folder: str, corpus: str, dev_file: Path) -> None:
     """Measure, and print the result."""
     torch.manual_seed(0)
     generator, draw = torch.Generator().manual_seed(0), np.random.default_rng(0)
     student = load_model(student_folder, device="cpu").train()
     optimizer = torch.optim.AdamW(student.parameters(), lr=1e-4)
     sentences = gather_corpus([corpus], limit=ROUNDS * BATCH, max_characters=120).sentences
-    dev = read_sts(Path(dev_file))
+    dev = read_sts(dev_file)
     evaluator = EmbeddingSimilarityEvaluator(dev.first, dev.second, dev.scores.tolist(), write_csv=False)
     losses = {size: ContrastiveDistillation(size, WIDTH, 0.05) for size in (0, BANK)}
     for first in range(0, BANK, BATCH):
@@ -108,4 +113,4 @@ def main(student_folder: str, corpus: str, dev_file: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -5,26 +5,27 @@ Run with the Python of an environment that has wordfreq: `python experiments/fre
 """
 
 import random
-import sys
 from pathlib import Path
 
+import click
 import wordfreq  # type: ignore[import-not-found]  # in an environment of its own
 
 LINES = 50_000
 WORDS = 20
 
 
-def main(out: str) -> None:
+@click.command(help=__doc__)
+@click.argument("out", type=click.Path(path_type=Path))
+def main(out: Path) -> None:
     """Write OUT/LANGUAGE.txt for each language."""
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
     for language in sorted(wordfreq.available_languages("small")):
         frequencies = wordfreq.get_frequency_dict(language, wordlist="small")
         draw = random.Random(language)  # noqa: S311  # no secret
         words = draw.choices(list(frequencies), list(frequencies.values()), k=LINES * WORDS)
         lines = (" ".join(words[at : at + WORDS]) for at in range(0, len(words), WORDS))
-        (folder / f"{language}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (out / f"{language}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -10,9 +10,10 @@ not at hand.
 
 import lzma
 import shutil
-import sys
 from collections import Counter
 from pathlib import Path
+
+import click
 
 _MRPC_DEV = 408
 _NLI_DEV = 2_000
@@ -25,9 +26,11 @@ _COPIES = {
 }
 
 
-def main() -> None:
+@click.command(help=__doc__)
+@click.argument("data", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+def main(data: Path, out: Path) -> None:
     """Write the training and the development split of every task."""
-    data, out = map(Path, sys.argv[1:])
     out.mkdir(parents=True, exist_ok=True)
     for name, file in _COPIES.items():
         for split in ("train", "dev"):

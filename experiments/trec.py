@@ -9,10 +9,10 @@ epoch. The second argument is a new folder for the classifier and its bundles.
 import csv
 import json
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
+import click
 from edgeembed_runtime import Classifier
 
 import edgeembed
@@ -45,6 +45,9 @@ def score_bundle(bundle: Path, questions: list[Question]) -> dict[str, Any]:
     return {"accuracy": 100 * correct / len(questions), "model_size_bytes": size_bytes}
 
 
+@click.command(help=__doc__)
+@click.argument("data", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
 def main(data: Path, out: Path) -> None:
     """Train, export, score, and print the results as JSON."""
     out.mkdir(parents=True)
@@ -68,4 +71,4 @@ def main(data: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main()

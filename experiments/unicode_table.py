@@ -8,11 +8,11 @@ the Unicode versions of its parts.
 
 import binascii
 import json
-import sys
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import click
 import tokenizers
 from edgeembed_runtime.tokenization import bert_normalizer
 from tokenizers import normalizers, pre_tokenizers
@@ -130,5 +130,12 @@ def _class_runs(classes: Mapping[str, int]) -> list[list[int]]:
     return runs
 
 
+@click.command(help=__doc__)
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path), default=OUT)
+def main(out: Path) -> None:
+    """Write the table."""
+    out.write_text(module_source(), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    Path(sys.argv[1] if len(sys.argv) > 1 else OUT).write_text(module_source(), encoding="utf-8")
+    main()

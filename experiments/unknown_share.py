@@ -7,10 +7,10 @@ The argument is a folder of LANGUAGE.txt.xz, one sentence per line.
 
 import json
 import lzma
-import sys
 from itertools import islice
 from pathlib import Path
 
+import click
 from edgeembed_runtime import Encoder
 from edgeembed_runtime.coverage import UNKNOWN_SHARE
 
@@ -25,6 +25,8 @@ def unknown_sentences(encoder: Encoder, sentences: list[str]) -> int:
     return sum(1 - info.known_share >= UNKNOWN_SHARE for info in infos)
 
 
+@click.command(help=__doc__)
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def main(folder: Path) -> None:
     """Print the counts as JSON."""
     encoders = {name: Encoder(name, threads=None) for name in ENCODERS}
@@ -34,8 +36,8 @@ def main(folder: Path) -> None:
             sentences = [line.rstrip("\n") for line in islice(lines, SENTENCES)]
         unknown = {name: unknown_sentences(encoder, sentences) for name, encoder in encoders.items()}
         counts[file.name.partition(".")[0]] = {"sentences": len(sentences), **unknown}
-    print(json.dumps(counts, indent=2))
+    click.echo(json.dumps(counts, indent=2))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -10,11 +10,12 @@ file to measure on is left out.
 
 import random
 import re
-import sys
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import click
 
 WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
@@ -90,15 +91,18 @@ def plural(noun: str) -> str:
     return str(WORDS["plurals"].get(noun, f"{noun}s"))
 
 
-def main() -> None:
+@click.command(help=__doc__)
+@click.argument("count", type=click.IntRange(min=1))
+@click.argument("measured", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def main(count: int, measured: Path) -> None:
     """Write scenes and their variants."""
     rng = random.Random(0)  # noqa: S311  # no secret depends on it
     verbs = [_verb(forms, objects) for forms, objects in WORDS["verbs"].items()]
-    wanted, measured, told = int(sys.argv[1]), _measured(Path(sys.argv[2])), dict[str, None]()
-    while len(told) < wanted:
+    left_out, told = _measured(measured), dict[str, None]()
+    while len(told) < count:
         texts = _thing(rng) if rng.random() < 0.12 else _told(_scene(rng, verbs), rng, verbs)
-        told.update(dict.fromkeys(text for text in texts if _bare(text) not in measured))
-    sys.stdout.write("".join(f"{text}\n" for text in list(told)[:wanted]))
+        told.update(dict.fromkeys(text for text in texts if _bare(text) not in left_out))
+    click.echo("\n".join(list(told)[:count]))
 
 
 def _verb(forms: str, objects: Sequence[str]) -> Verb:

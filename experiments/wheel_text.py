@@ -8,24 +8,27 @@ Writes one .txt a kind of text, one text a line: sentences, questions, what peop
 import lzma
 import random
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+
+import click
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _LONGEST = 900  # characters of a passage: of the teacher's 256 tokens about 200
 
 
-def main() -> None:
+@click.command(help=__doc__)
+@click.argument("train", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("out", type=click.Path(file_okay=False, path_type=Path))
+def main(train: Path, out: Path) -> None:
     """Write every kind of text."""
-    train, out = map(Path, sys.argv[1:])
     out.mkdir(parents=True, exist_ok=True)
     for name, (count, texts) in _kinds(train).items():
         rng = random.Random(name)  # noqa: S311  # no secret depends on it
         kept = sorted(set(texts()))
         rng.shuffle(kept)
         (out / f"{name}.txt").write_text("".join(f"{text}\n" for text in kept[:count]), encoding="utf-8")
-        print(f"{name}: {min(count, len(kept)):,} of {len(kept):,}", file=sys.stderr)
+        click.echo(f"{name}: {min(count, len(kept)):,} of {len(kept):,}", err=True)
 
 
 def _kinds(train: Path) -> dict[str, tuple[int, Callable[[], Iterable[str]]]]:

@@ -7,9 +7,10 @@ Its merges are in the order of training, so that its first tokens are the vocabu
 
 import base64
 import json
-import sys
 import zipfile
+from pathlib import Path
 
+import click
 from tokenizers import processors
 from transformers.integrations.mistral import MistralConverter
 
@@ -17,12 +18,16 @@ _FILE = "mistral_common/data/tekken_240911.json"
 _SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
 
-def main(wheel: str, size: str, out: str) -> None:
+@click.command(help=__doc__)
+@click.argument("wheel", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("size", type=click.IntRange(min=5))
+@click.argument("out")
+def main(wheel: Path, size: int, out: str) -> None:
     """Convert it."""
     with zipfile.ZipFile(wheel) as files:
         found = json.loads(files.read(_FILE))
     tokens: dict[str | bytes, int] = {token: place for place, token in enumerate(_SPECIAL)}
-    for each in found["vocab"][: int(size) - len(_SPECIAL)]:
+    for each in found["vocab"][: size - len(_SPECIAL)]:
         tokens[base64.b64decode(each["token_bytes"])] = len(tokens)
     converter = MistralConverter(vocab=tokens, pattern=found["config"]["pattern"], additional_special_tokens=_SPECIAL)
     tokenizer = converter.converted()
@@ -32,4 +37,4 @@ def main(wheel: str, size: str, out: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
