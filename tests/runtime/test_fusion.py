@@ -1,7 +1,7 @@
 """Reciprocal rank fusion."""
 
 import pytest
-from edgeembed_runtime.index.fusion import reciprocal_rank_fusion
+from edgeembed_runtime.index.hybrid import reciprocal_rank_fusion
 
 
 def test_scores_are_sums_of_reciprocal_ranks() -> None:

@@ -1,17 +1,18 @@
 """Find the documents of an index by keywords, alone (BM25) or together with embeddings (hybrid search)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeembed_runtime.index.candidates import Positions
 from edgeembed_runtime.index.collection import Collection
-from edgeembed_runtime.index.fusion import reciprocal_rank_fusion
 from edgeembed_runtime.index.nearest import nearest_documents
 from edgeembed_runtime.index.ranking import Ranking, Selection
 from edgeembed_runtime.index.rows import IndexRows
 
+RRF_K = 60
+"""The constant of reciprocal rank fusion: the paper's, which found other values to differ little."""
 # The number of documents of each ranking that are fused: that of the runs in the paper on reciprocal rank fusion.
 _FUSED_DOCUMENTS = 1000
 # The cosine similarity of a document whose text is blank or unknown to the encoder: only keywords find it.
@@ -67,6 +68,28 @@ def hybrid_documents(
         keywords = _keyword_ranking(collection, nearest.rows, query, depth, selection)
         meaningful = nearest.positions[(nearest.scores > _NO_MEANING) & vector.any()]
         yield _fuse(nearest.rows, [meaningful, keywords.positions], top_k)
+
+
+def reciprocal_rank_fusion(rankings: Iterable[Sequence[int]]) -> dict[int, float]:
+    """Return the documents that any ranking found, in descending order of their fused scores.
+
+    The score of a document d is the sum, over the rankings that found it, of 1 / (60 + rank of d), where the best rank
+    is 1: Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning
+    methods" (2009). A document that one ranking misses gets nothing from that one. Only ranks count, so the scores of
+    the rankings need no common scale.
+
+    Args:
+        rankings: Distinct positions of documents, the best first. The rankings may differ in length.
+
+    Returns:
+        The score of each position, the highest first; ties are in ascending order of position. With two rankings, a
+        score is at most 2 / 61 = 0.0328.
+    """
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, position in enumerate(ranking, start=1):
+            scores[position] = scores.get(position, 0.0) + 1 / (RRF_K + rank)
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _keyword_ranking(
