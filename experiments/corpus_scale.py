@@ -41,7 +41,7 @@ Each step runs in a fresh process ({cpu}; [all values](corpus-scale.json)). The 
 libraries. The columns of the tables are numbers of sentences.
 
 The sentences are synthetic: 5 to 20 words by Zipf's law with exponent {exponent}, without an upper limit, so that new
-words keep appearing. A fifth of the sentences repeat an earlier one, however long ago. The corpus is Parquet files.
+words keep appearing. A fifth of the sentences repeat one from any earlier position. The corpus is Parquet files.
 
 {tables}
 

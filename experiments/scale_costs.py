@@ -217,7 +217,7 @@ The sentences per second that each part allows:
    Split the corpus into at least as many files as there are workers.
 2. **The cores beside the GPUs.** A GPU waits while its worker tokenizes and writes: the difference between "GPUs
    alone" and "workers". Two workers per GPU would overlap these steps; there is no such option yet.
-3. **The shared storage.** Its limit does not grow with the GPUs. Embeddings are most of the traffic.
+3. **The shared storage.** Its limit does not grow with the number of GPUs. Embeddings are most of the traffic.
 4. **The driver.** One Python process hands out all shards (shards/s above). It was not measured how many per second Ray
    Data can hand out; with larger shards (`--texts-per-shard`) there are fewer. The driver needs a few megabytes for the
    names and counts of the shards.
