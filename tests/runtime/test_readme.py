@@ -3,6 +3,7 @@
 import importlib.metadata
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,16 @@ def test_command_examples_run_twice(place: Path, shipped: Path, capsys: pytest.C
         assert name == "edgeembed-runtime"
         assert main(arguments) == 0, f"{command}: {capsys.readouterr().err}"
         assert capsys.readouterr().out, command
+
+
+@pytest.mark.filterwarnings("ignore::edgeembed_runtime.UnknownTextWarning")  # the tiny vocabulary has few of the words
+def test_classifier_example_runs_twice(
+    place: Path, make_classifier: Callable[[Path], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_classifier(place / "intents")
+    (block,) = (block for block in _blocks("py") if "Classifier(" in block)
+    (command,) = re.findall(r"`edgeembed-runtime (classify [^`]+)`", _readme())
+    for _ in range(2):
+        exec(compile(block, "README.md", "exec"), {})  # noqa: S102 - text of this repository
+        assert main(shlex.split(command)) == 0
+    assert capsys.readouterr().out
