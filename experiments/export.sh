@@ -5,7 +5,7 @@
 #
 # STUDENT is a folder that `edgeembed distill --recipe compact` made. Steps, all but the last two where none is given:
 #   teacher       all-MiniLM-L6-v2 as it is, at each precision
-#   tailored      the same trimmed to Python's documentation, 128 dimensions
+#   reduced      the same trimmed to Python's documentation, 128 dimensions
 #   student       STUDENT at each precision
 #   multilingual  a randomly initialized XLM-R base as it is, and trimmed to English and German, 128 dimensions
 #   quality       STS-B of all that have trained weights
@@ -43,9 +43,9 @@ teacher() {
     done
 }
 
-tailored() {
+reduced() {
     for precision in $PRECISIONS; do
-        make "tailored-$precision" $TEACHER --precision "$precision" --trim-to pydoc: --dim 128 --fit pydoc:
+        make "reduced-$precision" $TEACHER --precision "$precision" --trim-to pydoc: --dim 128 --fit pydoc:
     done
 }
 
@@ -69,7 +69,7 @@ multilingual() {
 }
 
 quality() {
-    for model in $TEACHER "$STUDENT" $OUT/teacher-*/ $OUT/tailored-*/ $OUT/student-*/; do
+    for model in $TEACHER "$STUDENT" $OUT/teacher-*/ $OUT/reduced-*/ $OUT/student-*/; do
         scores=$OUT/reports/scores-$(basename "$model").json
         test -f "$scores" || "$BIN/edgeembed" evaluate "$model" --sts $STSB/dev.tsv --sts $STSB/test.tsv --out "$scores"
     done
@@ -155,7 +155,7 @@ from pathlib import Path
 out = Path(sys.argv[1])
 print("| bundle | model MB | bundle MB | worst | 1st percentile | mean | rank | top 10 | STS-B dev | test |")
 print("|---|---|---|---|---|---|---|---|---|---|")
-for kind in ("teacher", "tailored", "student", "multilingual"):
+for kind in ("teacher", "reduced", "student", "multilingual"):
     for report in (out / "reports" / f"{kind}-{precision}.json" for precision in ("fp32", "fp16", "int8", "int4")):
         if not report.is_file():
             continue
@@ -184,16 +184,16 @@ processors() {
 bench() {
     ort_int8
     "$BIN/edgeembed" bench $OUT/teacher-ort-int8 $OUT/teacher-ort-int8-fused $OUT/teacher-fp32 $OUT/teacher-fp16 $OUT/teacher-int8 $OUT/teacher-int4 \
-        $OUT/tailored-* $OUT/student-* --texts $STSB/dev.tsv --out $OUT/reports/bench.json --force
+        $OUT/reduced-* $OUT/student-* --texts $STSB/dev.tsv --out $OUT/reports/bench.json --force
     "$BIN/edgeembed" bench $OUT/multilingual-* --runs 100 --texts $OUT/two-languages.txt \
         --out $OUT/reports/bench-multilingual.json --force
 }
 
-test $# -gt 0 || set -- teacher tailored student multilingual quality whole table
+test $# -gt 0 || set -- teacher reduced student multilingual quality whole table
 for step; do
     case $step in
-    teacher | tailored | student | multilingual | quality | whole | table | processors | bench) $step ;;
-    *) echo "$0: no step $step; expected teacher, tailored, student, multilingual, quality, whole, table, processors or bench" >&2
+    teacher | reduced | student | multilingual | quality | whole | table | processors | bench) $step ;;
+    *) echo "$0: no step $step; expected teacher, reduced, student, multilingual, quality, whole, table, processors or bench" >&2
        exit 2 ;;
     esac
 done
