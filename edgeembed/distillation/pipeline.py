@@ -305,7 +305,6 @@ def train_student(  # noqa: PLR0913  # everything that training depends on
                 callbacks=[StepCallback(advance), *callbacks],
                 report_to=report_to,
                 logs=None if logs is None else logs / f"stage-{number + 1}",
-                embeddings=None if targets is None else targets.vectors,
             )
         results.append(result)
     student[0].output_hidden_states = False

@@ -2,7 +2,7 @@
 
 from edgeembed.losses.base import DistillationLoss, Loss, LossInputs
 from edgeembed.losses.contrastive import ContrastiveDistillation
-from edgeembed.losses.embedding import SimilarityKL, TokenEmbedding, cosine, kl, mae, mse, similarity, similarity_mae
+from edgeembed.losses.embedding import TokenEmbedding, cosine, kl, mae, mse, similarity, similarity_mae
 from edgeembed.losses.factory import TeacherTargets, build_loss
 from edgeembed.losses.hidden_states import HiddenStates, Patient
 
@@ -13,7 +13,6 @@ __all__ = [
     "Loss",
     "LossInputs",
     "Patient",
-    "SimilarityKL",
     "TeacherTargets",
     "TokenEmbedding",
     "build_loss",

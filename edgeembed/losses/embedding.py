@@ -63,32 +63,6 @@ def similarity_mae(inputs: LossInputs) -> torch.Tensor:
     return _cosine_differences(inputs).abs().mean()
 
 
-class SimilarityKL:
-    """KL divergence between the teacher's and the student's distributions of similarity over a batch.
-
-    A sentence's distribution is the softmax of its cosines with all other sentences of the batch, divided by a
-    temperature. A low temperature leaves the nearest sentences alone in it, so that the student learns to rank them.
-    The distributions are those of SEED (Fang et al. 2021, equations 2 to 4), over the batch instead of a queue.
-
-    Args:
-        temperature: Divisor of the cosines.
-    """
-
-    def __init__(self, temperature: float) -> None:
-        self.temperature = temperature
-
-    def __call__(self, inputs: LossInputs) -> torch.Tensor:
-        """Return the mean of KL(teacher || student) over the sentences, a float32 scalar."""
-        student, teacher = (self._log_distributions(each) for each in (inputs.student, inputs.teacher))
-        return nn.functional.kl_div(student, teacher, reduction="batchmean", log_target=True)
-
-    def _log_distributions(self, embeddings: torch.Tensor) -> torch.Tensor:
-        itself = torch.eye(len(embeddings), dtype=torch.bool, device=embeddings.device)
-        # Not -inf, whose KL divergence from itself is NaN.
-        cosines = (embeddings @ embeddings.T).masked_fill(itself, -1e4)
-        return nn.functional.log_softmax(cosines / self.temperature, dim=1)
-
-
 def _cosine_differences(inputs: LossInputs) -> torch.Tensor:
     return inputs.student @ inputs.student.T - inputs.teacher @ inputs.teacher.T
 

@@ -23,7 +23,7 @@ from transformers import PreTrainedModel
 
 from edgeembed.losses.base import DistillationLoss, Loss
 from edgeembed.losses.contrastive import ContrastiveDistillation
-from edgeembed.losses.embedding import SimilarityKL, TokenEmbedding, cosine, kl, mae, mse, similarity, similarity_mae
+from edgeembed.losses.embedding import TokenEmbedding, cosine, kl, mae, mse, similarity, similarity_mae
 from edgeembed.losses.hidden_states import HiddenStates, Patient, teacher_layers
 from edgeembed.losses.masked_lm import MaskedLM
 from edgeembed.losses.prototypes import PrototypeMse, prototype_scores
@@ -35,7 +35,6 @@ from edgeembed.recipe.stages import (
     LayerLossSettings,
     LossSettings,
     MaskedLMSettings,
-    SimilarityKLSettings,
     StageSettings,
     TripletSettings,
 )
@@ -163,8 +162,6 @@ class _GatheredLoss(nn.Module):
 def _loss(name: str, settings: LossSettings, student: SentenceTransformer, targets: TeacherTargets) -> Loss:
     if isinstance(settings, ContrastiveDistillationSettings):
         return ContrastiveDistillation(settings.bank_size, targets.dimension, settings.temperature)
-    if isinstance(settings, SimilarityKLSettings):
-        return SimilarityKL(settings.temperature)
     if isinstance(settings, LayerLossSettings):
         return _layer_loss(name, settings, student, targets)
     if name == "token_embedding":

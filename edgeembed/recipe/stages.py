@@ -44,16 +44,6 @@ class LayerLossSettings(LossSettings):
     teacher_layers: Literal["last", "spread"] = "last"
 
 
-class SimilarityKLSettings(LossSettings):
-    """Settings of the divergence between distributions of similarity.
-
-    Attributes:
-        temperature: Divisor of the cosines. The lower it is, the more the nearest sentences count.
-    """
-
-    temperature: float = Field(default=0.05, gt=0)
-
-
 class ContrastiveDistillationSettings(LossSettings):
     """Settings of contrastive distillation (DistilCSE, equations 4 to 6).
 
@@ -144,7 +134,6 @@ class Losses(Settings):
         prototype_mse: Mean squared error, weighted by how typical a sentence is of its own domain and of the others.
         similarity: Mean squared difference of all pairwise cosines of a batch.
         similarity_mae: Mean absolute difference of the same.
-        similarity_kl: Kullback-Leibler divergence between the distributions of the same over the batch.
         contrastive_distillation: InfoNCE between the embeddings of student and teacher.
         token_embedding: Mean squared error between token embeddings.
         hidden_states: Mean squared error between hidden states.
@@ -162,7 +151,6 @@ class Losses(Settings):
     prototype_mse: LossSettings | None = None
     similarity: LossSettings | None = None
     similarity_mae: LossSettings | None = None
-    similarity_kl: SimilarityKLSettings | None = None
     contrastive_distillation: ContrastiveDistillationSettings | None = None
     token_embedding: LossSettings | None = None
     hidden_states: LayerLossSettings | None = None
@@ -199,9 +187,6 @@ class StageSettings(Settings):
             whole evaluations; `0` for never.
         group_by_length: Whether the sentences of a batch are of similar length, which saves padding. A loss that
             compares the sentences of a batch then sees others of the same length only.
-        neighbors: Number of nearest neighbors, by the teacher's embeddings, that are put into a batch with a sentence;
-            `0` for none. Losses on the similarities of a batch then compare sentences that mean nearly the same, of
-            which a batch at random has few.
         compile: Whether torch.compile runs the student's transformer. That takes a C++ compiler, and half a minute at
             the start; it pays for texts of a hundred tokens, not for short sentences.
         project_to_teacher: Whether a linear layer, learned in this stage and discarded after it, projects the student's
@@ -219,7 +204,6 @@ class StageSettings(Settings):
     checkpoint_steps: int = Field(default=500, ge=1)
     patience: float = Field(default=0, ge=0)
     group_by_length: bool = True
-    neighbors: int = Field(default=0, ge=0)
     compile: bool = False
     project_to_teacher: bool = False
 
@@ -236,12 +220,6 @@ class StageSettings(Settings):
             "project_to_teacher",
             True,
             f"false with the loss {names[0]}, which does not read the teacher's embeddings",
-        )
-        check(
-            self.uses_teacher_embeddings or not self.neighbors,
-            "neighbors",
-            self.neighbors,
-            f"0 with the loss {names[0]}, which does not read the teacher's embeddings",
         )
         return self
 

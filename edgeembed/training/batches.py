@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from datasets import Dataset
 from sentence_transformers.base.data_collator import BaseDataCollator
@@ -46,70 +45,6 @@ class LengthGroupedSampler(DefaultBatchSampler):  # type: ignore[misc]  # senten
             batches = [batch for batch in batches if len(batch) == self.batch_size]
         for index in random.permutation(len(batches)):
             yield batches[index]
-
-
-class NeighborSampler(DefaultBatchSampler):  # type: ignore[misc]  # sentence-transformers carries no types
-    """Sample batches in which sentences are together with their nearest neighbors, each sentence once an epoch.
-
-    Each epoch takes the sentences in random order, and with each sentence its nearest neighbors that were not taken
-    before, as a group. It puts the groups into random order, cuts them into batches, and shuffles the batches. Some
-    groups lie in two batches.
-
-    Args:
-        dataset: The sentences, sorted by length.
-        batch_size: Sentences of a batch.
-        drop_last: Whether to leave out an incomplete batch.
-        generator: Its seed decides the order of every epoch.
-        neighbors: For each sentence candidates for its batch, nearest first, int (sentences, candidates).
-        count: The number of candidates that are taken with a sentence, at most.
-        by_length: Whether the groups of a batch are of similar length, as in `LengthGroupedSampler`.
-    """
-
-    def __init__(
-        self,
-        dataset: Dataset,
-        batch_size: int,
-        drop_last: bool,
-        generator: torch.Generator,
-        *,
-        neighbors: npt.NDArray[np.int64],
-        count: int,
-        by_length: bool,
-        **_: Any,
-    ) -> None:
-        super().__init__(range(len(dataset)), batch_size=batch_size, drop_last=drop_last)
-        self.seed = generator.initial_seed()
-        self.neighbors = neighbors
-        self.count = count
-        self.by_length = by_length
-
-    def __iter__(self) -> Iterator[list[int]]:
-        random = np.random.default_rng((self.seed, self.epoch))
-        groups = self._groups(random)
-        random.shuffle(groups)
-        if self.by_length:
-            several = _BATCHES_PER_GROUP * self.batch_size // (self.count + 1)
-            parts = (groups[at : at + several] for at in range(0, len(groups), several))
-            groups = [group for part in parts for group in sorted(part, key=lambda rows: sum(rows) / len(rows))]
-        rows = [row for group in groups for row in group]
-        batches = [rows[at : at + self.batch_size] for at in range(0, len(rows), self.batch_size)]
-        for index in random.permutation(len(batches)):
-            if not self.drop_last or len(batches[index]) == self.batch_size:
-                yield batches[index]
-
-    def _groups(self, random: np.random.Generator) -> list[list[int]]:
-        """Return all rows, each with those of its neighbors that no earlier row has taken."""
-        taken = np.zeros(len(self.neighbors), dtype=bool)
-        groups = []
-        for row in random.permutation(len(taken)).tolist():
-            if taken[row]:
-                continue
-            taken[row] = True
-            candidates = self.neighbors[row]
-            group = candidates[~taken[candidates]][: self.count]
-            taken[group] = True
-            groups.append([row, *group.tolist()])
-        return groups
 
 
 class OwnRowsCollator:

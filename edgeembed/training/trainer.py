@@ -5,17 +5,14 @@ import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from accelerate.data_loader import BatchSamplerShard
 from datasets import Dataset
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.similarity import normalize
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from sentence_transformers import (
@@ -44,10 +41,9 @@ from edgeembed.hardware import attention_in_training, has_bf16, isolated_precisi
 from edgeembed.processes import broadcast_weights, on_main_process, process_count, process_index, sum_gradients
 from edgeembed.progress import Advance
 from edgeembed.recipe.stages import StageSettings
-from edgeembed.training.batches import LengthGroupedSampler, NeighborSampler, OwnRowsCollator
+from edgeembed.training.batches import LengthGroupedSampler, OwnRowsCollator
 from edgeembed.training.checkpoints import last_complete_checkpoint, tensorboard_folder
 from edgeembed.training.compilation import compiled_transformer
-from edgeembed.training.neighbors import nearest_neighbors
 
 _DEV_METRIC = "eval_dev_spearman_cosine"
 _LOSSES_FILE = "losses.safetensors"
@@ -59,12 +55,7 @@ class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-tr
     The base class saves, and clears the gradients of, the student only. With several processes it gives each of them
     other batches, and averages the gradients of the student's own output; here they share every batch
     (`edgeembed.processes`), and also learn what the loss has of its own or takes from inside the student.
-
-    Attributes:
-        neighbor_sampler: Makes the batch sampler of a stage with neighbors; None for the one of the arguments.
     """
-
-    neighbor_sampler: partial[NeighborSampler] | None = None
 
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
         self.trained_losses().zero_grad()
@@ -81,11 +72,6 @@ class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-tr
         """Return a collator that tokenizes the rows of this process."""
         collator: BaseDataCollator = super().get_data_collator(*arguments, **options)
         return collator if process_count() == 1 else OwnRowsCollator(collator)
-
-    def get_batch_sampler(self, *arguments: Any, **options: Any) -> Any:
-        """Return the sampler of a stage with neighbors; otherwise the one that the arguments name."""
-        # Not in the arguments, which are saved with each checkpoint.
-        return (self.neighbor_sampler or super().get_batch_sampler)(*arguments, **options)
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         """Return the loader of the batches, which all processes read."""
@@ -189,7 +175,6 @@ def train_stage(  # noqa: PLR0913  # everything that a stage is made of
     callbacks: Sequence[TrainerCallback] = (),
     report_to: Sequence[str] = (),
     logs: Path | None = None,
-    embeddings: npt.NDArray[np.float16] | None = None,
 ) -> StageResult:
     """Train a student for one stage, in place.
 
@@ -207,7 +192,6 @@ def train_stage(  # noqa: PLR0913  # everything that a stage is made of
         callbacks: Callbacks of the Hugging Face trainer.
         report_to: The trainer's integrations that log the stage, such as "tensorboard" or "wandb".
         logs: Folder for TensorBoard's logs; None for one in `checkpoints`.
-        embeddings: The teacher's embeddings by label, float16 (sentences, dimension), for stages with neighbors.
 
     Returns:
         The losses, and the score on `dev`.
@@ -235,8 +219,6 @@ def train_stage(  # noqa: PLR0913  # everything that a stage is made of
             evaluator=None if dev is None else _evaluator(dev),
             callbacks=[*callbacks, *early_stopping],
         )
-    if stage.neighbors and embeddings is not None:
-        trainer.neighbor_sampler = _neighbor_sampler(stage, embeddings[np.asarray(dataset["label"])])
     trainer.remove_callback(PrinterCallback)  # it prints to stdout, which is for results
     if process_index():
         torch.manual_seed(seed + process_index())  # its rows need other dropout than those of the main process
@@ -265,12 +247,6 @@ def train_stage(  # noqa: PLR0913  # everything that a stage is made of
     history = tuple((entry["step"], float(entry["loss"])) for entry in trainer.state.log_history if "loss" in entry)
     final = history[-1][1] if history else float(result.training_loss)
     return StageResult(float(result.training_loss), final, None if best is None else 100 * float(best), history)
-
-
-def _neighbor_sampler(stage: StageSettings, embeddings: npt.NDArray[np.float16]) -> partial[NeighborSampler]:
-    # In the main process: all processes need the same neighbors, and faiss's last bit may differ.
-    neighbors = on_main_process(lambda: nearest_neighbors(normalize(embeddings), stage.neighbors))
-    return partial(NeighborSampler, neighbors=neighbors, count=stage.neighbors, by_length=stage.group_by_length)
 
 
 def _arguments(

@@ -16,7 +16,6 @@ from edgeembed.losses import (
     HiddenStates,
     LossInputs,
     Patient,
-    SimilarityKL,
     TeacherTargets,
     TokenEmbedding,
     build_loss,
@@ -120,24 +119,6 @@ def test_similarity_mae_is_the_mean_absolute_difference_of_all_pairs() -> None:
     given, student, target = random_inputs()
     expected = np.mean(np.abs(student @ student.T - target @ target.T))
     assert float(similarity_mae(given)) == pytest.approx(expected, rel=1e-5)
-
-
-def test_similarity_kl_is_the_divergence_of_the_similarities_to_all_other_sentences() -> None:
-    given, *embeddings = random_inputs()
-    others = ~np.eye(7, dtype=bool)
-    ours, theirs = (np.exp((each @ each.T)[others].reshape(7, 6) / 0.5) for each in embeddings)
-    ours, theirs = (each / each.sum(axis=1, keepdims=True) for each in (ours, theirs))
-    expected = np.mean((theirs * np.log(theirs / ours)).sum(axis=1))
-    assert float(SimilarityKL(0.5)(given)) == pytest.approx(expected, rel=1e-4)
-
-
-def test_similarity_kl_of_the_teacher_itself_is_zero_and_has_no_gradient() -> None:
-    embeddings = torch.nn.functional.normalize(torch.randn(6, 4)).requires_grad_()
-    loss = SimilarityKL(0.05)(inputs(embeddings, embeddings.detach()))
-    loss.backward()
-    assert embeddings.grad is not None
-    assert loss.item() == pytest.approx(0, abs=1e-6)
-    assert float(embeddings.grad.abs().max()) < 1e-5
 
 
 def test_cosine_is_zero_on_the_target_one_across_it_two_against_it() -> None:
