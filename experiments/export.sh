@@ -5,7 +5,7 @@
 #
 # STUDENT is a folder that `edgeembed distill --recipe compact` made. Steps, all but the last two where none is given:
 #   teacher       all-MiniLM-L6-v2 as it is, at each precision
-#   reduced      the same trimmed to Python's documentation, 128 dimensions
+#   reduced       the same trimmed to Python's documentation, 128 dimensions
 #   student       STUDENT at each precision
 #   multilingual  a randomly initialized XLM-R base as it is, and trimmed to English and German, 128 dimensions
 #   quality       STS-B of all that have trained weights

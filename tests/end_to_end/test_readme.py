@@ -58,6 +58,16 @@ def test_examples_of_the_site_print_what_the_page_says(
     assert capsys.readouterr().out.startswith("".join(printed))
 
 
+def test_the_tables_of_the_encoders_in_the_package_are_equal() -> None:
+    pages = [_README, _RUNTIME_README, _ROOT / "docs" / "index.md"]
+    rows = [
+        re.findall(r"^\| (?:MB|dimension|ms|memory|STS|retrieval).*\|$", page.read_text("utf-8"), re.M)
+        for page in pages
+    ]
+    assert len(rows[0]) == 6
+    assert rows[1] == rows[2] == rows[0]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.filterwarnings("ignore")
