@@ -15,7 +15,7 @@ async function open(options) {
   // The keyboard alone reaches and presses the button.
   await page.locator("#demo-start").focus();
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => !document.getElementById("demo-forms").disabled, undefined, { timeout: 120_000 });
+  await page.waitForFunction(() => !document.getElementById("demo-forms").disabled);
   return page;
 }
 
@@ -32,7 +32,7 @@ const items = (page, list) =>
 async function fill(page, field, value, status) {
   await page.locator(`#${status}`).evaluate((place) => (place.textContent = ""));
   await page.fill(`#${field}`, value);
-  await page.waitForFunction((id) => document.getElementById(id).textContent, status, { timeout: 60_000 });
+  await page.waitForFunction((id) => document.getElementById(id).textContent, status);
 }
 
 try {

@@ -3,6 +3,8 @@ import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core");
+// For a machine that is busy with other things.
+const TIMEOUT_MS = 120_000;
 
 export class Reader {
   /** What went wrong on any page: errors, warnings of the console, failed requests, and requests to other hosts. */
@@ -12,7 +14,7 @@ export class Reader {
   static async launch(executablePath, address) {
     const reader = new Reader();
     // Chromium's own sandbox needs rights that root in a container lacks; it sees our pages alone.
-    reader.browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+    reader.browser = await chromium.launch({ executablePath, args: ["--no-sandbox"], timeout: TIMEOUT_MS });
     reader.address = address;
     return reader;
   }
@@ -20,6 +22,7 @@ export class Reader {
   /** Open a page of the site; `options` are those of Playwright, `blocked` a pattern of addresses that fail. */
   async open(path, options = {}, blocked = null) {
     const page = await this.browser.newPage(options);
+    page.setDefaultTimeout(TIMEOUT_MS);
     page.on("pageerror", (error) => this.problems.push(String(error)));
     page.on("console", (message) => {
       const expected = blocked && message.location().url.match(blocked);

@@ -16,7 +16,7 @@ async function search(page, query, list) {
   await page.locator(FIELD).fill("");
   await page.waitForFunction((found) => !document.querySelector(found), MEANING);
   await page.locator(FIELD).pressSequentially(query);
-  await page.waitForSelector(list, { timeout: 60_000 });
+  await page.waitForSelector(list);
   return page.$$eval(list, (links) => links.map((link) => link.href));
 }
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from edgeembed_runtime import Encoder, Hit, RelevanceRanker, SemanticRanker
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(660)]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -60,7 +60,7 @@ def shown(
     with serving(folder) as origin:
         command = ["node", str(folder / "demo.mjs"), CHROMIUM, f"{origin}/some/path/demo/"]
         done = subprocess.run(
-            command, input=json.dumps(asked), capture_output=True, text=True, check=False, timeout=240
+            command, input=json.dumps(asked), capture_output=True, text=True, check=False, timeout=600
         )
     assert done.returncode == 0, done.stderr[-4000:]
     result: dict[str, Any] = json.loads(done.stdout)

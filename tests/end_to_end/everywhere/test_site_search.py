@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from edgeembed_runtime import Encoder
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(660)]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -52,7 +52,7 @@ def shown(
     with serving(folder) as origin:
         command = ["node", str(folder / "site.mjs"), CHROMIUM, f"{origin}/some/path/"]
         asked = json.dumps({"queries": list(ANSWERS), "pages": PAGES})
-        done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False, timeout=240)
+        done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr[-4000:]
     result: dict[str, Any] = json.loads(done.stdout)
     result["searches"] = [[link.partition("/some/path/")[2] for link in links] for links in result["searches"]]
