@@ -29,6 +29,14 @@ def _index(out: str, bundle: list[str], *more: str) -> int:
     return main(["index", "--text", "read the file", "--text", "the dog", "--out", out, *bundle, *more])
 
 
+def test_documents_are_counted_in_the_singular_and_the_plural(
+    out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["index", "--text", "a cat", "--out", out, *bundle]) == 0
+    assert main(["index", "--text", "the dog", "--out", out, "--append", *bundle]) == 0
+    assert capsys.readouterr().out == f"{out}: 1 document\n{out}: 2 documents\n"
+
+
 @pytest.mark.parametrize("precision", ["float32", "float16", "int8", "binary"])
 def test_precision_can_be_chosen(
     precision: str, out: str, bundle: list[str], capsys: pytest.CaptureFixture[str]

@@ -121,6 +121,11 @@ def print_hits(query: str | None, hits: Sequence["Hit"], *, as_json: bool) -> No
         print(*fields, *([json.dumps(hit.metadata)] if hit.metadata else []), sep="\t")
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, such as "1 center" or "1,000 documents"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def plain(text: str) -> str:
     """Return a text as one line, with control characters escaped, so that it is safe to print in a terminal."""
     line = " ".join(text.split())

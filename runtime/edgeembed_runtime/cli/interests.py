@@ -12,6 +12,7 @@ from edgeembed_runtime.cli.common import (
     add_json,
     add_texts,
     add_top_k,
+    counted,
     load_encoder,
     plain,
     print_hits,
@@ -82,7 +83,7 @@ def _show(args: argparse.Namespace) -> None:
         entries = [{name: value for name, value in vars(center).items() if name != "vector"} for center in centers]
         print_json({"path": args.store, "encoder": store.encoder._asdict(), "centers": entries})
         return
-    print(f"{plain(args.store)}: {_counted(len(centers))}, encoder {plain(store.encoder.name)}")
+    print(f"{plain(args.store)}: {counted(len(centers), 'center')}, encoder {plain(store.encoder.name)}")
     if centers:
         print(f"{'center':>6} {'kind':11} {'weight':>7} {'uses':>5} {'viewed':>8} {'days ago':>8}  example")
     now = time.time()
@@ -159,7 +160,7 @@ def _forget_all(args: argparse.Namespace) -> None:
     store = InterestStore(args.store)
     if not args.yes:
         raise InputError(
-            f"{args.store} has {_counted(len(store.centers()))}, and forgetting cannot be undone; "
+            f"{args.store} has {counted(len(store.centers()), 'center')}, and forgetting cannot be undone; "
             "pass --yes to confirm, or save them with `interests export` first"
         )
     _print_forgotten(args, store.forget_all())
@@ -169,8 +170,4 @@ def _print_forgotten(args: argparse.Namespace, count: int) -> None:
     if args.json:
         print_json({"path": args.store, "forgotten": count})
     else:
-        print(f"{plain(args.store)}: {_counted(count)} forgotten")
-
-
-def _counted(centers: int) -> str:
-    return "1 center" if centers == 1 else f"{centers} centers"
+        print(f"{plain(args.store)}: {counted(count, 'center')} forgotten")

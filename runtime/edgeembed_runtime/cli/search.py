@@ -12,6 +12,7 @@ from edgeembed_runtime.cli.common import (
     add_json,
     add_texts,
     add_top_k,
+    counted,
     load_encoder,
     print_hits,
     print_json,
@@ -82,7 +83,7 @@ def _index(args: argparse.Namespace) -> None:
     if args.json:
         print_json({"path": args.out, "documents": documents, "dimension": dimension})
     else:
-        print(f"{args.out}: {documents:,} documents")
+        print(f"{args.out}: {counted(documents, 'document')}")
 
 
 def _check_options(args: argparse.Namespace) -> None:
