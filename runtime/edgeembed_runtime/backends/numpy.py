@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeembed_runtime.cmow.model_file import CmowModel, read_cmow_model
+from edgeembed_runtime.cmow.model_file import CmowModel, Head, read_cmow_model
 from edgeembed_runtime.errors import BundleError
 
 Array = npt.NDArray[np.float32]
@@ -38,7 +37,8 @@ class NumpyBackend:
         # Weights that are not finite result in embeddings that are not finite, which the pipeline rejects.
         with np.errstate(all="ignore"):
             model = _with_dense_matrices(_with_folded_basis(read_cmow_model(data, dimension, where)))
-            self._head, self._has_bias = _with_bias(model)
+            self._head = None if model.head is None else model.head.dense()
+        self._has_bias = model.head is not None and model.head.has_bias
         self._where = where
         self._matrices = [table for table in (model.forward, model.backward) if table is not None]
         self._orders = [step for table, step in ((model.forward, 1), (model.backward, -1)) if table is not None]
@@ -103,9 +103,10 @@ def _with_folded_basis(model: CmowModel) -> CmowModel:
     head, cbow = model.head, model.cbow
     if head is None or cbow is None or cbow.basis is None or cbow.bias is not None or len(cbow.basis) > cbow.width:
         return model
-    before = head.shape[1] - cbow.width
-    folded = np.hstack([head[:, :before], head[:, before:] @ cbow.basis.T])
-    return replace(model, cbow=replace(cbow, basis=None), head=folded)
+    weight = head._replace(bias=None).dense()
+    before = weight.shape[1] - cbow.width
+    folded = np.hstack([weight[:, :before], weight[:, before:] @ cbow.basis.T])
+    return model._replace(cbow=cbow._replace(basis=None), head=Head(folded, bias=head.bias))
 
 
 def _with_dense_matrices(model: CmowModel) -> CmowModel:
@@ -114,18 +115,10 @@ def _with_dense_matrices(model: CmowModel) -> CmowModel:
     size_bytes = sum(4 * table.vocabulary * table.width for table in tables)
     if all(table.basis is None for table in tables) or size_bytes > _MAX_DENSE_BYTES:
         return model
-    return replace(
-        model,
+    return model._replace(
         forward=model.forward and model.forward.dense(),
         backward=model.backward and model.backward.dense(),
     )
-
-
-def _with_bias(model: CmowModel) -> tuple[Array | None, bool]:
-    """Return the head with its bias as one more column, whose input is 1, and whether there is such a column."""
-    if model.head is None or model.head_bias is None or not model.head_bias.any():
-        return model.head, False
-    return np.hstack([model.head, model.head_bias[:, None]]), True
 
 
 def _normalize(vector: Array) -> Array:

@@ -4,8 +4,7 @@ docs/tensor-file.md describes the format.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +27,7 @@ _REMEDY = "export the bundle again"
 Array = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class EmbeddingTable:
+class EmbeddingTable(NamedTuple):
     """An embedding table with one row per token of the vocabulary, dequantized only for the tokens of a text.
 
     Attributes:
@@ -104,8 +102,40 @@ class EmbeddingTable:
         return rows if self.scale is None else rows * self.scale.take(ids)[:, None]
 
 
-@dataclass(frozen=True)
-class CmowModel:
+class Head(NamedTuple):
+    """A linear layer as it is stored.
+
+    Attributes:
+        weight: (dimension, total width of the tables) float32, float16 or int8.
+        scale: (dimension,) float32, the scale of each row of an int8 weight; None means 1.
+        bias: (dimension,) float32; None means 0.
+    """
+
+    weight: npt.NDArray[Any]
+    scale: Array | None = None
+    bias: Array | None = None
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether there is a bias other than 0."""
+        return self.bias is not None and any(self.bias.tolist())
+
+    def dense(self) -> Array:
+        """Return the weight as float32, with the bias as one more column if `has_bias`."""
+        if self.scale is None and not self.has_bias:
+            return _as_float32(self.weight)
+        width = self.weight.shape[1]
+        # Each value is written to its place: intermediate arrays would leave holes in the heap.
+        dense = np.empty((len(self.weight), width + self.has_bias), dtype=np.float32)
+        dense[:, :width] = self.weight
+        if self.scale is not None:
+            dense[:, :width] *= self.scale[:, None]
+        if self.has_bias:
+            dense[:, width] = self.bias
+        return dense
+
+
+class CmowModel(NamedTuple):
     """A model that multiplies the matrices of a text's tokens (CMOW), sums their vectors (CBOW), or does both.
 
     Attributes:
@@ -113,16 +143,14 @@ class CmowModel:
         backward: The matrices that are multiplied in reverse order; None if there are none.
         cbow: The vectors that are summed; None if there are none.
         is_mean: Whether the sum is divided by the number of tokens.
-        head: The weight of a linear layer, (dimension, total width of the tables) float32, or None.
-        head_bias: The bias of the linear layer, (dimension,) float32, or None.
+        head: The linear layer that is applied to the concatenated outputs of the tables; None if there is none.
     """
 
     forward: EmbeddingTable | None
     backward: EmbeddingTable | None
     cbow: EmbeddingTable | None
     is_mean: bool
-    head: Array | None
-    head_bias: Array | None
+    head: Head | None
 
     @property
     def tables(self) -> list[EmbeddingTable]:
@@ -146,7 +174,7 @@ def read_cmow_model(data: bytes, dimension: int, where: str) -> CmowModel:
     tensors = _Tensors(file.tensors, where, _byte_values(file.metadata, where))
     forward, backward, cbow = tensors.table(FORWARD), tensors.table(BACKWARD), tensors.table(CBOW)
     is_mean = cbow is not None and _choice(file.metadata, "cbow_pooling", _POOLINGS, where) == "mean"
-    model = CmowModel(forward, backward, cbow, is_mean, *tensors.head())
+    model = CmowModel(forward, backward, cbow, is_mean, tensors.head())
     tensors.check_all_taken()
     _check_tables(model, file.metadata, where)
     _check_dimension(model, dimension, where)
@@ -185,14 +213,12 @@ class _Tensors:
         per_byte = self._byte_values.shape[1] if self._byte_values is not None and codes.dtype == np.uint8 else 1
         return int(codes.shape[1]) * per_byte
 
-    def head(self) -> tuple[Array | None, Array | None]:
+    def head(self) -> Head | None:
         weight = self._take(f"{HEAD}.weight", (None, None), *_TYPES)
         if weight is None:
-            return None, None
+            return None
         bias = self._take(f"{HEAD}.bias", (weight.shape[0],), "float32", "float16")
-        scale = self._scale(HEAD, weight)
-        head = _as_float32(weight) if scale is None else _as_float32(weight) * scale[:, None]
-        return head, None if bias is None else _as_float32(bias)
+        return Head(weight, self._scale(HEAD, weight), None if bias is None else _as_float32(bias))
 
     def check_all_taken(self) -> None:
         if self._remaining:
@@ -280,8 +306,10 @@ def _check_widths(model: CmowModel, where: str) -> None:
 
 def _check_dimension(model: CmowModel, dimension: int, where: str) -> None:
     width = sum(table.width for table in model.tables)
-    if model.head is not None and model.head.shape[1] != width:
-        raise BundleError(f"{where} has a head of input dimension {model.head.shape[1]}, expected {width}; {_REMEDY}")
-    actual = width if model.head is None else model.head.shape[0]
+    if model.head is not None and model.head.weight.shape[1] != width:
+        raise BundleError(
+            f"{where} has a head of input dimension {model.head.weight.shape[1]}, expected {width}; {_REMEDY}"
+        )
+    actual = width if model.head is None else model.head.weight.shape[0]
     if actual != dimension:
         raise BundleError(f"{where} returns embeddings of dimension {actual}, expected {dimension}; {_REMEDY}")

@@ -3,6 +3,8 @@
 A code c of b bits stands for c - (2^b - 1) / 2 times the scale of its row: for 2 bits -1.5, -0.5, 0.5 or 1.5.
 """
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 
@@ -32,6 +34,7 @@ def pack_codes(codes: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint8]
 
 def byte_values(bits: int) -> npt.NDArray[np.float32]:
     """Return the values in each byte, (256, 8 / bits) float32, in units of the scale."""
-    codes = (np.arange(256)[:, None] >> np.arange(0, 8, bits)) & ((1 << bits) - 1)
-    values: npt.NDArray[np.float32] = (codes - max_level(bits)).astype(np.float32)
-    return values
+    levels = [code - max_level(bits) for code in range(1 << bits)]
+    # `product` puts the highest bits of a byte first; here the value in the lowest bits is the first one.
+    rows = [values[::-1] for values in itertools.product(levels, repeat=8 // bits)]
+    return np.array(rows, dtype=np.float32)

@@ -4,8 +4,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +27,7 @@ _TOO_LARGE = 2**53
 _REMEDY = "export the bundle again"
 
 
-@dataclass(frozen=True)
-class TensorFile:
+class TensorFile(NamedTuple):
     """The content of a safetensors file.
 
     Attributes:
@@ -83,8 +81,7 @@ def pack_tensors(tensors: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str,
     return b"".join([len(text).to_bytes(_LENGTH_BYTES, "little"), text, *(array.tobytes() for _, array in ordered)])
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(NamedTuple):
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     begin: int
