@@ -11,7 +11,6 @@ import numpy.typing as npt
 from edgeembed_runtime._validation import validate_batch_size, validate_pairs, validate_texts, validate_threads
 from edgeembed_runtime.builtin_models import open_bundle
 from edgeembed_runtime.bundle import Bundle
-from edgeembed_runtime.concurrency import available_cores
 from edgeembed_runtime.encode_options import TextAction, TextPolicy
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.pipeline import Pipeline, Text
@@ -211,8 +210,7 @@ class Classifier:
         validate_batch_size(batch_size)
         policy = TextPolicy(on_truncate, on_unknown)
         inputs, is_single = self._inputs(texts)
-        threads = self._threads or available_cores()
-        outputs = self._pipeline.run(inputs, policy, threads=threads, show_progress=bool(show_progress_bar))
+        outputs = self._pipeline.run(inputs, policy, threads=self._threads, show_progress=bool(show_progress_bar))
         policy.warn(len(inputs), *outputs.counts(), self.max_seq_length)
         logits = outputs.values
         for row in logits:  # row by row, so that rounding cannot depend on the number of rows

@@ -14,7 +14,6 @@ from edgeembed_runtime._compat import NoModelCard, mteb_model_meta
 from edgeembed_runtime._validation import validate_texts, validate_threads
 from edgeembed_runtime.builtin_models import builtin_names, open_bundle
 from edgeembed_runtime.bundle import Bundle
-from edgeembed_runtime.concurrency import available_cores
 from edgeembed_runtime.encode_options import (
     EncodeOptions,
     OutputValue,
@@ -354,8 +353,7 @@ class Encoder:
 
     def _encode_texts(self, texts: list[str], prefix: str, policy: TextPolicy, *, show_progress: bool) -> Outputs:
         """Return the embeddings of many texts, and emit the warnings of the policy."""
-        threads = self._threads or available_cores()
-        outputs = self._pipeline.run(texts, policy, prompt=prefix, threads=threads, show_progress=show_progress)
+        outputs = self._pipeline.run(texts, policy, prompt=prefix, threads=self._threads, show_progress=show_progress)
         policy.warn(len(texts), *outputs.counts(), self.max_seq_length)
         return outputs
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from edgeembed_runtime.backends import Backend, load_backend
 from edgeembed_runtime.bundle import Bundle
-from edgeembed_runtime.concurrency import run_in_threads
 from edgeembed_runtime.encode_options import TextPolicy
 from edgeembed_runtime.errors import BundleError, InputError
 from edgeembed_runtime.tokenization.tokenizer import TextInfo, Tokenizer, Tokens, load_tokenizer
@@ -101,7 +100,7 @@ class Pipeline:
         return VocabularyCoverage(self.tokenizer.vocabulary, self.tokenizer.unknown_id)
 
     def run(
-        self, texts: Sequence[Text], policy: TextPolicy, *, prompt: str = "", threads: int, show_progress: bool
+        self, texts: Sequence[Text], policy: TextPolicy, *, prompt: str = "", threads: int | None, show_progress: bool
     ) -> Outputs:
         """Return the outputs of texts, each one run alone, the longest first.
 
@@ -109,7 +108,7 @@ class Pipeline:
             texts: The texts, or pairs of texts.
             policy: What to do with texts that are too long or unknown. Warnings are the caller's task.
             prompt: The prompt to put before each text. There is none for pairs.
-            threads: The number of threads.
+            threads: The number of threads; None means all cores that the process may use.
             show_progress: Whether to show a counter on stderr.
 
         Returns:
@@ -119,11 +118,14 @@ class Pipeline:
             InputError: If a text is not valid Unicode, or has a problem that is an error by the policy.
             BundleError: If the model cannot run, or returns an output that is not finite.
         """
+        from edgeembed_runtime.concurrency import available_cores, run_in_threads  # one text does without them
+
         outputs = Outputs(
             np.empty((len(texts), self._size), dtype=np.float32),
             np.zeros(len(texts), dtype=np.bool_),
             np.zeros(len(texts), dtype=np.bool_),
         )
+        threads = threads or available_cores()
         if self._bundle.backend == "onnx":
             threads = min(threads, max(1, len(texts) // _MIN_TEXTS_PER_MODEL))
 
