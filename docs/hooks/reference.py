@@ -27,7 +27,7 @@ from edgeembed.cli.main import group
 from edgeembed.recipe.schema import Recipe
 
 _LOG = logging.getLogger("mkdocs.hooks.reference")
-_WIDTH = "88"
+_WIDTH = "80"
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 _EDGEEMBED = """# Python: edgeembed
