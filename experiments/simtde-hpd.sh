@@ -7,6 +7,7 @@
 #   hpd      HPD-128, projection-128, whitening-128, of the teacher's last layers: two passes over the same text at two learning rates,
 #            the paper's being meant for many more steps; with augmentation, as many steps as without; HPD for as many steps as the
 #            baselines take, too
+#   dimensions  HPD-128, 256 and 384 and whitening after it, in this way without augmentation, with each of SEEDS: scores too
 #   small    SimTDE-128-L3(384) on more text
 #   tables   scores all of them
 #   rates    how long teacher embeddings and an epoch take, of sentences of 120 and of 250 characters at most; where nothing else runs
@@ -97,9 +98,18 @@ ablations() {
         --sts "$EVAL/sickr/test.tsv" --out "$OUT/ablations.json" --markdown "$OUT/ablations.md" --force
 }
 
+# whiten NAME SEED DIM: the student NAME-seed-SEED, whitened as by recipe whitening-128 or hpd-384-whitening-DIM, without training it again
+whiten() {
+    local out=$OUT/$1-whitening-$3-seed-$2
+    [ -d "$out" ] || $COMMAND export "$OUT/$1-seed-$2" --dim "$3" --whiten --fit "$NLI#anchor,positive,hard_negative" --precision fp32 \
+        --out "$out"
+}
+
+# HPD's students here: the teacher's last layers, learning from the sentences of the triplets.
+last_layers=(--corpus "$NLI#anchor,positive,hard_negative" --teacher $TEACHER --set student.source= --set student.layers=3)
+
 hpd() {
-    local options=(--corpus "$NLI#anchor,positive,hard_negative" --dev "$EVAL/stsb/dev.tsv" --set stages.checkpoint_steps=60
-        --teacher $TEACHER --set student.source= --set student.layers=3)
+    local options=("${last_layers[@]}" --dev "$EVAL/stsb/dev.tsv" --set stages.checkpoint_steps=60)
     local rate at
     for rate in 5e-4 1e-4; do
         at=-$rate
@@ -116,6 +126,19 @@ hpd() {
     # As many steps as the baselines take for two passes over the triplets.
     distill hpd-128-no-augmentation-154-steps hpd-128-no-augmentation "${options[@]}" --set stages.epochs=0.857 \
         --set stages.learning_rate=5e-4
+}
+
+dimensions() {
+    local seed dim students=()
+    for dim in 128 384 256; do
+        RATES=5e-4 tuned "dimensions-$dim" "hpd-$dim" "${last_layers[@]}" --set augmentation.required=false --set stages.epochs=2
+    done
+    for seed in $SEEDS; do
+        for dim in 128 256; do whiten dimensions-384 "$seed" $dim; done
+        students+=("$OUT"/dimensions-{128,256,384,384-whitening-128,384-whitening-256}-seed-"$seed")
+    done
+    $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --sts "$EVAL/sts12/test.tsv" --sts "$EVAL/sts14/test.tsv" \
+        --out docs/results/hpd-dimensions.json --markdown "$OUT/dimensions.md" --force
 }
 
 small() {
@@ -209,13 +232,6 @@ hpdtables() {
     done
 }
 
-# whiten NAME SEED DIM: the student NAME-seed-SEED, whitened as by recipe whitening-128 or hpd-384-whitening-DIM, without training it again
-whiten() {
-    local out=$OUT/$1-whitening-$3-seed-$2
-    [ -d "$out" ] || $COMMAND export "$OUT/$1-seed-$2" --dim "$3" --whiten --fit "$NLI#anchor,positive,hard_negative" --precision fp32 \
-        --out "$out"
-}
-
 scores() {
     local step students teacher
     for step in table2 base hpd-tinybert-shape hpd-minilm; do
@@ -242,7 +258,7 @@ mkdir -p "$OUT/ablations"
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        simtde | ablations | hpd | small | tables | rates | table2 | base | timing | encoders | hpdtables | scores | retrieval) $step ;;
+        simtde | ablations | hpd | dimensions | small | tables | rates | table2 | base | timing | encoders | hpdtables | scores | retrieval) $step ;;
         *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac
 done
