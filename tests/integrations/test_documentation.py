@@ -64,6 +64,7 @@ def test_the_page_and_the_requirements_name_the_installed_versions() -> None:
 def test_the_example_of_the_runtimes_readme_runs() -> None:
     pytest.importorskip("langchain_core", reason="make test-integrations installs LangChain")
     text = (_ROOT / "runtime" / "README.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```py\n([^`]*edgeembed_runtime\.integrations[^`]*?)^```$", text, flags=re.MULTILINE)
+    blocks = re.findall(r"^```py\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    (block,) = (block for block in blocks if "edgeembed_runtime.integrations" in block)
     block += "assert embeddings.embed_query('bread')"
     exec(compile(block, "README.md", "exec"), {})  # noqa: S102 - text of this repository
