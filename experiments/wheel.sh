@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Makes the encoders in the wheel, and what docs/results/wheel.md tells of them, from the root of the repository, into build/wheel.
 #     experiments/wheel.sh [STEP...]
-#   text     what they learn from, of license classes A and B: as it is, with one thing changed, and made-up scenes
-#   vectors  the teacher's embeddings of it, by its int8 bundle, which encodes faster than the teacher in PyTorch
+#   text     what they learn from, of license classes A and B, and made-up scenes
 #   mini     the student mini
 #   nano     the student nano
 #   micro    the student micro
@@ -37,29 +36,20 @@ LICENSES='["Apache-2.0 (the teacher, whose weights and vectors they start from a
 export HF_HUB_OFFLINE=1
 
 text() {
-    local text=$OUT/text.part kind changed=() reworded=()
-    [ ! -d "$OUT/text" ] || return 0
-    mkdir -p "$text"
-    $PYTHON experiments/wheel_text.py "$TRAIN" "$text"
-    for kind in tatoeba commonvoice dialogue wordnet-examples questions wikipedia trivia books; do changed+=("$text/$kind.txt"); done
-    for kind in tatoeba commonvoice wordnet-examples wikipedia questions wordnet-definitions; do reworded+=(--corpus "$text/$kind.txt"); done
-    $PYTHON -m experiments.wheel_edits 120000 "$EVAL" "${changed[@]}" > "$text/edits.txt"
-    $COMMAND augment "${reworded[@]}" --wordnet "$TRAIN/wordnet" --only-new --limit 150000 --out "$text/synonyms.txt" --cache "$OUT/cache"
-    $PYTHON -m experiments.wheel_scenes 180000 "$EVAL" > "$text/scenes.txt"
-    mv "$text" "$OUT/text"
+    [ -d "$OUT/text" ] || {
+        mkdir -p "$OUT/text.part"
+        $PYTHON experiments/wheel_text.py "$TRAIN" "$OUT/text.part"
+        $PYTHON experiments/wheel_scenes.py 90000 "$EVAL" > "$OUT/text.part/scenes.txt"
+        mv "$OUT/text.part" "$OUT/text"
+    }
 }
 
-vectors() {
-    [ -d "$OUT/bundles/teacher" ] || $COMMAND export $TEACHER --precision int8 --out "$OUT/bundles/teacher" --sentences "$OUT/text"
-    $COMMAND encode "$OUT/text" --model "$OUT/bundles/teacher" --out "$OUT/vectors"
-}
-
-# distill NAME OPTION...: a student by the recipe of its name, unless it is there; in PROCESSES processes
+# distill NAME OPTION...: a student by the recipe of its name, unless it is there
 distill() {
     local name=$1
     shift
-    [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$name" --teacher-embeddings "$OUT/vectors" --corpus "$OUT/text" --out "$OUT/$name" \
-        --cache "$OUT/cache" --resume --processes "${PROCESSES:-1}" --set "corpus.licenses=$LICENSES" "$@"
+    [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$name" --corpus "$OUT/text" --out "$OUT/$name" --cache "$OUT/cache" --resume \
+        --set "corpus.licenses=$LICENSES" "$@"
 }
 
 mini() { distill mini; }
@@ -80,6 +70,7 @@ bundles() {
         [ -d "$OUT/bundles/$name" ] || $COMMAND export "$OUT/$name" --backend "$(backend "$name")" --precision int8 --out "$OUT/bundles/$name" \
             --sentences "$OUT/text"
     done
+    [ -d "$OUT/bundles/teacher" ] || $COMMAND export $TEACHER --precision int8 --out "$OUT/bundles/teacher" --sentences "$OUT/text"
     [ -d "$OUT/optimum-int8" ] || {
         optimum export onnx --task feature-extraction --model \
             "$($PYTHON -c 'import sys; from edgeembed.models import find_torch_model; print(find_torch_model(sys.argv[1]))' $TEACHER)" "$OUT/optimum.fp32"
@@ -154,8 +145,9 @@ declare -A kinds=(
     [questions]="questions trivia medquad-questions"
     [everyday]="tatoeba commonvoice dialogue"
     [sentences]="wikipedia wikisplit medquad-sentences books"
-    [changed]="edits synonyms"
 )
+
+vectors() { [ -d "$OUT/vectors" ] || $COMMAND encode "$OUT/text" --model $TEACHER --out "$OUT/vectors"; }
 
 # short FOLDER OPTION...: micro by a short run on 200,000 of the texts
 short() {
@@ -168,8 +160,9 @@ short() {
 # As many texts and steps for each, so that a kind is replaced by more of the others.
 ablation() {
     local kind seed corpus file students=()
+    vectors
     for seed in 0 1; do
-        for kind in all scenes changed passages names definitions questions everyday sentences; do
+        for kind in all scenes passages names definitions questions everyday sentences; do
             corpus=()
             for file in "$OUT"/text/*.txt; do
                 [[ " ${kinds[$kind]} " == *" $(basename "$file" .txt) "* ]] || corpus+=(--corpus "$file")
@@ -184,6 +177,7 @@ ablation() {
 # Each is a table of about a megabyte, but for the last one, of float32, which shows what rounding costs.
 tables() {
     local bits width tokens students=()
+    vectors
     while read -r bits width tokens; do
         short "$OUT/tables/$bits-$width-$tokens" --corpus "$OUT/text" --set student.matrix.table_bits="$bits" \
             --set student.matrix.vector_dim="$width" --set vocabulary.size="$tokens"
@@ -203,10 +197,10 @@ install() {
     done
 }
 
-[ $# -gt 0 ] || set -- text vectors mini nano micro bundles dev scores bench
+[ $# -gt 0 ] || set -- text mini nano micro bundles dev scores bench
 for step in "$@"; do
     case $step in
-        text | vectors | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | tables | install) $step ;;
-        *) echo "$0: no step $step; expected text, vectors, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, tables or install" >&2 && exit 2 ;;
+        text | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | tables | install) $step ;;
+        *) echo "$0: no step $step; expected text, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, tables or install" >&2 && exit 2 ;;
     esac
 done

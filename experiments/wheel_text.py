@@ -1,8 +1,8 @@
-"""Gather the text that the encoders in the wheel learn from: license classes A and B of `../shared/data/train`.
+"""Gathers the text that the encoders in the wheel learn from: license classes A and B of `../shared/data/train`.
 
     python experiments/wheel_text.py ../shared/data/train build/wheel/text
 
-Write one .txt a kind of text, one text a line: sentences, questions, what people say, definitions, names, passages.
+Writes one .txt a kind of text, one text a line: sentences, questions, what people say, definitions, names, passages.
 """
 
 import lzma
@@ -32,13 +32,13 @@ def main(train: Path, out: Path) -> None:
 
 
 def _kinds(train: Path) -> dict[str, tuple[int, Callable[[], Iterable[str]]]]:
-    """Return how many texts of each kind to take, and where they come from."""
+    """Give what there is: how many texts to take, and where they come from."""
     english, pairs = train / "en", train / "pairs"
     return {
-        "wikipedia": (70_000, lambda: _lines(english / "wikipedia.txt.xz")),
-        "wikipedia-passages": (15_000, lambda: _passages(_lines(english / "wikipedia.txt.xz"))),
+        "wikipedia": (130_000, lambda: _lines(english / "wikipedia.txt.xz")),
+        "wikipedia-passages": (25_000, lambda: _passages(_lines(english / "wikipedia.txt.xz"))),
         "wikipedia-titles": (30_000, lambda: _column(pairs / "wikipedia_title_lead.tsv.xz", 0)),
-        "wikipedia-leads": (8_000, lambda: _column(pairs / "wikipedia_title_lead.tsv.xz", 1)),
+        "wikipedia-leads": (15_000, lambda: _column(pairs / "wikipedia_title_lead.tsv.xz", 1)),
         "wikisplit": (10_000, lambda: _column(pairs / "wikisplit.tsv.xz", 1)),
         "tatoeba": (120_000, lambda: _lines(english / "tatoeba.txt.xz")),
         "dialogue": (30_000, lambda: _lines(english / "dialogue_sgd.txt.xz")),
@@ -51,7 +51,7 @@ def _kinds(train: Path) -> dict[str, tuple[int, Callable[[], Iterable[str]]]]:
         "wordnet-terms": (30_000, lambda: _column(pairs / "wordnet_gloss.tsv.xz", 0)),
         "medquad-questions": (16_000, lambda: _column(pairs / "medquad_qa.tsv.xz", 0)),
         "medquad-sentences": (30_000, lambda: _sentences(_column(pairs / "medquad_qa.tsv.xz", 1))),
-        "medquad-passages": (10_000, lambda: _passages(_sentences(_column(pairs / "medquad_qa.tsv.xz", 1)))),
+        "medquad-passages": (15_000, lambda: _passages(_sentences(_column(pairs / "medquad_qa.tsv.xz", 1)))),
     }
 
 
