@@ -12,9 +12,10 @@
 #            where nothing else runs
 #   shapes   the same of other shapes, hardly trained
 #   ablation micro without one kind of text at a time, two seeds: scores by the sets of dev, into docs/results/wheel-ablation.json
+#   batches  micro with smaller batches, likewise, into docs/results/wheel-batches.json
 #   tables   micro with other bits, widths and vocabularies, likewise, into docs/results/wheel-tables.json
 #   install  the bundles into runtime/edgeembed_runtime/models, with scores and times in their cards
-# Without STEP, all of them but shapes, ablation, tables and install. Whatever is there already is not made again.
+# Without STEP, all of them but shapes, ablation, batches, tables and install. Whatever is there already is not made again.
 # COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -149,7 +150,7 @@ declare -A kinds=(
 
 vectors() { [ -d "$OUT/vectors" ] || $COMMAND encode "$OUT/text" --model $TEACHER --out "$OUT/vectors"; }
 
-# short FOLDER OPTION...: micro by a short run on 200,000 of the texts
+# short FOLDER OPTION...: micro by a short run, on 200,000 of the texts unless OPTION says otherwise
 short() {
     local folder=$1
     shift
@@ -172,6 +173,16 @@ ablation() {
         done
     done
     choose docs/results/wheel-ablation.json "${students[@]}"
+}
+
+batches() {
+    local size students=()
+    vectors
+    for size in 512 256 128 64; do
+        short "$OUT/batches/$size" --corpus "$OUT/text" --set corpus.limit=100000 --set stages.batch_size=$size
+        students+=("$OUT/batches/$size")
+    done
+    choose docs/results/wheel-batches.json "${students[@]}"
 }
 
 # Each is a table of about a megabyte, but for the last one, of float32, which shows what rounding costs.
@@ -200,7 +211,7 @@ install() {
 [ $# -gt 0 ] || set -- text mini nano micro bundles dev scores bench
 for step in "$@"; do
     case $step in
-        text | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | tables | install) $step ;;
-        *) echo "$0: no step $step; expected text, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, tables or install" >&2 && exit 2 ;;
+        text | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | batches | tables | install) $step ;;
+        *) echo "$0: no step $step; expected text, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, batches, tables or install" >&2 && exit 2 ;;
     esac
 done
