@@ -107,7 +107,7 @@ control() {
     local ten=() all=() file language name
     [ -d "$OUT/words" ] || {
         ${PYTHON3:-python3} -m venv "$OUT/wordfreq"
-        "$OUT/wordfreq/bin/python" -m pip install --quiet wordfreq==3.1.1
+        "$OUT/wordfreq/bin/python" -m pip install --quiet wordfreq==3.1.1 click
         "$OUT/wordfreq/bin/python" experiments/frequent_words.py "$OUT/words"
     }
     for file in "$OUT"/words/*.txt; do
