@@ -457,7 +457,8 @@ def test_path_without_a_name_raises(
 
 def test_repr_says_what_an_index_holds(encoder: Encoder) -> None:
     assert (
-        repr(Index.build(encoder, ["a", "b"], precision="int8")) == "<Index of 2 documents, 8 dimensions, int8, numpy>"
+        repr(Index.build(encoder, ["a", "b"], precision="int8"))
+        == "<Index: documents=2, dimension=8, precision=int8, engine=numpy>"
     )
 
 

@@ -253,7 +253,7 @@ class Index(IndexReader):
     def __repr__(self) -> str:
         """Return the number of documents, the dimension, the precision and the engine."""
         precision, engine = self._settings.precision, self._settings.engine.name
-        return f"<Index of {len(self)} documents, {self.dimension} dimensions, {precision}, {engine}>"
+        return f"<Index: documents={len(self)}, dimension={self.dimension}, precision={precision}, engine={engine}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling: the content is copied, and the receiving process loads the encoder again."""
