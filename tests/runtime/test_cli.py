@@ -140,6 +140,14 @@ def test_info_prints_the_fields_of_a_bundle(bundle_path: Path, capsys: pytest.Ca
     assert document["files"][0].keys() == {"name", "size_bytes", "sha256"}  # type: ignore[index]
 
 
+def test_info_names_each_license_of_the_training_text_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "micro"]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("licenses"))
+    names = line.removeprefix("licenses").strip().split(", ")
+    assert "CC BY-SA 4.0" in names
+    assert len(set(names)) == len(names)
+
+
 def test_info_says_what_an_encoder_reads_of_texts(capsys: pytest.CaptureFixture[str]) -> None:
     texts = ["open a file", "学习烤面包 🍞"]
     words = [word for text in texts for word in ("--text", text)]

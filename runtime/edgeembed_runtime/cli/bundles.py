@@ -87,7 +87,8 @@ def _lines(bundle: Bundle) -> dict[str, object]:
         "max_seq_length": f"{bundle.max_seq_length} tokens",
         "pooling": bundle.pooling,
         "prompts": ", ".join(bundle.prompts) or "none",
-        "licenses": ", ".join(bundle.licenses) or "none given",
+        # What each license is for is in parentheses: the model card and --json have it.
+        "licenses": ", ".join(dict.fromkeys(each.partition(" (")[0] for each in bundle.licenses)) or "none given",
         **agreement,
         "fingerprint": bundle.fingerprint,
     }
