@@ -1,6 +1,7 @@
 """The benchmark: measure subjects side by side on the same texts and return a report."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,6 +23,9 @@ from edgeembed_bench.sizes import Size, measure_size
 from edgeembed_bench.subjects import Subject, check_names
 from edgeembed_bench.worker_client import Start, Worker, start_worker
 from edgeembed_bench.workload import BenchmarkSettings, TextInfo, texts_of_lengths
+
+_LINE_INTERVAL_S = 60.0
+"""Between two lines of progress, if stderr is not a terminal."""
 
 
 def benchmark(
@@ -68,7 +72,7 @@ def benchmark(
     steps = len(subjects) * (1 + settings.processes * settings.runs_per_process)
     steps += len(named) * (1 + settings.processes)
     machine, watch = this_machine(), LoadWatch()
-    with pin_to_cores(settings.threads) as cores, _progress_bar(steps) as advance:
+    with pin_to_cores(settings.threads) as cores, _progress(steps) as advance:
         sizes = _measure_sizes(subjects, advance)
         first = _start_once(named, texts, settings, advance)
         before = measure_idle(meter)
@@ -187,23 +191,28 @@ def _check_batch(name: str, worker: Worker, texts: Sequence[str]) -> None:
 
 
 @contextlib.contextmanager
-def _progress_bar(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on stderr within a `with` block, if stderr is a terminal.
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """Report progress on stderr within a `with` block: a bar on a terminal, elsewhere a line a minute.
 
     Args:
         total: Number of steps.
 
     Yields:
-        A function that advances the bar by a number of steps.
+        A function that is called with the number of steps done since its last call.
     """
     console = Console(stderr=True)
     hidden = not console.is_terminal
+    printed_s = time.monotonic()
     # Redrawn on advance only: a thread that redraws would take CPU time from the subjects.
     with Progress(console=console, auto_refresh=False, transient=True, disable=hidden) as bar:
         task = bar.add_task("measuring", total=total)
 
         def advance(steps: int) -> None:
+            nonlocal printed_s
             bar.advance(task, steps)
             bar.refresh()
+            if hidden and time.monotonic() - printed_s >= _LINE_INTERVAL_S:
+                printed_s = time.monotonic()
+                console.print(f"measuring: {bar.tasks[0].percentage:.0f} % done", highlight=False)
 
         yield advance

@@ -64,6 +64,16 @@ def test_runs_are_rounded_up_to_a_multiple_of_the_processes(stub: Stub) -> None:
     assert report.settings.runs == len(report["a"].latency_ms) == 12
 
 
+def test_progress_is_a_line_from_time_to_time_where_there_is_no_terminal(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("edgeembed_bench.benchmarking._LINE_INTERVAL_S", 0)
+    _report(stub, "a")
+    shares = [int(line.split()[1]) for line in capsys.readouterr().err.splitlines() if line.startswith("measuring:")]
+    assert shares == sorted(shares)
+    assert shares[-1] == 100
+
+
 def test_slow_subject_is_slower_in_latency_throughput_and_cpu_time(stub: Stub) -> None:
     report = benchmark([stub("fast"), stub("slow", "slow")], TEXTS, replace(QUICK, processes=3), meter=NOTHING)
     assert report["slow"].latency.q1 >= 2
