@@ -16,7 +16,7 @@
 #   pca           the teacher with the PCA that students learn from (12/128 in the paper)
 #   base          the same of all-mpnet-base-v2, which is 768 wide as the paper's teachers: 12/768, 12/128, 1/768 and 1/128
 #   control       WordPiece vocabularies of multilingual BERT's size (105,879 tokens) of the ten languages and of 42, made in the same
-#                 way of as much text each, without smoothing, and a semantic ranker of each; of the paper's own text, english-1.0 and
+#                 way of as much text each, without smoothing, and a semantic ranker of each, with scores; of the paper's own text, english-1.0 and
 #                 english-0.7 above are without smoothing and with
 #   teachers      a teacher of similarity (figure 2) and one of relevance (figure 3)
 #   taught        a semantic and a relevance ranker of these, the second with RELEVANCE_PAIRS a language
@@ -38,6 +38,11 @@ export HF_HUB_OFFLINE=1
 # The paper's 2e-5 is for 140,000 steps; these are two passes, some thousand steps.
 settings=(--parallel "$TRAIN/parallel" --set "parallel.limit=$PAIRS" --set "stages.epochs=${EPOCHS:-2}"
     --set "stages.learning_rate=${RATE:-1e-3}" --seed "${SEED:-0}")
+
+similarity_sets=(
+    --cross-lingual-sts
+    "$EVAL/stsb_multi_mt#en-en,de-de,es-es,fr-fr,it-it,nl-nl,pl-pl,pt-pt,ru-ru,en-de,en-es,en-fr,en-it,en-nl,en-pl,en-pt,en-ru"
+    --cross-lingual-sts "$EVAL/sts17#en-en,es-es,es-en,tr-en")
 
 # vocabulary SIZE SMOOTHING NAME ENGLISH: a vocabulary of the ten languages, unless it is there
 vocabulary() {
@@ -122,6 +127,8 @@ control() {
             --json > "$OUT/words-$name.report"
         distill "semantic-words-$name" xayn-semantic "words-$name"
     done
+    $COMMAND evaluate "$OUT"/semantic-words-{ten,all} "${similarity_sets[@]}" --out docs/results/xayn-control.json \
+        --markdown "$OUT/control.md" --force
 }
 
 teachers() {
@@ -154,9 +161,8 @@ similarity() {
     local students=("$OUT"/semantic-*/) teachers
     [ -d "${students[0]}" ] || students=()
     find_teachers
-    $COMMAND evaluate "${students[@]%/}" "${teachers[@]}" --against $TEACHER --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force --cross-lingual-sts \
-        "$EVAL/stsb_multi_mt#en-en,de-de,es-es,fr-fr,it-it,nl-nl,pl-pl,pt-pt,ru-ru,en-de,en-es,en-fr,en-it,en-nl,en-pl,en-pt,en-ru" \
-        --cross-lingual-sts "$EVAL/sts17#en-en,es-es,es-en,tr-en"
+    $COMMAND evaluate "${students[@]%/}" "${teachers[@]}" --against $TEACHER "${similarity_sets[@]}" --out "$OUT/scores.json" \
+        --markdown "$OUT/scores.md" --force
 }
 
 retrieval() {
