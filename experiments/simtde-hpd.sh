@@ -4,7 +4,6 @@
 # Steps of docs/results/simtde.md and hpd.md:
 #   simtde   SimTDE-128-L3(384), its baselines and ablations: the same 60,000 sentences, one epoch
 #   ablations  rows that simtde has not, by the recipes as they are, and simtde-small and its random table beside them: scores too
-#   seeds    SimTDE-128-L3(384) and LRN-KD on this text, with each of SEEDS: scores too
 #   hpd      HPD-128, projection-128, whitening-128, of the teacher's last layers: two passes over the same text at two learning rates,
 #            the paper's being meant for many more steps; with augmentation, as many steps as without; HPD for as many steps as the
 #            baselines take, too
@@ -97,19 +96,6 @@ ablations() {
     done
     $COMMAND evaluate "${students[@]}" --sts "$EVAL/sts12/test.tsv" --sts "$EVAL/sts14/test.tsv" --sts "$EVAL/stsb/test.tsv" \
         --sts "$EVAL/sickr/test.tsv" --out "$OUT/ablations.json" --markdown "$OUT/ablations.md" --force
-}
-
-seeds() {
-    local seed name students=()
-    for seed in $SEEDS; do
-        for name in simtde-small lrn-kd; do
-            distill "seeds-$name-$seed" $name "${corpus[@]}" --seed "$seed" --set corpus.limit=61000 --set corpus.limit_per_source=10000 \
-                --set corpus.max_characters=250
-            students+=("$OUT/seeds-$name-$seed")
-        done
-    done
-    $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --sts "$EVAL/sts12/test.tsv" --sts "$EVAL/sts14/test.tsv" \
-        --out docs/results/simtde-seeds.json --markdown "$OUT/seeds.md" --force
 }
 
 # whiten NAME SEED DIM: the student NAME-seed-SEED, whitened as by recipe whitening-128 or hpd-384-whitening-DIM, without training it again
@@ -271,7 +257,7 @@ mkdir -p "$OUT/ablations"
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        simtde | ablations | seeds | hpd | dimensions | small | tables | rates | table2 | base | timing | encoders | hpdtables | scores | retrieval) $step ;;
+        simtde | ablations | hpd | dimensions | small | tables | rates | table2 | base | timing | encoders | hpdtables | scores | retrieval) $step ;;
         *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac
 done

@@ -16,8 +16,8 @@
 #   pca           the teacher with the PCA that students learn from (12/128 in the paper)
 #   base          the same of all-mpnet-base-v2, which is 768 wide as the paper's teachers: 12/768, 12/128, 1/768 and 1/128
 #   control       WordPiece vocabularies of multilingual BERT's size (105,879 tokens) of the ten languages and of 42, made in the same
-#                 way of as much text each, without smoothing, and a semantic ranker of each, with scores; of the paper's own text, english-1.0 and
-#                 english-0.7 above are without smoothing and with
+#                 way of as much text each, without smoothing, and a semantic ranker of each, with scores; of the paper's own text,
+#                 english-1.0 and english-0.7 above are without smoothing and with
 #   teachers      a teacher of similarity (figure 2) and one of relevance (figure 3)
 #   taught        a semantic and a relevance ranker of these, the second with RELEVANCE_PAIRS a language
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed. PAIRS (a language), EPOCHS,

@@ -197,37 +197,27 @@ def _teacher_embeddings(
     fingerprint = None if teacher is None else model_fingerprint(teacher, normalize=recipe.head.normalize)
     with steps.step("teacher", len(sentences), "sentences") as advance:
         if shards is not None:
-            _check_shards(shards, recipe, models, fingerprint)
+            _check_shards(shards, recipe, fingerprint)
             return copy_from_shards(shards, sentences, cache / "teacher")
         if models.teacher is None or fingerprint is None:
             raise ValueError("a teacher without shards of its embeddings is always loaded")
         return encode_with_cache(models.teacher, fingerprint, sentences, cache / "teacher", progress=advance)
 
 
-def _check_shards(shards: ShardFolder, recipe: Recipe, models: Models, fingerprint: str | None) -> None:
-    """Check that shards hold the teacher's embeddings, or those of a model in its space, such as a bundle of it.
-
-    If the teacher is not here, its name is compared.
-    """
+def _check_shards(shards: ShardFolder, recipe: Recipe, fingerprint: str | None) -> None:
+    """Check that shards hold the teacher's embeddings: by fingerprint, or by name if the teacher is not here."""
     model = shards.model
-    if models.teacher is not None:
-        space = _teacher_space(models)
-        is_teacher = model.fingerprint == fingerprint or (space is not None and model.space == space)
+    if fingerprint is not None:
+        is_teacher = model.fingerprint == fingerprint
     else:
-        is_teacher = Path(model.name).absolute() == Path(recipe.teacher).absolute()
-    if not is_teacher or model.normalized != recipe.head.normalize:
+        is_named = Path(model.name).absolute() == Path(recipe.teacher).absolute()
+        is_teacher = is_named and model.normalized == recipe.head.normalize
+    if not is_teacher:
         raise InputError(
             f"{shards.folder} holds embeddings of {model.name}, normalized={model.normalized}, which is not the "
-            f"recipe's teacher, {recipe.teacher}, nor in its space; expected shards of that model or of a bundle of "
-            "it: run edgeembed encode with it, or name the model of the shards as the teacher"
+            f"recipe's teacher, {recipe.teacher}; expected shards of that model: run edgeembed encode with it, or "
+            "name the model of the shards as the teacher"
         )
-
-
-def _teacher_space(models: Models) -> str | None:
-    """Return the name of the teacher's embedding space; None if the teacher is not loaded."""
-    if models.teacher is None:
-        return None
-    return (stated_space(models.folder) if models.folder else None) or embedding_space(models.teacher)
 
 
 def _projection(recipe: Recipe, cached: CachedEmbeddings | None) -> Projection | None:
@@ -341,7 +331,7 @@ def _shared_space(
         return None
     if models.teacher is None:
         return None if shards is None else shards.model.space
-    return _teacher_space(models)
+    return (stated_space(models.folder) if models.folder else None) or embedding_space(models.teacher)
 
 
 def build_report(

@@ -228,19 +228,6 @@ def test_a_bundle_teaches_through_its_shards(corpus: list[Path], teacher_folder:
     assert report.space == Bundle.open(builtin_bundle("nano")).space
 
 
-def test_shards_of_the_teachers_bundle_teach_like_its_own(
-    corpus: list[Path], teacher_folder: Path, tmp_path: Path
-) -> None:
-    bundle = edgeembed.export(teacher_folder, tmp_path / "bundle", precision="fp32").path
-    settings: dict[str, Any] = {"teacher": teacher_folder, "overrides": TINY}
-    reports = []
-    for model, name in ((teacher_folder, "own"), (bundle, "bundles")):
-        shards = edgeembed.encode(corpus, model, tmp_path / f"{name}-shards").path
-        reports.append(edgeembed.distill("compact", None, tmp_path / name, teacher_embeddings=shards, **settings))
-    assert reports[1].losses == pytest.approx(reports[0].losses, rel=1e-2)
-    assert read_provenance(reports[1].path)["teacher"] == read_provenance(reports[0].path)["teacher"]
-
-
 def test_shards_that_do_not_fit_a_distillation_are_errors(
     corpus: list[Path], teacher_folder: Path, tmp_path: Path
 ) -> None:
