@@ -14,6 +14,7 @@ Array = npt.NDArray[np.float32]
 # largest values and rounds the others more finely; the one with the least squared error is chosen for each block.
 _CLIPPING_RATIOS = np.linspace(0.6, 1.1, 21, dtype=np.float32)
 _MIN_MAGNITUDE = 1e-12
+_ROUNDING = 1e-5  # of float32 values that were divided and multiplied again
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,23 @@ def quantize_rows(matrix: Array, block_size: int, bits: int) -> QuantizedBlocks:
     return QuantizedBlocks(quantize_blocks(blocks, scales, bits), scales, bits)
 
 
+def find_row_levels(matrix: Array, bits: int) -> QuantizedBlocks | None:
+    """Return a matrix whose rows hold `2**bits` levels, with one scale for each row; None if some row holds others.
+
+    The levels are evenly spaced, and the lowest is the row's value of largest magnitude: those to which a student
+    trains with `table_bits`. Nothing is lost.
+
+    Args:
+        matrix: float32 (rows, columns).
+        bits: 4 or 8.
+    """
+    rows = matrix[:, None]
+    scales = _widest_scales(rows, bits)
+    blocks = QuantizedBlocks(quantize_blocks(rows, scales, bits), scales, bits)
+    is_exact = np.allclose(blocks.dequantized(), matrix, rtol=_ROUNDING, atol=_MIN_MAGNITUDE)
+    return blocks if is_exact else None
+
+
 def split_into_blocks(matrix: Array, block_size: int) -> Array:
     """Return the rows of a matrix as blocks, padded with zeros: float32 (rows, blocks, block size)."""
     rows, columns = matrix.shape
@@ -70,17 +88,25 @@ def find_scales(values: Array, bits: int) -> Array:
     Returns:
         float32 (...).
     """
-    # There is one more value below the zero point than above: a negative scale gives it to a largest value above zero.
-    largest = np.take_along_axis(values, np.abs(values).argmax(axis=-1, keepdims=True), axis=-1)[..., 0]
-    largest = np.where(np.abs(largest) < _MIN_MAGNITUDE, np.float32(_MIN_MAGNITUDE), largest)
-    lowest = np.float32(-(2 ** (bits - 1)))
-    best, least_error = largest / lowest, np.full(largest.shape, np.inf, dtype=np.float32)
+    widest = _widest_scales(values, bits)
+    best, least_error = widest, np.full(widest.shape, np.inf, dtype=np.float32)
     for ratio in _CLIPPING_RATIOS:
-        scales = largest * ratio / lowest
+        scales = widest * ratio
         error = ((dequantize_blocks(quantize_blocks(values, scales, bits), scales, bits) - values) ** 2).sum(axis=-1)
         best, least_error = np.where(error < least_error, scales, best), np.minimum(error, least_error)
     found: Array = best.astype(np.float32)
     return found
+
+
+def _widest_scales(values: Array, bits: int) -> Array:
+    """Return the scale (...) of each block (..., block size) at which its value of largest magnitude is the lowest.
+
+    There is one more value below the zero point than above: a negative scale gives it to a largest value above zero.
+    """
+    largest = np.take_along_axis(values, np.abs(values).argmax(axis=-1, keepdims=True), axis=-1)[..., 0]
+    largest = np.where(np.abs(largest) < _MIN_MAGNITUDE, np.float32(_MIN_MAGNITUDE), largest)
+    scales: Array = largest / np.float32(-(2 ** (bits - 1)))
+    return scales
 
 
 def quantize_blocks(values: Array, scales: Array, bits: int) -> npt.NDArray[np.uint8]:

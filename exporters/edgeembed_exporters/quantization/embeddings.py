@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from edgeembed_exporters.onnx.graph import Graph, contrib_node, is_row_gather
-from edgeembed_exporters.quantization.blockwise import quantize_rows
+from edgeembed_exporters.quantization.blockwise import QuantizedBlocks, find_row_levels, quantize_rows
 
 # Smaller tables, for instance MPNet's relative positions, save little space and influence every layer.
 _MIN_ELEMENTS = 16_384
@@ -20,6 +20,7 @@ _FP16_RELATIVE_ERROR = 2.0**-11
 _FP16_MAX = float(np.finfo(np.float16).max)
 _INT8_MAX = np.float32(127)
 _BLOCK_SIZE = 64
+_MIN_BLOCK_SIZE = 16  # of GatherBlockQuantized, which takes powers of two
 
 Array = npt.NDArray[np.float32]
 _LookupBuilder = Callable[[Graph, onnx.NodeProto, Array], list[onnx.NodeProto]]
@@ -28,7 +29,8 @@ _LookupBuilder = Callable[[Graph, onnx.NodeProto, Array], list[onnx.NodeProto]]
 def quantize_embeddings_int8(model: onnx.ModelProto) -> None:
     """Quantize, in place, all large embedding tables to int8 with one scale for each row.
 
-    The error is at most 1/254 of the largest magnitude of the row, however large other rows are.
+    The error is at most 1/254 of the largest magnitude of the row, however large other rows are. Tables whose rows hold
+    16 levels, as those of students that were trained with `table_bits`, are stored in 4 bits without any error.
 
     Args:
         model: A float32 model.
@@ -63,6 +65,9 @@ def _is_large_table(values: npt.NDArray[Any]) -> bool:
 
 def _int8_lookup(graph: Graph, node: onnx.NodeProto, table: Array) -> list[onnx.NodeProto]:
     """Return the nodes that look up rows of a table with one scale for each row."""
+    levels = find_row_levels(table, bits=4) if table.shape[1] % 2 == 0 else None
+    if levels is not None:
+        return [_gather_blocks(graph, node, table, levels, np.float32, node.output[0])]
     name, ids, output = node.input[0], node.input[1], node.output[0]
     scales = _row_scales(table)
     rows = graph.add_initializer(f"{name}.rows", np.rint(table / scales).astype(np.int8))
@@ -113,13 +118,22 @@ def _int4_lookup(graph: Graph, node: onnx.NodeProto, table: Array) -> list[onnx.
     width = table.shape[1]
     if width % 2:
         return _int8_lookup(graph, node, table)
-    name, output = node.input[0], node.output[0]
     blocks = quantize_rows(table, _BLOCK_SIZE, bits=4)
-    inputs = [
-        graph.add_initializer(f"{name}.rows", blocks.packed().reshape(len(table), -1)[:, : width // 2]),
-        node.input[1],
-        graph.add_initializer(f"{name}.scales", blocks.scales.astype(np.float16)),
-    ]
-    parameters = {"bits": blocks.bits, "block_size": _BLOCK_SIZE, "quantize_axis": 1, "gather_axis": 0}
-    gather = contrib_node("GatherBlockQuantized", inputs, f"{output}.rows_fp16", **parameters)
+    output = node.output[0]
+    gather = _gather_blocks(graph, node, table, blocks, np.float16, f"{output}.rows_fp16")
     return [gather, helper.make_node("Cast", [f"{output}.rows_fp16"], [output], to=TensorProto.FLOAT)]
+
+
+def _gather_blocks(
+    graph: Graph, node: onnx.NodeProto, table: Array, blocks: QuantizedBlocks, scale_type: npt.DTypeLike, output: str
+) -> onnx.NodeProto:
+    """Return the node that looks up rows of a table in 4 bits; they have the type of the scales."""
+    name, (count, width) = node.input[0], table.shape
+    block_size = max(_MIN_BLOCK_SIZE, 1 << (blocks.quantized.shape[2] - 1).bit_length())
+    inputs = [
+        graph.add_initializer(f"{name}.rows", blocks.packed().reshape(count, -1)[:, : width // 2]),
+        node.input[1],
+        graph.add_initializer(f"{name}.scales", blocks.scales.astype(scale_type)),
+    ]
+    parameters = {"bits": blocks.bits, "block_size": block_size, "quantize_axis": 1, "gather_axis": 0}
+    return contrib_node("GatherBlockQuantized", inputs, output, **parameters)

@@ -64,6 +64,28 @@ def test_int4_rows_match_blockwise_quantization(width: int) -> None:
     np.testing.assert_allclose(evaluate(model, ALL_ROWS)[0], expected, rtol=2e-3)  # scales are float16
 
 
+@pytest.mark.parametrize("width", [64, 96, 384])
+def test_rows_of_16_levels_are_stored_in_4_bits_without_error_at_int8(width: int) -> None:
+    levels = np.random.default_rng(0).integers(-8, 8, (ROWS, width)).astype(np.float32)
+    levels[:, 0] = -8
+    table = levels * normal(ROWS, 1)
+    table[5] = 0
+    model = lookup_model(table)
+    quantize_embeddings_int8(model)
+    assert op_counts(model) == {"GatherBlockQuantized": 1}
+    assert initializer_bytes(model) == ROWS * (width // 2 + 4)
+    np.testing.assert_allclose(evaluate(model, ALL_ROWS)[0], table, rtol=1e-5, atol=1e-6)
+
+
+def test_a_table_with_one_row_of_more_levels_has_8_bits_at_int8() -> None:
+    table = np.random.default_rng(0).integers(-8, 8, (ROWS, 64)).astype(np.float32)
+    table[:, 0] = -8
+    table[7] = normal(1, 64)
+    model = lookup_model(table)
+    quantize_embeddings_int8(model)
+    assert op_counts(model) == {"Gather": 2, "Cast": 1, "Mul": 1}
+
+
 def test_rows_of_odd_width_are_int8_at_int4() -> None:
     model = lookup_model(normal(ROWS, 65))
     quantize_embeddings_int4(model)
