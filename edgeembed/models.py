@@ -86,6 +86,16 @@ def find_local_model(name: str) -> Path | None:
     return None if folder is None or is_bundle(folder) else folder
 
 
+def find_local_bundle(name: str) -> Path | None:
+    """Return the folder of a bundle that is on this machine; None if there is none, or it is another model.
+
+    Args:
+        name: As for `find_model`.
+    """
+    folder = find_builtin_bundle(name) or Path(name)
+    return folder if is_bundle(folder) else None
+
+
 def find_builtin_bundle(name: str | os.PathLike[str]) -> Path | None:
     """Return the folder of a bundle that ships with edgeembed_runtime; None if no built-in bundle has this name.
 

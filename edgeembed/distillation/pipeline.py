@@ -29,13 +29,21 @@ from edgeembed.distillation.data import DistillationData
 from edgeembed.distillation.report import DistillationReport
 from edgeembed.hardware import default_device
 from edgeembed.losses import TeacherTargets, build_loss
-from edgeembed.models import ModelLike, find_local_model, find_torch_model, load_masked_lm, load_model
+from edgeembed.models import (
+    ModelLike,
+    find_local_bundle,
+    find_local_model,
+    find_torch_model,
+    load_masked_lm,
+    load_model,
+)
 from edgeembed.processes import register_outputs
 from edgeembed.progress import TimedSteps
 from edgeembed.provenance import STUDENT_FOLDER, stated_space
 from edgeembed.recipe.schema import Recipe
 from edgeembed.students.card import student_card
 from edgeembed.students.factory import build_student, build_vocabulary, check_student, target_token_embeddings
+from edgeembed.students.transformer import CompactTransformer
 from edgeembed.teacher.cache import model_fingerprint
 from edgeembed.teacher.encoding import CachedEmbeddings, copy_from_shards, encode_with_cache, with_normalization
 from edgeembed.teacher.shards import ShardFolder
@@ -298,6 +306,8 @@ def train_student(  # noqa: PLR0913  # everything that training depends on
             )
         results.append(result)
     student[0].output_hidden_states = False
+    if isinstance(student[0], CompactTransformer):
+        student[0].fold_rounded_table()
     return results
 
 
@@ -390,7 +400,7 @@ def save_student(
     Raises:
         InputError: If the folder exists and `force` is not set, or cannot be written.
     """
-    out = report.path
+    out, bundle = report.path, find_local_bundle(recipe.teacher)
     with atomic_folder(out, force=force, kind=STUDENT_FOLDER) as folder:
         try:
             student.cpu().save(str(folder), create_model_card=False)
@@ -398,7 +408,7 @@ def save_student(
             raise InputError(f"cannot write {out}: {error}; free some space or choose another folder") from error
         measured = {key: value for key, value in report.to_dict().items() if key != "history"}
         provenance: dict[str, Any] = {
-            "teacher": recipe.teacher,
+            "teacher": bundle.name if bundle else recipe.teacher,
             "space": report.space,
             "licenses": list(recipe.corpus.licenses),
             "command": command_line(command) or None,
@@ -408,6 +418,7 @@ def save_student(
             "report": {**measured, "path": out.name},
         }
         provenance = without_paths(provenance)
-        teacher_card = read_front_matter(teacher / "README.md") if teacher else {}
+        described = bundle or teacher
+        teacher_card = read_front_matter(described / "README.md") if described else {}
         (folder / "README.md").write_text(student_card(out.name, provenance, teacher_card), encoding="utf-8")
         STUDENT_FOLDER.write_manifest(folder, provenance)  # last: it lists all files of the folder

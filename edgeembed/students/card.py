@@ -87,12 +87,14 @@ def student_card(name: str, provenance: dict[str, Any], teacher_card: dict[str, 
 
 
 def _front_matter(provenance: dict[str, Any], teacher_card: dict[str, Any]) -> str:
-    teacher = provenance["teacher"]
+    made_from = provenance["teacher"]
+    if teacher_card.get("library_name") == "edgeembed":  # a bundle, which is itself made from a model
+        made_from = next(iter(card_strings(teacher_card.get("base_model"))), made_from)
     languages = list(card_strings(teacher_card.get("language")))
     languages += [each["language"] for each in provenance["report"]["languages"] if each["language"] not in languages]
     return front_matter(
         license_name=next(iter(card_strings(teacher_card.get("license"))), None),
-        base_model=_HUB_IDS.get(teacher, teacher),
+        base_model=_HUB_IDS.get(made_from, made_from),
         languages=languages,
         library="sentence-transformers",
         tags=["sentence-transformers", "sentence-similarity", "feature-extraction", "distillation", "edgeembed"],

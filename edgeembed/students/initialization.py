@@ -83,7 +83,7 @@ def build_transformer(
             _copy_layers(source, encoder, sentences)
     if settings.table_init == "svd":
         _fill_table(encoder, token_targets, token_weights)
-    return CompactTransformer(encoder, tokenizer, settings.token_dim, settings.max_seq_length)
+    return CompactTransformer(encoder, tokenizer, settings.token_dim, settings.max_seq_length, settings.table_bits)
 
 
 def recipe_cmow_config(recipe: Recipe) -> CMOWConfig:
@@ -133,7 +133,7 @@ def check_source_model(source: SentenceTransformer, settings: StudentSettings) -
         ("student.layers", settings.layers, depth),
         ("student.hidden_size", hidden_size, encoder.config.hidden_size),
         ("student.intermediate_size", settings.intermediate_size, ffn_width(encoder)),
-        ("student.token_dim", settings.token_dim, hidden_size),
+        ("student.token_dim", settings.token_dim, encoder.config.hidden_size),
         ("student.max_seq_length", settings.max_seq_length, max_positions(encoder)),
     ):
         if value > most:

@@ -1,4 +1,4 @@
-"""Transformer students: the tokenizing base class, the factorized embedding table, and the encoder module."""
+"""Transformer students: the tokenizing base class, their embedding tables, and the encoder module."""
 
 from __future__ import annotations
 
@@ -86,6 +86,49 @@ class FactorizedEmbedding(nn.Module):
         return embeddings
 
 
+class RoundedEmbedding(nn.Module):
+    """Embedding table, with or without a projection, whose rows are rounded to few bits per value.
+
+    The gradient passes as if they were not rounded (straight-through estimator, Bengio et al. 2013).
+
+    Args:
+        embedding: The embedding to round: int64 of any shape (...) -> float (..., width).
+        bits: Bits per value.
+    """
+
+    def __init__(self, embedding: nn.Module, bits: int) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.bits = bits
+
+    def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
+        """Return the rounded embeddings of token ids: int64 of any shape (...) -> float32 (..., width)."""
+        rows: torch.Tensor = self.embedding(token_ids).float()
+        return rows + (round_rows(rows.detach(), self.bits) - rows.detach())
+
+    @torch.no_grad()
+    def as_table(self, vocabulary_size: int) -> nn.Embedding:
+        """Return the same embeddings as one plain table, float32 (vocabulary_size, width)."""
+        rows = round_rows(self.embedding(torch.arange(vocabulary_size)).float(), self.bits)
+        return nn.Embedding(len(rows), rows.shape[1], _weight=rows)
+
+
+def round_rows(rows: torch.Tensor, bits: int) -> torch.Tensor:
+    """Round each row to `2**bits` evenly spaced levels, the lowest of which is the value of largest magnitude.
+
+    These are the levels of 4-bit tables in ONNX Runtime, so that the export stores rounded rows without loss.
+
+    Args:
+        rows: float32 (..., width).
+        bits: Bits per value.
+    """
+    largest = rows.gather(-1, rows.abs().argmax(dim=-1, keepdim=True))
+    lowest = -(2 ** (bits - 1))
+    scales = torch.where(largest == 0, 1.0, largest) / lowest  # negative if the largest value is positive
+    rounded: torch.Tensor = (rows / scales).round().clamp(lowest, -lowest - 1) * scales
+    return rounded
+
+
 class CompactTransformer(TokenizerModule):
     """Transformer encoder as the first module of a student: text -> token embeddings (SimTDE, section 3).
 
@@ -98,16 +141,25 @@ class CompactTransformer(TokenizerModule):
         tokenizer: The student's tokenizer.
         token_dim: Width of the factorized embedding table; 0 for a plain table.
         max_seq_length: Maximum number of tokens, special tokens included.
+        table_bits: Bits per value to which token embeddings are rounded; 0 for none.
     """
 
     config_file_name = "compact_transformer.json"
 
     def __init__(
-        self, auto_model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, token_dim: int, max_seq_length: int
+        self,
+        auto_model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        token_dim: int,
+        max_seq_length: int,
+        table_bits: int = 0,
     ) -> None:
         super().__init__(tokenizer, max_seq_length)
         self.auto_model = auto_model
         self.token_dim = token_dim
+        self.table_bits = table_bits
+        if table_bits:
+            auto_model.set_input_embeddings(RoundedEmbedding(auto_model.get_input_embeddings(), table_bits))
         self.output_hidden_states = False
 
     def forward(self, features: dict[str, torch.Tensor], **_: Any) -> dict[str, torch.Tensor]:
@@ -132,6 +184,13 @@ class CompactTransformer(TokenizerModule):
         embeddings: torch.Tensor = self.auto_model(input_ids=token_ids, attention_mask=attention_mask).last_hidden_state
         return embeddings
 
+    def fold_rounded_table(self) -> None:
+        """Replace a rounded table and its projection by one plain table of the rounded rows, which is final."""
+        embedding = self.auto_model.get_input_embeddings()
+        if isinstance(embedding, RoundedEmbedding):
+            self.auto_model.set_input_embeddings(embedding.as_table(self.auto_model.config.vocab_size))
+            self.token_dim = self.table_bits = 0
+
     def get_embedding_dimension(self) -> int:
         """Return the width of a token embedding."""
         return int(self.auto_model.config.hidden_size)
@@ -143,6 +202,7 @@ class CompactTransformer(TokenizerModule):
         return {
             "token_dim": self.token_dim,
             "max_seq_length": self.max_seq_length,
+            "table_bits": self.table_bits,
             "encoder": encoder,
         }
 
@@ -159,6 +219,7 @@ class CompactTransformer(TokenizerModule):
             tokenizer,
             settings["token_dim"],
             settings["max_seq_length"],
+            settings.get("table_bits", 0),
         )
         cls.load_torch_weights(folder, model=module)
         return module

@@ -228,6 +228,22 @@ def test_a_bundle_teaches_through_its_shards(corpus: list[Path], teacher_folder:
     assert report.space == Bundle.open(builtin_bundle("nano")).space
 
 
+def test_a_student_names_the_bundle_that_taught_it_and_the_model_that_this_is_made_from(
+    corpus: list[Path], teacher_folder: Path, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "teachers" / "small"
+    shutil.copytree(builtin_bundle("nano"), bundle)
+    shards = edgeembed.encode(corpus, bundle, tmp_path / "shards").path
+    overrides = {**TINY, "student.source": str(teacher_folder), "head.kind": "linear", "head.dim": 256}
+    edgeembed.distill(
+        "compact", None, tmp_path / "student", teacher=bundle, overrides=overrides, teacher_embeddings=shards
+    )
+    assert read_provenance(tmp_path / "student")["teacher"] == "small"
+    card = (tmp_path / "student" / "README.md").read_text(encoding="utf-8")
+    assert "\nbase_model: sentence-transformers/all-MiniLM-L6-v2\n" in card
+    assert "distilled from small" in card
+
+
 def test_shards_that_do_not_fit_a_distillation_are_errors(
     corpus: list[Path], teacher_folder: Path, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from edgeembed.provenance import read_provenance
 from edgeembed.recipe.loading import load_recipe
 from edgeembed.recipe.schema import Recipe
 from edgeembed.recipe.stages import Losses, LossSettings, StageSettings
+from edgeembed.students.transformer import round_rows
 from edgeembed.training.batches import LengthGroupedSampler
 from edgeembed.training.trainer import StepCallback
 
@@ -38,6 +39,12 @@ def recipe(teacher_folder: Path) -> Recipe:
             "stages.learning_rate=0.002",
         ],
     )
+
+
+@pytest.fixture
+def rounded(recipe: Recipe) -> Recipe:
+    """A student whose token embeddings are rounded to four bits as it trains."""
+    return recipe.replace(student=recipe.student.replace(table_bits=4))
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +93,16 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(
     assert any(not torch.equal(left[name], right[name]) for name in left)
 
 
+def test_a_student_of_rounded_rows_is_written_with_one_table_of_them(
+    rounded: Recipe, sentences: list[str], tmp_path: Path
+) -> None:
+    distill(rounded, sentences, tmp_path / "student", cache=tmp_path / "cache")
+    encoder = load_model(str(tmp_path / "student"))[0].auto_model
+    table = encoder.get_input_embeddings().weight.detach()
+    assert table.shape[1] == encoder.config.hidden_size
+    torch.testing.assert_close(round_rows(table, 4), table)
+
+
 class _InterruptedError(Exception):
     pass
 
@@ -118,7 +135,7 @@ def banked(recipe: Recipe) -> Recipe:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["recipe", "narrow", "banked"])
+@pytest.mark.parametrize("name", ["recipe", "narrow", "banked", "rounded"])
 def test_a_resumed_run_gives_the_weights_of_one_that_was_never_interrupted(
     name: str, request: pytest.FixtureRequest, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

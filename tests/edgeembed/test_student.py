@@ -20,6 +20,7 @@ from edgeembed.recipe.schema import StudentSettings
 from edgeembed.students.architectures import encoder_architecture, encoder_layers, ffn_width
 from edgeembed.students.factory import check_student
 from edgeembed.students.initialization import build_transformer, check_source_model, student_tokenizer
+from edgeembed.students.transformer import RoundedEmbedding, round_rows
 
 ARCHITECTURES = ["bert", "camembert", "distilbert", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta"]
 WHOLE: dict[str, Any] = {"layers": 0, "token_dim": 0}
@@ -182,6 +183,35 @@ def test_the_table_of_a_narrow_student_is_factorized_from_the_teachers(teacher_f
 def test_the_embedding_table_has_the_requested_width(teacher_folder: Path, tokenizer: Tokenizer) -> None:
     embedding = student_of(load_model(str(teacher_folder)), token_dim=5)[0].auto_model.get_input_embeddings()
     assert tuple(embedding.table.weight.shape) == (tokenizer.get_vocab_size(), 5)
+
+
+@pytest.mark.parametrize("token_dim", [0, 8, 24], ids=["plain", "projected", "projected down"])
+def test_a_rounded_table_is_folded_into_a_plain_one_of_the_same_rounded_rows(
+    token_dim: int, teacher_folder: Path, sentences: list[str]
+) -> None:
+    student = student_of(load_model(str(teacher_folder)), hidden_size=16, token_dim=token_dim, table_bits=4)
+    vectors = torch.tensor(student.encode(sentences[:8]))
+    student[0].fold_rounded_table()
+    torch.testing.assert_close(torch.tensor(student.encode(sentences[:8])), vectors)
+    table = student[0].auto_model.get_input_embeddings().weight.detach()
+    torch.testing.assert_close(round_rows(table, 4), table)
+
+
+def test_a_rounded_table_learns_what_it_is_rounded_from() -> None:
+    embedding = RoundedEmbedding(torch.nn.Embedding(4, 6), bits=4)
+    embedding(torch.tensor([[1, 1, 3]])).sum().backward()
+    assert embedding.embedding.weight.grad.sum(dim=1).tolist() == [0, 12, 0, 6]
+
+
+def test_a_student_saved_in_training_keeps_the_table_that_is_rounded(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    student = student_of(load_model(str(teacher_folder)), table_bits=4)
+    student.save(str(tmp_path / "student"), create_model_card=False)
+    loaded = load_model(str(tmp_path / "student"))
+    for name, weight in student.state_dict().items():
+        torch.testing.assert_close(loaded.state_dict()[name], weight)
+    assert_same_vectors(loaded, student, sentences[:8])
 
 
 def test_the_error_names_the_source_model_that_is_too_small(teacher_folder: Path) -> None:
