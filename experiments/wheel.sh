@@ -15,8 +15,9 @@
 #   ablation micro without one kind of text at a time, two seeds: scores by the sets of dev, into docs/results/wheel-ablation.json
 #   batches  micro with smaller batches, likewise, into docs/results/wheel-batches.json
 #   tables   micro with other bits, widths and vocabularies, likewise, into docs/results/wheel-tables.json
+#   nanos    nano with other tables and batches, likewise, into docs/results/wheel-nanos.json
 #   install  the bundles into runtime/edgeembed_runtime/models, with scores and times in their cards
-# Without STEP, all of them but shapes, ablation, batches, tables and install. Whatever is there already is not made again.
+# Without STEP, all of them but shapes, ablation, batches, tables, nanos and install. Whatever is there already is not made again.
 # COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -204,6 +205,16 @@ tables() {
     choose docs/results/wheel-tables.json "${students[@]}"
 }
 
+nanos() {
+    local width bits size students=()
+    while read -r width bits size; do
+        learn nano "$OUT/nanos/$width-$bits-$size" --corpus "$OUT/text" --set corpus.limit=120000 --set stages.epochs=2 \
+            --set student.token_dim="$width" --set student.table_bits="$bits" --set stages.batch_size="$size"
+        students+=("$OUT/nanos/$width-$bits-$size")
+    done <<< $'128 0 256\n128 0 64\n384 0 64\n384 4 64'
+    choose docs/results/wheel-nanos.json "${students[@]}"
+}
+
 install() {
     local name
     for name in "${NAMES[@]}"; do
@@ -218,7 +229,7 @@ install() {
 [ $# -gt 0 ] || set -- text vectors mini nano micro bundles dev scores bench
 for step in "$@"; do
     case $step in
-        text | vectors | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | batches | tables | install) $step ;;
-        *) echo "$0: no step $step; expected text, vectors, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, batches, tables or install" >&2 && exit 2 ;;
+        text | vectors | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | batches | tables | nanos | install) $step ;;
+        *) echo "$0: no step $step; expected text, vectors, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, batches, tables, nanos or install" >&2 && exit 2 ;;
     esac
 done
