@@ -17,6 +17,8 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from edgeembed.hardware import default_device
+
 # Chosen by measurement, not from a paper: groups of 64 rows keep the matmuls large enough to use the processor, and
 # splitting pays off only when more than a quarter of the batch is padding.
 _GROUP_ROWS = 64
@@ -232,7 +234,9 @@ def build_encoder(config: Any, token_dim: int) -> PreTrainedModel:
         config: A transformers configuration.
         token_dim: Width of the factorized embedding table; 0 for a plain table as wide as the encoder.
     """
-    encoder = AutoModel.from_config(config)
+    # On a CPU torch's fused attention loops over the heads in its backward pass, and its other one computes in float32.
+    attention = "eager" if default_device() == "cpu" else None
+    encoder = AutoModel.from_config(config, attn_implementation=attention)
     if token_dim:
         encoder.set_input_embeddings(FactorizedEmbedding(config.vocab_size, token_dim, config.hidden_size))
         nn.init.normal_(encoder.get_input_embeddings().table.weight, std=config.initializer_range)
