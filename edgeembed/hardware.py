@@ -53,8 +53,8 @@ def isolated_precision() -> Iterator[None]:
 
 
 def attention_in_training(device: str) -> AbstractContextManager[None]:
-    """Return a context manager that selects the fastest attention kernel for training on a device.
+    """Return a context manager that selects the faster of torch's attention kernels for training on a device.
 
-    On a CPU, torch's fused kernel loops over the heads in its backward pass; batched matmuls are faster.
+    On a CPU, the fused kernel loops over the heads in its backward pass; batched matmuls are faster.
     """
     return sdpa_kernel(SDPBackend.MATH) if device == "cpu" else nullcontext()

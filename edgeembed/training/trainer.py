@@ -37,7 +37,7 @@ from transformers import (
 from transformers.integrations import get_reporting_integration_callbacks
 
 from edgeembed.corpus.pairs import SentencePairs
-from edgeembed.hardware import attention_in_training, has_bf16, isolated_precision
+from edgeembed.hardware import has_bf16, isolated_precision
 from edgeembed.processes import broadcast_weights, on_main_process, process_count, process_index, sum_gradients
 from edgeembed.progress import Advance
 from edgeembed.recipe.stages import StageSettings
@@ -59,8 +59,7 @@ class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-tr
 
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
         self.trained_losses().zero_grad()
-        with attention_in_training(self.args.device.type):
-            loss: torch.Tensor = super().training_step(*arguments, **options)
+        loss: torch.Tensor = super().training_step(*arguments, **options)
         sum_gradients([*self.model.parameters(), *self.trained_losses().parameters()])
         return loss
 
