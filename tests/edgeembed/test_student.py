@@ -17,6 +17,7 @@ from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 from edgeembed.models import copy_tokenizer, load_model
 from edgeembed.recipe.loading import load_recipe
 from edgeembed.recipe.schema import StudentSettings
+from edgeembed.students import transformer
 from edgeembed.students.architectures import encoder_architecture, encoder_layers, ffn_width
 from edgeembed.students.factory import check_student
 from edgeembed.students.initialization import build_transformer, check_source_model, student_tokenizer
@@ -212,6 +213,15 @@ def test_a_student_saved_in_training_keeps_the_table_that_is_rounded(
     for name, weight in student.state_dict().items():
         torch.testing.assert_close(loaded.state_dict()[name], weight)
     assert_same_vectors(loaded, student, sentences[:8])
+
+
+@pytest.mark.parametrize(("device", "attention"), [("cpu", "eager"), ("cuda", "sdpa")])
+def test_students_attend_by_batched_matmuls_on_a_cpu(
+    device: str, attention: str, teacher_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transformer, "default_device", lambda: device)
+    encoder = student_of(load_model(str(teacher_folder)))[0].auto_model
+    assert encoder.config._attn_implementation == attention  # no public name
 
 
 def test_the_error_names_the_source_model_that_is_too_small(teacher_folder: Path) -> None:
