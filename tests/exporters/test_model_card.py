@@ -56,6 +56,21 @@ def test_the_card_states_origin_and_parity() -> None:
     assert [fact for fact in facts if fact not in card] == []
 
 
+@pytest.mark.parametrize(
+    ("student", "precision", "stated"),
+    [
+        ({"architecture": "transformer", "table_bits": 4, "matrix": {"table_bits": 2}}, "int8", "int8 with token"),
+        ({"architecture": "cbow", "table_bits": 0, "matrix": {"table_bits": 2}}, "int8", "embeddings of 2 bits, "),
+        ({"architecture": "transformer", "table_bits": 4, "matrix": {}}, "fp32", "parameters, fp32, 7.1 MB"),
+        ({"architecture": "transformer", "table_bits": 0, "matrix": {}}, "int8", "parameters, int8, 7.1 MB"),
+    ],
+)
+def test_the_card_states_token_embeddings_of_fewer_bits(student: dict[str, Any], precision: str, stated: str) -> None:
+    recipe = {**MANIFEST["recipe"], "student": student}
+    card = model_card({**MANIFEST, "recipe": recipe, "precision": precision}, size_bytes=7_100_000, command=None)
+    assert stated in card
+
+
 def test_the_card_states_what_is_unknown() -> None:
     parity = {**MANIFEST["parity"], "spearman": None, "top_10_overlap": None}
     unknown: dict[str, Any] = {

@@ -103,7 +103,7 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         name=manifest["name"],
         dimension=manifest["dimension"],
         parameters=f"{manifest['num_parameters']:,}",
-        precision=manifest["precision"],
+        precision=_precision(manifest),
         size=f"{size_bytes / 1e6:.1f}",
         max_seq_length=manifest["max_seq_length"],
         roles=" and ".join(_RANKERS[role] for role in manifest["roles"]),
@@ -125,6 +125,15 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         quality=code_block(quality) if quality else "Not measured.",
         latency=code_block(latency) if latency else "Latency: not measured.",
     )
+
+
+def _precision(manifest: dict[str, Any]) -> str:
+    """Return the precision, with the bits per value of token embeddings that were trained with fewer."""
+    student = (manifest["recipe"] or {}).get("student", {})
+    is_transformer = student.get("architecture") == "transformer"
+    bits = student.get("table_bits") if is_transformer else student.get("matrix", {}).get("table_bits")
+    precision: str = manifest["precision"]
+    return f"{precision} with token embeddings of {bits} bits" if bits and precision == "int8" else precision
 
 
 def front_matter(
