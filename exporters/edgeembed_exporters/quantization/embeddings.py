@@ -29,8 +29,8 @@ _LookupBuilder = Callable[[Graph, onnx.NodeProto, Array], list[onnx.NodeProto]]
 def quantize_embeddings_int8(model: onnx.ModelProto) -> None:
     """Quantize, in place, all large embedding tables to int8 with one scale for each row.
 
-    The error is at most 1/254 of the largest magnitude of the row, however large other rows are. Tables whose rows hold
-    16 levels, as those of students that were trained with `table_bits`, are stored in 4 bits without any error.
+    The error is at most 1/254 of the largest magnitude of the row, however large other rows are. Tables of 16 levels a
+    row are stored in 4 bits instead, without any error.
 
     Args:
         model: A float32 model.
@@ -40,6 +40,8 @@ def quantize_embeddings_int8(model: onnx.ModelProto) -> None:
 
 def quantize_embeddings_int4(model: onnx.ModelProto) -> None:
     """Quantize, in place, all large embedding tables to 4 bits with one scale for 64 values of a row.
+
+    Tables of 16 levels a row keep them, with one scale for each row.
 
     Args:
         model: A float32 model.
@@ -54,8 +56,9 @@ def _quantize_tables(model: onnx.ModelProto, build_lookup: _LookupBuilder) -> No
         is_slice = node.op_type == "Slice"  # of position embeddings
         table = graph.initializer(node.input[0]) if is_slice or is_row_gather(node) else None
         if table is not None and _is_large_table(table):
+            exact = None if is_slice else _exact_lookup(graph, node, table)
             build = _int8_slice if is_slice else build_lookup
-            replacements[node.output[0]] = build(graph, node, table)
+            replacements[node.output[0]] = exact or build(graph, node, table)
     graph.replace_nodes(replacements)
 
 
@@ -63,11 +66,14 @@ def _is_large_table(values: npt.NDArray[Any]) -> bool:
     return values.ndim == 2 and values.dtype == np.float32 and values.size >= _MIN_ELEMENTS
 
 
+def _exact_lookup(graph: Graph, node: onnx.NodeProto, table: Array) -> list[onnx.NodeProto] | None:
+    """Return the node that looks up rows of 16 levels, to which students train with `table_bits`; None for others."""
+    levels = find_row_levels(table, bits=4) if table.shape[1] % 2 == 0 else None
+    return None if levels is None else [_gather_blocks(graph, node, table, levels, np.float32, node.output[0])]
+
+
 def _int8_lookup(graph: Graph, node: onnx.NodeProto, table: Array) -> list[onnx.NodeProto]:
     """Return the nodes that look up rows of a table with one scale for each row."""
-    levels = find_row_levels(table, bits=4) if table.shape[1] % 2 == 0 else None
-    if levels is not None:
-        return [_gather_blocks(graph, node, table, levels, np.float32, node.output[0])]
     name, ids, output = node.input[0], node.input[1], node.output[0]
     scales = _row_scales(table)
     rows = graph.add_initializer(f"{name}.rows", np.rint(table / scales).astype(np.int8))

@@ -64,14 +64,15 @@ def test_int4_rows_match_blockwise_quantization(width: int) -> None:
     np.testing.assert_allclose(evaluate(model, ALL_ROWS)[0], expected, rtol=2e-3)  # scales are float16
 
 
+@both
 @pytest.mark.parametrize("width", [64, 96, 384])
-def test_rows_of_16_levels_are_stored_in_4_bits_without_error_at_int8(width: int) -> None:
+def test_rows_of_16_levels_are_stored_in_4_bits_without_error(width: int, quantize: Quantizer) -> None:
     levels = np.random.default_rng(0).integers(-8, 8, (ROWS, width)).astype(np.float32)
     levels[:, 0] = -8
     table = levels * normal(ROWS, 1)
     table[5] = 0
     model = lookup_model(table)
-    quantize_embeddings_int8(model)
+    quantize(model)
     assert op_counts(model) == {"GatherBlockQuantized": 1}
     assert initializer_bytes(model) == ROWS * (width // 2 + 4)
     np.testing.assert_allclose(evaluate(model, ALL_ROWS)[0], table, rtol=1e-5, atol=1e-6)
