@@ -232,7 +232,7 @@ def test_a_student_names_the_bundle_that_taught_it_and_the_model_that_this_is_ma
     corpus: list[Path], teacher_folder: Path, tmp_path: Path
 ) -> None:
     bundle = tmp_path / "teachers" / "small"
-    shutil.copytree(builtin_bundle("nano"), bundle)
+    shutil.copytree(str(builtin_bundle("nano")), bundle)
     shards = edgeembed.encode(corpus, bundle, tmp_path / "shards").path
     overrides = {**TINY, "student.source": str(teacher_folder), "head.kind": "linear", "head.dim": 256}
     edgeembed.distill(
