@@ -111,7 +111,8 @@ class RoundedEmbedding(nn.Module):
     @torch.no_grad()
     def as_table(self, vocabulary_size: int) -> nn.Embedding:
         """Return the same embeddings as one plain table, float32 (vocabulary_size, width)."""
-        rows = round_rows(self.embedding(torch.arange(vocabulary_size)).float(), self.bits)
+        token_ids = torch.arange(vocabulary_size, device=next(self.parameters()).device)
+        rows = round_rows(self.embedding(token_ids).float(), self.bits)
         return nn.Embedding(len(rows), rows.shape[1], _weight=rows)
 
 
