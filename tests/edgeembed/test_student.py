@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from edgeembed_exporters.quantization.blockwise import find_row_levels
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding, Transformer
@@ -196,6 +197,14 @@ def test_a_rounded_table_is_folded_into_a_plain_one_of_the_same_rounded_rows(
     torch.testing.assert_close(torch.tensor(student.encode(sentences[:8])), vectors)
     table = student[0].auto_model.get_input_embeddings().weight.detach()
     torch.testing.assert_close(round_rows(table, 4), table)
+
+
+def test_the_export_finds_the_levels_that_rows_are_rounded_to() -> None:
+    rows = round_rows(torch.randn(300, 64, generator=torch.Generator().manual_seed(0)), 4)
+    rows[5] = 0
+    blocks = find_row_levels(rows.numpy(), bits=4)
+    assert blocks is not None
+    torch.testing.assert_close(torch.from_numpy(blocks.dequantized()), rows)
 
 
 def test_a_rounded_table_learns_what_it_is_rounded_from() -> None:
