@@ -129,11 +129,14 @@ bench() {
     done
 }
 
+# stage EPOCHS BATCH_SIZE: a setting that replaces a recipe's stages with one
+stage() { echo "stages=[{ epochs = $1, batch_size = $2, learning_rate = 1e-3, losses = { cosine = 1.0, similarity = 5.0 } }]"; }
+
 # shape LAYERS NEURONS WIDTH HEADS: the bundle of a student of 12,000 tokens that learned next to nothing
 shape() {
     local name=$1-$2-$3-$4
     [ -d "$OUT/shapes/$name" ] || {
-        learn nano "$OUT/shapes/$name.student" --corpus "$OUT/text" --set corpus.limit=30000 --set stages.epochs=0.01 \
+        learn nano "$OUT/shapes/$name.student" --corpus "$OUT/text" --set corpus.limit=30000 --set "$(stage 0.01 256)" \
             --set student.layers="$1" --set student.intermediate_size="$2" --set student.hidden_size="$3" --set student.attention_heads="$4" \
             --set student.token_dim=128 --set student.table_bits=0 --set head.kind=linear --set head.dim=384
         $COMMAND export "$OUT/shapes/$name.student" --precision int8 --out "$OUT/shapes/$name" --sentences "$OUT/text"
@@ -208,8 +211,8 @@ tables() {
 nanos() {
     local width bits size students=()
     while read -r width bits size; do
-        learn nano "$OUT/nanos/$width-$bits-$size" --corpus "$OUT/text" --set corpus.limit=120000 --set stages.epochs=2 \
-            --set student.token_dim="$width" --set student.table_bits="$bits" --set stages.batch_size="$size"
+        learn nano "$OUT/nanos/$width-$bits-$size" --corpus "$OUT/text" --set corpus.limit=120000 --set "$(stage 2.0 "$size")" \
+            --set student.token_dim="$width" --set student.table_bits="$bits"
         students+=("$OUT/nanos/$width-$bits-$size")
     done <<< $'128 0 256\n128 0 64\n384 0 64\n384 4 64'
     choose docs/results/wheel-nanos.json "${students[@]}"
