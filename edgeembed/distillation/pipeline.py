@@ -1,4 +1,4 @@
-"""The steps of a distillation: load models, prepare the student, train it stage by stage, write its folder."""
+"""The steps of a distillation: load models, prepare the student, train it stage by stage, whiten it."""
 
 from __future__ import annotations
 
@@ -13,41 +13,27 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from edgeembed_exporters import add_pca_head
-from edgeembed_exporters.bundle.model_card import command_line, read_front_matter, without_paths
 from edgeembed_exporters.reduction.pca_head import Projection, fit_pca
 from edgeembed_exporters.space import embedding_space
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.atomic import atomic_folder
-from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from transformers import TrainerCallback
 
 from edgeembed.augmentation import AugmentationSummary, augment_sentences, augmentation_methods
-from edgeembed.corpus.parallel import LanguageCounts
 from edgeembed.distillation.data import DistillationData
-from edgeembed.distillation.report import DistillationReport
 from edgeembed.hardware import default_device
 from edgeembed.losses import TeacherTargets, build_loss
-from edgeembed.models import (
-    ModelLike,
-    find_local_bundle,
-    find_local_model,
-    find_torch_model,
-    load_masked_lm,
-    load_model,
-)
+from edgeembed.models import ModelLike, find_local_model, find_torch_model, load_masked_lm, load_model
 from edgeembed.processes import register_outputs
 from edgeembed.progress import TimedSteps
-from edgeembed.provenance import STUDENT_FOLDER, stated_space
+from edgeembed.provenance import stated_space
 from edgeembed.recipe.schema import Recipe
-from edgeembed.students.card import student_card
 from edgeembed.students.factory import build_student, build_vocabulary, check_student, target_token_embeddings
 from edgeembed.students.transformer import CompactTransformer
 from edgeembed.teacher.cache import model_fingerprint
 from edgeembed.teacher.encoding import CachedEmbeddings, copy_from_shards, encode_with_cache, with_normalization
 from edgeembed.teacher.shards import ShardFolder
-from edgeembed.training.checkpoints import open_checkpoints, run_key
 from edgeembed.training.data import LabeledData, TrainingText, build_training_text, stage_dataset
 from edgeembed.training.trainer import StageResult, StepCallback, seed_everything, train_stage
 
@@ -237,22 +223,6 @@ def _projection(recipe: Recipe, cached: CachedEmbeddings | None) -> Projection |
     return fit_pca(cached.embeddings, head.dim)
 
 
-def run_checkpoints(
-    recipe: Recipe,
-    data: DistillationData,
-    prepared: Prepared,
-    cache: Path,
-    steps: TimedSteps,
-    *,
-    resume: bool,
-    seed: int,
-) -> Path:
-    """Return the folder for a run's checkpoints; arguments are those of `prepare_student` and `train_student`."""
-    teacher = prepared.cached.folder.name if prepared.cached else ""
-    key = run_key(recipe, teacher, prepared.tokenizer, prepared.text, prepared.domains, data.labeled, seed)
-    return open_checkpoints(cache, key, resume=resume, reporter=steps.reporter)
-
-
 def train_student(  # noqa: PLR0913  # everything that training depends on
     recipe: Recipe,
     prepared: Prepared,
@@ -342,83 +312,3 @@ def _shared_space(
     if models.teacher is None:
         return None if shards is None else shards.model.space
     return (stated_space(models.folder) if models.folder else None) or embedding_space(models.teacher)
-
-
-def build_report(
-    out: Path,
-    student: SentenceTransformer,
-    languages: Sequence[LanguageCounts],
-    prepared: Prepared,
-    results: Sequence[StageResult],
-    whitening: dict[str, Any] | None,
-    seconds: dict[str, float],
-) -> DistillationReport:
-    """Return the report of a distillation."""
-    return DistillationReport(
-        path=out,
-        parameters=sum(weight.numel() for weight in student.parameters()),
-        sentences=len(prepared.text.sentences),
-        languages=tuple(languages),
-        vocabulary_size=prepared.tokenizer.get_vocab_size(),
-        dimension=int(student.get_embedding_dimension()),
-        space=prepared.space,
-        explained_variance=prepared.projection.explained_variance if prepared.projection else None,
-        reused_sentences=prepared.cached.reused_sentences if prepared.cached else 0,
-        augmentation=prepared.augmentation,
-        losses=tuple(result.loss for result in results),
-        final_losses=tuple(result.final_loss for result in results),
-        dev_spearman=tuple(result.dev_spearman for result in results),
-        whitening=whitening,
-        seconds=seconds,
-        history=tuple(result.history for result in results),
-    )
-
-
-def save_student(
-    student: SentenceTransformer,
-    recipe: Recipe,
-    teacher: Path | None,
-    report: DistillationReport,
-    sources: Sequence[str],
-    *,
-    seed: int,
-    force: bool,
-    command: Sequence[str] = (),
-) -> None:
-    """Write a student's folder: weights, provenance and model card, without paths of this machine.
-
-    Args:
-        student: The student.
-        recipe: The recipe.
-        teacher: The teacher's folder; None for a model that was given in memory.
-        report: The report of its distillation; `path` is the folder to write.
-        sources: Names of the files that it learned from.
-        seed: The seed.
-        force: Whether to replace an existing student.
-        command: The command line.
-
-    Raises:
-        InputError: If the folder exists and `force` is not set, or cannot be written.
-    """
-    out, bundle = report.path, find_local_bundle(recipe.teacher)
-    with atomic_folder(out, force=force, kind=STUDENT_FOLDER) as folder:
-        try:
-            student.cpu().save(str(folder), create_model_card=False)
-        except SafetensorError as error:  # its way to report a full disk
-            raise InputError(f"cannot write {out}: {error}; free some space or choose another folder") from error
-        measured = {key: value for key, value in report.to_dict().items() if key != "history"}
-        provenance: dict[str, Any] = {
-            "teacher": bundle.name if bundle else recipe.teacher,
-            "space": report.space,
-            "licenses": list(recipe.corpus.licenses),
-            "command": command_line(command) or None,
-            "training_text": ["standard input" if name == "-" else Path(name).name for name in sources],
-            "seed": seed,
-            "recipe": recipe.to_dict(),
-            "report": {**measured, "path": out.name},
-        }
-        provenance = without_paths(provenance)
-        described = bundle or teacher
-        teacher_card = read_front_matter(described / "README.md") if described else {}
-        (folder / "README.md").write_text(student_card(out.name, provenance, teacher_card), encoding="utf-8")
-        STUDENT_FOLDER.write_manifest(folder, provenance)  # last: it lists all files of the folder

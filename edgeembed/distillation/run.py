@@ -11,14 +11,15 @@ from transformers import TrainerCallback
 
 from edgeembed.corpus.parallel import LanguageCounts
 from edgeembed.distillation import pipeline
-from edgeembed.distillation.data import read_data
+from edgeembed.distillation.data import DistillationData, read_data
 from edgeembed.distillation.inputs import Inputs
 from edgeembed.distillation.report import DistillationReport
+from edgeembed.distillation.saving import build_report, save_student
 from edgeembed.processes import check_shared_folder, on_main_process, process_count
 from edgeembed.progress import TimedSteps
 from edgeembed.recipe.schema import Recipe
 from edgeembed.teacher.shards import ShardFolder
-from edgeembed.training.checkpoints import default_cache, default_logs, resume_hint
+from edgeembed.training.checkpoints import default_cache, default_logs, open_checkpoints, resume_hint, run_key
 from edgeembed.training.data import LabeledData
 from edgeembed.training.trainer import StageResult
 
@@ -77,7 +78,7 @@ def prepare_run(inputs: Inputs, steps: TimedSteps) -> Run:
         labeled_files = [*inputs.pairs, *inputs.scored]
         data = read_data(recipe, inputs.corpus, inputs.parallel, labeled, labeled_files, steps.reporter, seed=seed)
         prepared = pipeline.prepare_student(recipe, models, data, cache, steps, shards, seed=seed)
-        checkpoints = pipeline.run_checkpoints(recipe, data, prepared, cache, steps, resume=inputs.resume, seed=seed)
+        checkpoints = _checkpoints(inputs, data, prepared, cache, steps)
     return Run(
         recipe=recipe,
         prepared=prepared,
@@ -92,6 +93,16 @@ def prepare_run(inputs: Inputs, steps: TimedSteps) -> Run:
         seed=seed,
         force=inputs.force,
     )
+
+
+def _checkpoints(
+    inputs: Inputs, data: DistillationData, prepared: pipeline.Prepared, cache: Path, steps: TimedSteps
+) -> Path:
+    """Return the folder for the checkpoints of a run with these inputs."""
+    teacher = prepared.cached.folder.name if prepared.cached else ""
+    text, seed = prepared.text, inputs.seed
+    key = run_key(inputs.recipe, teacher, prepared.tokenizer, text, prepared.domains, data.labeled, seed)
+    return open_checkpoints(cache, key, resume=inputs.resume, reporter=steps.reporter)
 
 
 def finish_run(
@@ -133,9 +144,7 @@ def finish_run(
 
 def _write(run: Run, steps: TimedSteps, results: Sequence[StageResult], command: Sequence[str]) -> DistillationReport:
     student, whitening = pipeline.whiten_student(run.recipe, run.prepared, steps)
-    report = pipeline.build_report(run.out, student, run.languages, run.prepared, results, whitening, steps.seconds)
-    pipeline.save_student(
-        student, run.recipe, run.teacher, report, run.names, seed=run.seed, force=run.force, command=command
-    )
+    report = build_report(run.out, student, run.languages, run.prepared, results, whitening, steps.seconds)
+    save_student(student, run.recipe, run.teacher, report, run.names, seed=run.seed, force=run.force, command=command)
     shutil.rmtree(run.checkpoints, ignore_errors=True)
     return report

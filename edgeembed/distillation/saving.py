@@ -1,0 +1,102 @@
+"""The folder of a student: weights, provenance and model card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from edgeembed_exporters.bundle.model_card import command_line, read_front_matter, without_paths
+from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.storage.atomic import atomic_folder
+from safetensors import SafetensorError
+from sentence_transformers import SentenceTransformer
+
+from edgeembed.corpus.parallel import LanguageCounts
+from edgeembed.distillation.pipeline import Prepared
+from edgeembed.distillation.report import DistillationReport
+from edgeembed.models import find_local_bundle
+from edgeembed.provenance import STUDENT_FOLDER
+from edgeembed.recipe.schema import Recipe
+from edgeembed.students.card import student_card
+from edgeembed.training.trainer import StageResult
+
+
+def build_report(
+    out: Path,
+    student: SentenceTransformer,
+    languages: Sequence[LanguageCounts],
+    prepared: Prepared,
+    results: Sequence[StageResult],
+    whitening: dict[str, Any] | None,
+    seconds: dict[str, float],
+) -> DistillationReport:
+    """Return the report of a distillation."""
+    return DistillationReport(
+        path=out,
+        parameters=sum(weight.numel() for weight in student.parameters()),
+        sentences=len(prepared.text.sentences),
+        languages=tuple(languages),
+        vocabulary_size=prepared.tokenizer.get_vocab_size(),
+        dimension=int(student.get_embedding_dimension()),
+        space=prepared.space,
+        explained_variance=prepared.projection.explained_variance if prepared.projection else None,
+        reused_sentences=prepared.cached.reused_sentences if prepared.cached else 0,
+        augmentation=prepared.augmentation,
+        losses=tuple(result.loss for result in results),
+        final_losses=tuple(result.final_loss for result in results),
+        dev_spearman=tuple(result.dev_spearman for result in results),
+        whitening=whitening,
+        seconds=seconds,
+        history=tuple(result.history for result in results),
+    )
+
+
+def save_student(
+    student: SentenceTransformer,
+    recipe: Recipe,
+    teacher: Path | None,
+    report: DistillationReport,
+    sources: Sequence[str],
+    *,
+    seed: int,
+    force: bool,
+    command: Sequence[str] = (),
+) -> None:
+    """Write a student's folder: weights, provenance and model card, without paths of this machine.
+
+    Args:
+        student: The student.
+        recipe: The recipe.
+        teacher: The teacher's folder; None for a model that was given in memory.
+        report: The report of its distillation; `path` is the folder to write.
+        sources: Names of the files that it learned from.
+        seed: The seed.
+        force: Whether to replace an existing student.
+        command: The command line.
+
+    Raises:
+        InputError: If the folder exists and `force` is not set, or cannot be written.
+    """
+    out, bundle = report.path, find_local_bundle(recipe.teacher)
+    with atomic_folder(out, force=force, kind=STUDENT_FOLDER) as folder:
+        try:
+            student.cpu().save(str(folder), create_model_card=False)
+        except SafetensorError as error:  # its way to report a full disk
+            raise InputError(f"cannot write {out}: {error}; free some space or choose another folder") from error
+        measured = {key: value for key, value in report.to_dict().items() if key != "history"}
+        provenance: dict[str, Any] = {
+            "teacher": bundle.name if bundle else recipe.teacher,
+            "space": report.space,
+            "licenses": list(recipe.corpus.licenses),
+            "command": command_line(command) or None,
+            "training_text": ["standard input" if name == "-" else Path(name).name for name in sources],
+            "seed": seed,
+            "recipe": recipe.to_dict(),
+            "report": {**measured, "path": out.name},
+        }
+        provenance = without_paths(provenance)
+        described = bundle or teacher
+        teacher_card = read_front_matter(described / "README.md") if described else {}
+        (folder / "README.md").write_text(student_card(out.name, provenance, teacher_card), encoding="utf-8")
+        STUDENT_FOLDER.write_manifest(folder, provenance)  # last: it lists all files of the folder
