@@ -82,7 +82,7 @@ scores() {
         [ ! -d "$OUT/$name" ] || students+=("$OUT/$name")
     done
     $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --word-order "$TRAIN/en/ted.txt.xz" \
-        --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force
+        --out docs/results/cmow.json --markdown "$OUT/scores.md" --force
 }
 
 # finetune SEED TASK TRAIN DEV METRIC [OPTION...]

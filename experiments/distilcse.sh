@@ -136,12 +136,12 @@ tables() {
     local students=() name
     for name in "$OUT"/*/; do [ ! -f "$name/modules.json" ] || students+=("$name"); done
     $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --geometry "$EVAL/stsb/dev.tsv" \
-        --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force
+        --out docs/results/distilcse.json --markdown "$OUT/scores.md" --force
 }
 
 transfer() {
     $COMMAND evaluate "$OUT/distilcse" "$OUT"/distilcse-{kd,prototype-kd,pkd} "$OUT/stage-2-alone" --against $TEACHER --transfer "$EVAL/senteval" \
-        --out "$OUT/transfer.json" --markdown "$OUT/transfer.md" --force
+        --out docs/results/distilcse-transfer.json --markdown "$OUT/transfer.md" --force
 }
 
 costs() {

@@ -1,6 +1,6 @@
 """Plots of docs/results/distilcse.md: alignment against uniformity, and score against the number of sentences.
 
-python -m experiments.distilcse_plots build/distilcse/scores.json docs/results
+python -m experiments.distilcse_plots docs/results/distilcse.json docs/results
 """
 
 import json

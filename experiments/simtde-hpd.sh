@@ -152,9 +152,9 @@ rates() {
 tables() {
     local students=() name
     for name in $HPD; do [ ! -d "$OUT/$name" ] || students+=("$OUT/$name"); done
-    $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --out "$OUT/scores.json" --markdown "$OUT/scores.md" --force
+    $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --out docs/results/hpd.json --markdown "$OUT/scores.md" --force
     $COMMAND evaluate "$OUT/hpd-128" --against $TEACHER --semantic-retrieval "$EVAL/retrieval/scifact" --nlist 64 \
-        --out "$OUT/retrieval.json" --markdown "$OUT/retrieval.md" --force
+        --out docs/results/hpd-retrieval.json --markdown "$OUT/retrieval.md" --force
 }
 
 sentences=("${corpus[@]}" --set "corpus.limit=$((SENTENCES + 1000))" --set "corpus.limit_per_source=$((SENTENCES / 6))"
@@ -232,15 +232,16 @@ hpdtables() {
 }
 
 scores() {
-    local step students teacher
+    local step students teacher out
     for step in table2 base hpd-tinybert-shape hpd-minilm; do
         students=("$OUT/$step"-*-seed-*)
         [ -e "${students[0]}" ] || continue
         teacher=$MPNET
         [ $step != table2 ] || teacher=$TEACHER
+        [[ $step == hpd-* ]] && out=$step || out=simtde-$step
         # The files of STS12 and STS14 once more: apart from the pairs that are in STS-B too.
         $COMMAND evaluate "${students[@]}" --against "$teacher" --sts "$EVAL" --sts "$EVAL/sts12/test.tsv" --sts "$EVAL/sts14/test.tsv" \
-            --out "$OUT/$step.json" --markdown "$OUT/$step.md" --force
+            --out "docs/results/$out.json" --markdown "$OUT/$step.md" --force
     done
 }
 
@@ -250,7 +251,7 @@ retrieval() {
         NR == 1 { print "question1", "question2", "is_duplicate"; next }
         { for (i = 2; i <= NF; i++) if ($i != "") print $1, $i, 1 }' > "$OUT/captions.tsv"
     $COMMAND evaluate "$OUT"/hpd-tinybert-shape-{128,256,312}-seed-0 "$OUT"/hpd-minilm-{128,256,384}-seed-0 --against "$MPNET" \
-        --semantic-retrieval "$OUT/captions.tsv" --out "$OUT/captions.json" --markdown "$OUT/captions.md" --force
+        --semantic-retrieval "$OUT/captions.tsv" --out docs/results/hpd-captions.json --markdown "$OUT/captions.md" --force
 }
 
 mkdir -p "$OUT/simtde"

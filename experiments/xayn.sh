@@ -161,7 +161,7 @@ similarity() {
     local students=("$OUT"/semantic-*/) teachers
     [ -d "${students[0]}" ] || students=()
     find_teachers
-    $COMMAND evaluate "${students[@]%/}" "${teachers[@]}" --against $TEACHER "${similarity_sets[@]}" --out "$OUT/scores.json" \
+    $COMMAND evaluate "${students[@]%/}" "${teachers[@]}" --against $TEACHER "${similarity_sets[@]}" --out docs/results/xayn.json \
         --markdown "$OUT/scores.md" --force
 }
 
@@ -171,7 +171,7 @@ retrieval() {
     for set in scifact cacm; do retrieval+=(--retrieval "$EVAL/retrieval/$set"); done
     $COMMAND evaluate "$OUT"/relevance-* "$OUT/semantic-100000-0.7" "${teachers[@]}" --against $TEACHER "${retrieval[@]}" --cross-lingual-retrieval \
         "$EVAL/retrieval/xquad#en-en,de-de,es-es,ru-ru,tr-tr,de-en,es-en,ru-en,tr-en" \
-        --out "$OUT/retrieval.json" --markdown "$OUT/retrieval.md" --force
+        --out docs/results/xayn-retrieval.json --markdown "$OUT/retrieval.md" --force
 }
 
 scores() {
