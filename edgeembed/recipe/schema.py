@@ -162,7 +162,8 @@ class StudentSettings(Settings):
         architecture: `transformer`; or `cbow`, `cmow` and `hybrid`, which are configured in `matrix`, start at random,
             and read only `table_init` (for the table of vectors), `max_seq_length` and `dropout` of the settings below.
         matrix: Shape of a student that is not a transformer.
-        source: Name of the model that the student is initialized from; empty for the teacher.
+        source: Name of the model whose vocabulary, token table and layers the student starts from; empty for the
+            teacher.
         layers: Number of the source's last layers that the student takes; `0` for all.
         layer_init: `last` copies the weights of those layers (SimTDE, section 3), `random` does not.
         token_dim: Width of the embedding table, which a linear layer projects to the hidden size. A third of the
@@ -303,7 +304,6 @@ class Recipe(Settings):
             self.student.pooling,
             f"mean with student.architecture={kind}, which has a pooling of its own",
         )
-        check(not self.student.source, "student.source", self.student.source, f"none with student.architecture={kind}")
         compiles = any(stage.compile for stage in self.stages)
         check(not compiles, "stages.compile", compiles, f"false with student.architecture={kind}")
         unsuitable = sorted(used & {"token_embedding", *_LAYER_LOSSES})

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 from edgeembed_exporters.space import embedding_space
 from edgeembed_runtime import Bundle, Encoder, Index
 from edgeembed_runtime.builtin_models import builtin_bundle
@@ -226,6 +227,29 @@ def test_a_bundle_teaches_through_its_shards(corpus: list[Path], teacher_folder:
     )
     assert report.dimension == 256
     assert report.space == Bundle.open(builtin_bundle("nano")).space
+
+
+def test_the_tokens_of_a_student_without_layers_start_from_its_source(
+    corpus: list[Path], teacher_folder: Path, tmp_path: Path
+) -> None:
+    shards = edgeembed.encode(corpus, "nano", tmp_path / "shards").path
+    overrides = {
+        "vocabulary.kind": "teacher",
+        "student.source": str(teacher_folder),
+        "student.matrix.table_bits": 0,
+        "student.matrix.vector_dim": 32,
+        "head.dim": 256,
+        "stages.epochs": 0.01,
+        "stages.learning_rate": 1e-9,
+    }
+    report = edgeembed.distill(
+        "micro", None, tmp_path / "student", teacher="nano", overrides=overrides, teacher_embeddings=shards
+    )
+    student, source = load_model(report.path), load_model(teacher_folder)
+    assert student.tokenizer.get_vocab() == source.tokenizer.get_vocab()
+    ours, theirs = (next(iter(model.parameters())).detach() for model in (student, source))
+    assert ours.shape == (len(theirs), 32)
+    torch.testing.assert_close(ours @ ours.T, theirs @ theirs.T)
 
 
 def test_a_student_names_the_bundle_that_taught_it_and_the_model_that_this_is_made_from(
