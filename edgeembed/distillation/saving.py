@@ -85,14 +85,15 @@ def save_student(
         except SafetensorError as error:  # its way to report a full disk
             raise InputError(f"cannot write {out}: {error}; free some space or choose another folder") from error
         measured = {key: value for key, value in report.to_dict().items() if key != "history"}
+        teacher_name = bundle.name if bundle else recipe.teacher
         provenance: dict[str, Any] = {
-            "teacher": bundle.name if bundle else recipe.teacher,
+            "teacher": teacher_name,
             "space": report.space,
             "licenses": list(recipe.corpus.licenses),
             "command": command_line(command) or None,
             "training_text": ["standard input" if name == "-" else Path(name).name for name in sources],
             "seed": seed,
-            "recipe": recipe.to_dict(),
+            "recipe": {**recipe.to_dict(), "teacher": teacher_name},
             "report": {**measured, "path": out.name},
         }
         provenance = without_paths(provenance)

@@ -262,7 +262,8 @@ def test_a_student_names_the_bundle_that_taught_it_and_the_model_that_this_is_ma
     edgeembed.distill(
         "compact", None, tmp_path / "student", teacher=bundle, overrides=overrides, teacher_embeddings=shards
     )
-    assert read_provenance(tmp_path / "student")["teacher"] == "small"
+    provenance = read_provenance(tmp_path / "student")
+    assert provenance["teacher"] == provenance["recipe"]["teacher"] == "small"
     card = (tmp_path / "student" / "README.md").read_text(encoding="utf-8")
     assert "\nbase_model: sentence-transformers/all-MiniLM-L6-v2\n" in card
     assert "distilled from small" in card
