@@ -7,7 +7,7 @@
 #   nano     the student nano
 #   micro    the student micro
 #   bundles  all three at int8; the teacher at int8, by edgeembed and by optimum
-#   dev      scores to choose by: STS-B dev, SICK-R trial, SciFact's train queries
+#   dev      scores to choose by: STS-B dev, SICK-R trial, SciFact's train queries, into docs/results/wheel-dev.json
 #   scores   the test sets' scores of the bundles and the teacher, into docs/results/wheel-scores.json
 #   bench    size and latency on sentences and passages, beside both int8 teachers, into docs/results/wheel-{sentences,passages}.json;
 #            where nothing else runs
@@ -105,7 +105,7 @@ choose() {
     $COMMAND evaluate "$@" --sts "$EVAL/stsb/dev.tsv" --sts "$EVAL/sickr/trial.tsv" --retrieval "$folder" --out "$out" --force
 }
 
-dev() { choose "$OUT/dev.json" "${NAMES[@]/#/$OUT/bundles/}"; }
+dev() { choose docs/results/wheel-dev.json "${NAMES[@]/#/$OUT/bundles/}"; }
 
 scores() {
     local sets=() each
