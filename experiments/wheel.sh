@@ -129,7 +129,7 @@ bench() {
     done
 }
 
-# stage EPOCHS BATCH_SIZE: a setting that replaces a recipe's stages with one
+# stage EPOCHS BATCH_SIZE: the setting that replaces nano's stages with one, at the rate of its first
 stage() { echo "stages=[{ epochs = $1, batch_size = $2, learning_rate = 1e-3, losses = { cosine = 1.0, similarity = 5.0 } }]"; }
 
 # shape LAYERS NEURONS WIDTH HEADS: the bundle of a student of 12,000 tokens that learned next to nothing

@@ -6,7 +6,9 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from sentence_transformers import SentenceTransformer
 from transformers import TrainerCallback
 
 from edgeembed.corpus.parallel import LanguageCounts
@@ -14,7 +16,7 @@ from edgeembed.distillation import pipeline
 from edgeembed.distillation.data import DistillationData, read_data
 from edgeembed.distillation.inputs import Inputs
 from edgeembed.distillation.report import DistillationReport
-from edgeembed.distillation.saving import build_report, save_student
+from edgeembed.distillation.saving import save_student
 from edgeembed.processes import check_shared_folder, on_main_process, process_count
 from edgeembed.progress import TimedSteps
 from edgeembed.recipe.schema import Recipe
@@ -144,7 +146,35 @@ def finish_run(
 
 def _write(run: Run, steps: TimedSteps, results: Sequence[StageResult], command: Sequence[str]) -> DistillationReport:
     student, whitening = pipeline.whiten_student(run.recipe, run.prepared, steps)
-    report = build_report(run.out, student, run.languages, run.prepared, results, whitening, steps.seconds)
+    report = _report(run, student, results, whitening, steps.seconds)
     save_student(student, run.recipe, run.teacher, report, run.names, seed=run.seed, force=run.force, command=command)
     shutil.rmtree(run.checkpoints, ignore_errors=True)
     return report
+
+
+def _report(
+    run: Run,
+    student: SentenceTransformer,
+    results: Sequence[StageResult],
+    whitening: dict[str, Any] | None,
+    seconds: dict[str, float],
+) -> DistillationReport:
+    prepared = run.prepared
+    return DistillationReport(
+        path=run.out,
+        parameters=sum(weight.numel() for weight in student.parameters()),
+        sentences=len(prepared.text.sentences),
+        languages=run.languages,
+        vocabulary_size=prepared.tokenizer.get_vocab_size(),
+        dimension=int(student.get_embedding_dimension()),
+        space=prepared.space,
+        explained_variance=prepared.projection.explained_variance if prepared.projection else None,
+        reused_sentences=prepared.cached.reused_sentences if prepared.cached else 0,
+        augmentation=prepared.augmentation,
+        losses=tuple(result.loss for result in results),
+        final_losses=tuple(result.final_loss for result in results),
+        dev_spearman=tuple(result.dev_spearman for result in results),
+        whitening=whitening,
+        seconds=seconds,
+        history=tuple(result.history for result in results),
+    )

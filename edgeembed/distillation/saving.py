@@ -12,44 +12,11 @@ from edgeembed_runtime.storage.atomic import atomic_folder
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 
-from edgeembed.corpus.parallel import LanguageCounts
-from edgeembed.distillation.pipeline import Prepared
 from edgeembed.distillation.report import DistillationReport
 from edgeembed.models import find_local_bundle
 from edgeembed.provenance import STUDENT_FOLDER
 from edgeembed.recipe.schema import Recipe
 from edgeembed.students.card import student_card
-from edgeembed.training.trainer import StageResult
-
-
-def build_report(
-    out: Path,
-    student: SentenceTransformer,
-    languages: Sequence[LanguageCounts],
-    prepared: Prepared,
-    results: Sequence[StageResult],
-    whitening: dict[str, Any] | None,
-    seconds: dict[str, float],
-) -> DistillationReport:
-    """Return the report of a distillation."""
-    return DistillationReport(
-        path=out,
-        parameters=sum(weight.numel() for weight in student.parameters()),
-        sentences=len(prepared.text.sentences),
-        languages=tuple(languages),
-        vocabulary_size=prepared.tokenizer.get_vocab_size(),
-        dimension=int(student.get_embedding_dimension()),
-        space=prepared.space,
-        explained_variance=prepared.projection.explained_variance if prepared.projection else None,
-        reused_sentences=prepared.cached.reused_sentences if prepared.cached else 0,
-        augmentation=prepared.augmentation,
-        losses=tuple(result.loss for result in results),
-        final_losses=tuple(result.final_loss for result in results),
-        dev_spearman=tuple(result.dev_spearman for result in results),
-        whitening=whitening,
-        seconds=seconds,
-        history=tuple(result.history for result in results),
-    )
 
 
 def save_student(
