@@ -27,7 +27,7 @@ MAX_BYTES = 3_000_000
 ANSWERS = {
     "does anything I type leave my machine": "explanation/privacy/#what-leaves-the-machine",
     "how do I use two GPUs": "questions/#how-do-i-use-two-gpus",
-    "where do the energy values come from": "questions/#where-is-the-energy-measurement-from",
+    "where do the energy values come from": "questions/#where-do-the-energy-numbers-come-from",
     "continue a training that was interrupted": "resuming/",
     "cite this project in a paper": "questions/#how-do-i-cite-edgeembed",
 }
