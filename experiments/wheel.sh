@@ -16,8 +16,9 @@
 #   batches  micro with smaller batches, likewise, into docs/results/wheel-batches.json
 #   tables   micro with other bits, widths and vocabularies, likewise, into docs/results/wheel-tables.json
 #   nanos    nano with other tables and batches, likewise, into docs/results/wheel-nanos.json
+#   minis    mini with other tables, likewise, into docs/results/wheel-minis.json
 #   install  the bundles into runtime/edgeembed_runtime/models, with scores and times in their cards
-# Without STEP, all of them but shapes, ablation, batches, tables, nanos and install. Whatever is there already is not made again.
+# Without STEP, all of them but shapes, ablation, batches, tables, nanos, minis and install. Whatever is there already is not made again.
 # COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -79,11 +80,13 @@ backend() { [ "$1" = micro ] && echo numpy || echo onnx; }
 # What the extra edgeembed[optimum] brings; make installs it.
 optimum() { $PYTHON -c 'import sys; from optimum.commands.optimum_cli import main; sys.exit(main())' "$@"; }
 
+# bundle STUDENT BACKEND FOLDER: the student at int8, unless it is there
+bundle() { [ -d "$3" ] || $COMMAND export "$1" --backend "$2" --precision int8 --out "$3" --sentences "$OUT/text"; }
+
 bundles() {
     local name
     for name in "${NAMES[@]}"; do
-        [ -d "$OUT/bundles/$name" ] || $COMMAND export "$OUT/$name" --backend "$(backend "$name")" --precision int8 --out "$OUT/bundles/$name" \
-            --sentences "$OUT/text"
+        bundle "$OUT/$name" "$(backend "$name")" "$OUT/bundles/$name"
     done
     teacher_bundle
     [ -d "$OUT/optimum-int8" ] || {
@@ -129,8 +132,8 @@ bench() {
     done
 }
 
-# stage EPOCHS BATCH_SIZE: the setting that replaces nano's stages with one, at the rate of its first
-stage() { echo "stages=[{ epochs = $1, batch_size = $2, learning_rate = 1e-3, losses = { cosine = 1.0, similarity = 5.0 } }]"; }
+# stage EPOCHS BATCH_SIZE [RATE]: the setting that replaces a recipe's stages with one, at the rate of nano's first
+stage() { echo "stages=[{ epochs = $1, batch_size = $2, learning_rate = ${3:-1e-3}, losses = { cosine = 1.0, similarity = 5.0 } }]"; }
 
 # shape LAYERS NEURONS WIDTH HEADS: the bundle of a student of 12,000 tokens that learned next to nothing
 shape() {
@@ -218,6 +221,19 @@ nanos() {
     choose docs/results/wheel-nanos.json "${students[@]}"
 }
 
+# Bundles, since the export rounds the first table to int8; each is as large as mini.
+minis() {
+    local width bits tokens bundles=()
+    while read -r width bits tokens; do
+        local name=$width-$bits-$tokens
+        learn mini "$OUT/minis/$name" --corpus "$OUT/text" --set corpus.limit=120000 --set "$(stage 2.0 256 5e-4)" \
+            --set student.token_dim="$width" --set student.table_bits="$bits" --set vocabulary.size="$tokens"
+        bundle "$OUT/minis/$name" onnx "$OUT/bundles/mini-$name"
+        bundles+=("$OUT/bundles/mini-$name")
+    done <<< $'128 0 20000\n256 4 19500\n384 4 14000'
+    choose docs/results/wheel-minis.json "${bundles[@]}"
+}
+
 install() {
     local name
     for name in "${NAMES[@]}"; do
@@ -232,7 +248,7 @@ install() {
 [ $# -gt 0 ] || set -- text vectors mini nano micro bundles dev scores bench
 for step in "$@"; do
     case $step in
-        text | vectors | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | batches | tables | nanos | install) $step ;;
-        *) echo "$0: no step $step; expected text, vectors, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, batches, tables, nanos or install" >&2 && exit 2 ;;
+        text | vectors | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | batches | tables | nanos | minis | install) $step ;;
+        *) echo "$0: no step $step; expected text, vectors, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, batches, tables, nanos, minis or install" >&2 && exit 2 ;;
     esac
 done

@@ -169,9 +169,10 @@ class StudentSettings(Settings):
         token_dim: Width of the embedding table, which a linear layer projects to the hidden size. A third of the
             teacher's width keeps most of the quality at a third of the size. `0` for the hidden size, without a
             projection.
-        table_bits: Bits per value of the token embeddings: with `4` the student trains with them rounded to 16 levels,
-            and is written with one table of the hidden size, which the export stores in 4 bits at int8. `0` trains
-            float32 tables, which the export rounds to 8 bits.
+        table_bits: Bits per value of the embedding table: with `4` the student trains with its rows rounded to 16
+            levels, which the export stores in 4 bits at int8. If `token_dim` is at least the hidden size, the projected
+            rows are rounded, and the student is written with one table of the hidden size. `0` trains float32 tables,
+            which the export rounds to 8 bits.
         table_init: `svd` starts table and projection at the best low-rank factorization of the teacher's table,
             weighted by token frequency; `random` as SimTDE does.
         hidden_size: Width of the layers; `0` for the source's. Narrower layers start at random.

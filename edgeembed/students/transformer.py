@@ -71,6 +71,9 @@ class TokenizerModule(InputModule):  # type: ignore[misc]  # sentence-transforme
 class FactorizedEmbedding(nn.Module):
     """Embedding table of narrow rows with a projection to the encoder's width (SimTDE, Xie et al. 2023, equation 2).
 
+    Attributes:
+        table_bits: Bits per value to which the rows of the table are rounded; 0 for none.
+
     Args:
         vocabulary_size: Number of rows.
         token_dim: Width of a row.
@@ -81,17 +84,25 @@ class FactorizedEmbedding(nn.Module):
         super().__init__()
         self.table = nn.Embedding(vocabulary_size, token_dim)
         self.projection = nn.Linear(token_dim, hidden_size, bias=False)
+        self.table_bits = 0
 
     def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
         """Return the embeddings of token ids: int64 of any shape (...) -> float (..., hidden_size)."""
-        embeddings: torch.Tensor = self.projection(self.table(token_ids))
+        rows: torch.Tensor = self.table(token_ids)
+        if self.table_bits:
+            rows = _rounded_in_training(rows, self.table_bits)
+        embeddings: torch.Tensor = self.projection(rows)
         return embeddings
+
+    @torch.no_grad()
+    def fix_rounded_rows(self) -> None:
+        """Replace the rows of the table by those that they are rounded to, which are final."""
+        self.table.weight.copy_(round_rows(self.table.weight, self.table_bits))
+        self.table_bits = 0
 
 
 class RoundedEmbedding(nn.Module):
-    """Embedding table, with or without a projection, whose rows are rounded to few bits per value.
-
-    The gradient passes as if they were not rounded (straight-through estimator, Bengio et al. 2013).
+    """Embedding table, with or without a projection, whose output is rounded to few bits per value.
 
     Args:
         embedding: The embedding to round: int64 of any shape (...) -> float (..., width).
@@ -105,8 +116,7 @@ class RoundedEmbedding(nn.Module):
 
     def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
         """Return the rounded embeddings of token ids: int64 of any shape (...) -> float32 (..., width)."""
-        rows: torch.Tensor = self.embedding(token_ids).float()
-        return rows + (round_rows(rows.detach(), self.bits) - rows.detach())
+        return _rounded_in_training(self.embedding(token_ids).float(), self.bits)
 
     @torch.no_grad()
     def as_table(self, vocabulary_size: int) -> nn.Embedding:
@@ -130,6 +140,11 @@ def round_rows(rows: torch.Tensor, bits: int) -> torch.Tensor:
     scales = torch.where(largest == 0, 1.0, largest) / lowest  # negative if the largest value is positive
     rounded: torch.Tensor = (rows / scales).round().clamp(lowest, -lowest - 1) * scales
     return rounded
+
+
+def _rounded_in_training(rows: torch.Tensor, bits: int) -> torch.Tensor:
+    """Round rows, with a gradient as if they were not rounded (straight-through estimator, Bengio et al. 2013)."""
+    return rows + (round_rows(rows.detach(), bits) - rows.detach())
 
 
 class CompactTransformer(TokenizerModule):
@@ -162,7 +177,7 @@ class CompactTransformer(TokenizerModule):
         self.token_dim = token_dim
         self.table_bits = table_bits
         if table_bits:
-            auto_model.set_input_embeddings(RoundedEmbedding(auto_model.get_input_embeddings(), table_bits))
+            _round_table(auto_model, table_bits)
         self.output_hidden_states = False
 
     def forward(self, features: dict[str, torch.Tensor], **_: Any) -> dict[str, torch.Tensor]:
@@ -188,11 +203,14 @@ class CompactTransformer(TokenizerModule):
         return embeddings
 
     def fold_rounded_table(self) -> None:
-        """Replace a rounded table and its projection by one plain table of the rounded rows, which is final."""
+        """Replace the rows by those that they are rounded to, which are final; a projection that is rounded is folded."""
         embedding = self.auto_model.get_input_embeddings()
         if isinstance(embedding, RoundedEmbedding):
             self.auto_model.set_input_embeddings(embedding.as_table(self.auto_model.config.vocab_size))
-            self.token_dim = self.table_bits = 0
+            self.token_dim = 0
+        elif isinstance(embedding, FactorizedEmbedding) and embedding.table_bits:
+            embedding.fix_rounded_rows()
+        self.table_bits = 0
 
     def get_embedding_dimension(self) -> int:
         """Return the width of a token embedding."""
@@ -226,6 +244,15 @@ class CompactTransformer(TokenizerModule):
         )
         cls.load_torch_weights(folder, model=module)
         return module
+
+
+def _round_table(auto_model: PreTrainedModel, bits: int) -> None:
+    """Round the embeddings of an encoder: the rows of its table if they are narrower than its layers, else its output."""
+    embedding = auto_model.get_input_embeddings()
+    if isinstance(embedding, FactorizedEmbedding) and embedding.table.embedding_dim < auto_model.config.hidden_size:
+        embedding.table_bits = bits
+    else:
+        auto_model.set_input_embeddings(RoundedEmbedding(embedding, bits))
 
 
 def build_encoder(config: Any, token_dim: int) -> PreTrainedModel:

@@ -22,7 +22,7 @@ from edgeembed.students import transformer
 from edgeembed.students.architectures import encoder_architecture, encoder_layers, ffn_width
 from edgeembed.students.factory import check_student
 from edgeembed.students.initialization import build_transformer, check_source_model, student_tokenizer
-from edgeembed.students.transformer import RoundedEmbedding, round_rows
+from edgeembed.students.transformer import FactorizedEmbedding, RoundedEmbedding, round_rows
 
 ARCHITECTURES = ["bert", "camembert", "distilbert", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta"]
 WHOLE: dict[str, Any] = {"layers": 0, "token_dim": 0}
@@ -187,7 +187,7 @@ def test_the_embedding_table_has_the_requested_width(teacher_folder: Path, token
     assert tuple(embedding.table.weight.shape) == (tokenizer.get_vocab_size(), 5)
 
 
-@pytest.mark.parametrize("token_dim", [0, 8, 24], ids=["plain", "projected", "projected down"])
+@pytest.mark.parametrize("token_dim", [0, 16, 24], ids=["plain", "projected", "projected down"])
 def test_a_rounded_table_is_folded_into_a_plain_one_of_the_same_rounded_rows(
     token_dim: int, teacher_folder: Path, sentences: list[str]
 ) -> None:
@@ -196,6 +196,16 @@ def test_a_rounded_table_is_folded_into_a_plain_one_of_the_same_rounded_rows(
     student[0].fold_rounded_table()
     torch.testing.assert_close(torch.tensor(student.encode(sentences[:8])), vectors)
     table = student[0].auto_model.get_input_embeddings().weight.detach()
+    torch.testing.assert_close(round_rows(table, 4), table)
+
+
+def test_the_rows_of_a_table_narrower_than_the_layers_are_rounded(teacher_folder: Path, sentences: list[str]) -> None:
+    student = student_of(load_model(str(teacher_folder)), token_dim=8, table_bits=4)
+    vectors = torch.tensor(student.encode(sentences[:8]))
+    student[0].fold_rounded_table()
+    torch.testing.assert_close(torch.tensor(student.encode(sentences[:8])), vectors)
+    table = student[0].auto_model.get_input_embeddings().table.weight.detach()
+    assert table.shape[1] == 8
     torch.testing.assert_close(round_rows(table, 4), table)
 
 
@@ -214,10 +224,20 @@ def test_a_rounded_table_learns_what_it_is_rounded_from() -> None:
     assert table.weight.grad.sum(dim=1).tolist() == [0, 12, 0, 6]
 
 
+def test_a_rounded_table_learns_through_its_projection() -> None:
+    embedding = FactorizedEmbedding(4, 6, 8)
+    embedding.table_bits = 4
+    torch.nn.init.ones_(embedding.projection.weight)
+    embedding(torch.tensor([[1, 1, 3]])).sum().backward()
+    assert embedding.table.weight.grad is not None
+    assert embedding.table.weight.grad.sum(dim=1).tolist() == [0, 96, 0, 48]
+
+
+@pytest.mark.parametrize("hidden_size", [0, 8], ids=["narrow table", "projected down"])
 def test_a_student_saved_in_training_keeps_the_table_that_is_rounded(
-    teacher_folder: Path, sentences: list[str], tmp_path: Path
+    hidden_size: int, teacher_folder: Path, sentences: list[str], tmp_path: Path
 ) -> None:
-    student = student_of(load_model(str(teacher_folder)), table_bits=4)
+    student = student_of(load_model(str(teacher_folder)), hidden_size=hidden_size, table_bits=4)
     student.save(str(tmp_path / "student"), create_model_card=False)
     loaded = load_model(str(tmp_path / "student"))
     for name, weight in student.state_dict().items():
