@@ -9,9 +9,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from edgeembed.launchers import launched_processes
 
-# oneDNN caches a primitive for each shape of a matmul. Training has hundreds of shapes, and in bfloat16 the cache grew
-# to many GB; 32 entries cost no speed. oneDNN reads this variable at its first matmul.
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
+# oneDNN caches a primitive for each shape of a matmul. By default it keeps 1,024, which took many GB in bfloat16. A
+# training has at most some hundred shapes (students/length_groups.py). oneDNN reads this variable at its first matmul.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "256")
 
 _ACCELERATE_PRECISION = "ACCELERATE_MIXED_PRECISION"
 _BF16_FEATURES = ("amx_bf16", "bf16", "sve_bf16")

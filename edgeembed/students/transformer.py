@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,11 +17,7 @@ from transformers import (
 )
 
 from edgeembed.hardware import default_device
-
-# Chosen by measurement, not from a paper: groups of 64 rows keep the matmuls large enough to use the processor, and
-# splitting pays off only when more than a quarter of the batch is padding.
-_GROUP_ROWS = 64
-_MAX_FILLED_SHARE = 0.75
+from edgeembed.students.length_groups import encode_by_length
 
 
 class TokenizerModule(InputModule):  # type: ignore[misc]  # sentence-transformers is untyped
@@ -193,7 +188,7 @@ class CompactTransformer(TokenizerModule):
             features["all_layer_embeddings"] = output.hidden_states
         # Only in training: `encode` sorts texts by length already, and tracing must see one batch.
         elif self.training and self.tokenizer.padding_side == "right":
-            features["token_embeddings"] = encode_by_length(self._token_embeddings, ids, mask)
+            features["token_embeddings"] = encode_by_length(self._token_embeddings, ids, mask, self.max_seq_length)
         else:
             features["token_embeddings"] = self._token_embeddings(ids, mask)
         return features
@@ -203,7 +198,7 @@ class CompactTransformer(TokenizerModule):
         return embeddings
 
     def fold_rounded_table(self) -> None:
-        """Replace the rows by those that they are rounded to, which are final; a projection that is rounded is folded."""
+        """Replace rows by those that they are rounded to, which are final; fold a projection that is rounded."""
         embedding = self.auto_model.get_input_embeddings()
         if isinstance(embedding, RoundedEmbedding):
             self.auto_model.set_input_embeddings(embedding.as_table(self.auto_model.config.vocab_size))
@@ -247,7 +242,7 @@ class CompactTransformer(TokenizerModule):
 
 
 def _round_table(auto_model: PreTrainedModel, bits: int) -> None:
-    """Round the embeddings of an encoder: the rows of its table if they are narrower than its layers, else its output."""
+    """Round the rows of an encoder's table if they are narrower than its layers, else its token embeddings."""
     embedding = auto_model.get_input_embeddings()
     if isinstance(embedding, FactorizedEmbedding) and embedding.table.embedding_dim < auto_model.config.hidden_size:
         embedding.table_bits = bits
@@ -270,32 +265,3 @@ def build_encoder(config: Any, token_dim: int) -> PreTrainedModel:
         nn.init.normal_(encoder.get_input_embeddings().table.weight, std=config.initializer_range)
     encoder.pooler = None
     return encoder
-
-
-def encode_by_length(
-    encode: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-    token_ids: torch.Tensor,
-    attention_mask: torch.Tensor,
-) -> torch.Tensor:
-    """Encode a batch in groups of similar length, so that short texts are not padded to the longest.
-
-    Args:
-        encode: Function from ids and mask to token embeddings (rows, tokens, width).
-        token_ids: int64 (rows, tokens), padded on the right.
-        attention_mask: int64 (rows, tokens).
-
-    Returns:
-        Token embeddings of the whole batch in its order, (rows, tokens, width). Positions beyond the longest text of a
-        row's group are zero.
-    """
-    lengths = attention_mask.sum(1)
-    rows, longest = token_ids.shape
-    if rows <= _GROUP_ROWS or int(lengths.sum()) >= _MAX_FILLED_SHARE * rows * longest:
-        return encode(token_ids, attention_mask)
-    order = lengths.argsort()
-    groups = []
-    for group in torch.split(order, _GROUP_ROWS):
-        length = int(lengths[group[-1]])
-        encoded = encode(token_ids[group, :length], attention_mask[group, :length])
-        groups.append(nn.functional.pad(encoded, (0, 0, 0, longest - length)))
-    return torch.cat(groups)[order.argsort()]

@@ -38,7 +38,7 @@ def test_devices_that_were_not_measured_compute_in_float32() -> None:
     assert not has_bf16("mps")
 
 
-@pytest.mark.parametrize(("given", "expected"), [(None, "32"), ("7", "7")])
+@pytest.mark.parametrize(("given", "expected"), [(None, "256"), ("7", "7")])
 def test_onednn_cache_is_limited_unless_the_user_chose_a_size(
     monkeypatch: pytest.MonkeyPatch, given: str | None, expected: str
 ) -> None:
@@ -50,7 +50,7 @@ def test_onednn_cache_is_limited_unless_the_user_chose_a_size(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("given", "expected"), [(None, "32"), ("7", "7")])
+@pytest.mark.parametrize(("given", "expected"), [(None, "256"), ("7", "7")])
 def test_onednn_cache_is_limited_in_a_process_that_trains(given: str | None, expected: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != CACHE_CAPACITY}
     code = f"import os, edgeembed.training.trainer; print(os.environ[{CACHE_CAPACITY!r}])"
