@@ -12,8 +12,8 @@ from edgeembed_runtime.cmow.model_file import read_cmow_model
 from edgeembed_bench.subjects import Subject
 from edgeembed_bench.worker_client import Worker
 
-_UINT8 = 2  # onnx.TensorProto.UINT8; int4 tables pack two values into one
-_LOOKUP_OPERATORS = ("Gather", "GatherBlockQuantized", "Slice")  # Slice takes the first rows of the position table
+_PACKED_LOOKUP = "GatherBlockQuantized"  # in tables of 4 bits, which pack two values into a byte
+_LOOKUP_OPERATORS = ("Gather", _PACKED_LOOKUP, "Slice")  # Slice takes the first rows of the position table
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ def _graph_tables(bundle: Bundle) -> Iterable[tuple[int, ...]]:
     import onnx
 
     graph = onnx.load_from_string(bundle.read(bundle.model_file)).graph
-    tables = {node.input[0] for node in graph.node if node.op_type in _LOOKUP_OPERATORS}
+    tables = {node.input[0]: node.op_type for node in graph.node if node.op_type in _LOOKUP_OPERATORS}
     for tensor in graph.initializer:
         if tensor.name in tables and len(tensor.dims) == 2 and not tensor.name.endswith(".scales"):
             rows, width = tensor.dims
-            yield rows, width * 2 if tensor.data_type == _UINT8 and bundle.precision == "int4" else width
+            yield rows, width * 2 if tables[tensor.name] == _PACKED_LOOKUP else width

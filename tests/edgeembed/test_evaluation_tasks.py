@@ -231,12 +231,13 @@ def test_parameters_are_counted_with_and_without_embedding_tables(teacher_folder
     assert counted.inner_parameters == counted.parameters - counted.embedding_parameters
 
 
-def test_a_bundle_has_the_parameter_counts_of_its_student() -> None:
-    encoder = Encoder()
+@pytest.mark.parametrize(("name", "embeddings"), [("mini", 20_000 * 128 + 256 * 384), ("nano", 12_256 * 256)])
+def test_a_bundle_has_the_parameter_counts_of_its_student(name: str, embeddings: int) -> None:
+    encoder = Encoder(name)
     counted = count_parameters(encoder)
     assert counted is not None
     assert counted.parameters == encoder.bundle.num_parameters
-    assert counted.embedding_parameters == 20_000 * 128 + 256 * 384
+    assert counted.embedding_parameters == embeddings
 
 
 def test_the_parameters_of_other_encoders_are_unknown() -> None:

@@ -24,12 +24,11 @@ from edgeembed_exporters.onnx.graph import Graph, copy_model
 from edgeembed_exporters.quantization.calibration import measure_ranges
 from edgeembed_exporters.quantization.embeddings import quantize_embeddings_int8
 from edgeembed_exporters.quantization.int8_dynamic import per_token_matmul
+from edgeembed_exporters.quantization.int8_embeddings import embedding_matmul, find_embedding_levels
 from edgeembed_exporters.quantization.int8_static import (
     LayerNorm,
     attention_matmul,
     center_attention_values,
-    embedding_matmul,
-    find_embedding_rows,
     find_layer_norm,
     layer_norm_matmul,
 )
@@ -71,9 +70,9 @@ def _quantize_linear_layers(model: onnx.ModelProto, token_ids: Iterable[list[int
     replacements: dict[str, list[onnx.NodeProto]] = {}
     for group in attentions.groups:
         name = group.activation
-        rows = find_embedding_rows(graph, group)
-        if rows is not None:
-            nodes = embedding_matmul(graph, group, rows)
+        levels = find_embedding_levels(graph, group)
+        if levels is not None:
+            nodes = embedding_matmul(graph, group, levels)
         elif name in attentions.scales:
             nodes = attention_matmul(graph, group, attentions.scales[name])
         elif name in layer_norms:

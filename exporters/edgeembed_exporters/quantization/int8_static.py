@@ -1,6 +1,6 @@
 """Int8 linear layers whose activations have a scale that calibration fixes (static quantization).
 
-Static scales need fewer nodes than per-token scales, but the range of the activation must be known. It is for three
+Static scales need fewer nodes than per-token scales, but the range of the activation must be known. It is for two
 kinds of activations:
 
 - Layer norm outputs. A normalized token has a known length, so each channel has a range: the one seen on calibration
@@ -10,7 +10,6 @@ kinds of activations:
 - Attention outputs. They are weighted means of the values, so they stay within the range of the values. Centering and
   scaling the output is the same as centering and scaling the values, which the linear layer of the values does at no
   cost.
-- Embedding rows. An int8 embedding table is the activation already quantized, so no rounding is added.
 
 Activations take all values of uint8, hence weights have a magnitude of at most 64, about 7 bits:
 2 * 255 * 64 = 32,640 < 2**15 (see `int8_matmul` on saturation). Activations beyond the range are clipped.
@@ -72,20 +71,6 @@ class CenteredAttentions:
 
     groups: tuple[LinearGroup, ...]
     scales: dict[str, float]
-
-
-class EmbeddingRows(NamedTuple):
-    """Names of the parts of an embedding lookup in an int8 table (`embeddings.quantize_embeddings_int8`).
-
-    Attributes:
-        table: int8 (rows, width).
-        ids: The row numbers.
-        scales: The scale of each looked-up row, float32 (..., 1).
-    """
-
-    table: str
-    ids: str
-    scales: str
 
 
 def find_layer_norm(graph: Graph, group: LinearGroup) -> LayerNorm | None:
@@ -163,47 +148,6 @@ def attention_matmul(graph: Graph, group: LinearGroup, scale: float) -> list[onn
         scale: The scale of their activation.
     """
     return _quantize_and_multiply(graph, group.output, group.activation, scale, group.weight, group.bias)
-
-
-def find_embedding_rows(graph: Graph, group: LinearGroup) -> EmbeddingRows | None:
-    """Return the embedding lookup that computes the activation of some linear layers and of nothing else."""
-    scaled = graph.producer(group.activation)
-    if scaled is None or scaled.op_type != "Mul" or len(graph.consumers(group.activation)) > len(group.layers):
-        return None
-    cast = graph.producer(scaled.input[0])
-    gather = graph.producer(cast.input[0]) if cast is not None and cast.op_type == "Cast" else None
-    if gather is None or gather.op_type != "Gather" or graph.producer(scaled.input[1]) is None:
-        return None
-    table = graph.initializer(gather.input[0])
-    is_private = table is not None and table.dtype == np.int8 and len(graph.consumers(gather.input[0])) == 1
-    return EmbeddingRows(gather.input[0], gather.input[1], scaled.input[1]) if is_private else None
-
-
-def embedding_matmul(graph: Graph, group: LinearGroup, rows: EmbeddingRows) -> list[onnx.NodeProto]:
-    """Return the nodes of linear layers whose activation is rows of an int8 embedding table.
-
-    Args:
-        graph: The graph of the layers.
-        group: The layers.
-        rows: The embedding lookup.
-    """
-    output, quantized = group.output, f"{group.activation}.quantized"
-    table = np.asarray(graph.initializer(rows.table), dtype=np.int16) + _ZERO_POINT
-    stored = graph.add_initializer(f"{rows.table}.uint8", table.astype(np.uint8))
-    one = graph.add_initializer("int8.one", np.array(1, dtype=np.float32))  # the scales are per row, and applied below
-    activation = QuantizedActivation(quantized, one, _zero_point(graph))
-    nodes = [
-        helper.make_node("Gather", [stored, rows.ids], [quantized]),
-        int8_matmul(graph, activation, group.weight, _WEIGHT_MAX, name=output, output=f"{output}.unscaled"),
-    ]
-    if not group.bias.any():
-        return [*nodes, helper.make_node("Mul", [f"{output}.unscaled", rows.scales], [output])]
-    bias = graph.add_initializer(f"{output}.bias", group.bias)
-    return [
-        *nodes,
-        helper.make_node("Mul", [f"{output}.unscaled", rows.scales], [f"{output}.scaled"]),
-        helper.make_node("Add", [f"{output}.scaled", bias], [output]),
-    ]
 
 
 def _quantize_and_multiply(

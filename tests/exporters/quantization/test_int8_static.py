@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import onnx
 import pytest
 from edgeembed_exporters.quantization.int8 import quantize_int8
 
 from ..graphs import Array, evaluate, initializers, op_counts, parse  # noqa: TID252  # tests are not a package
-from .conftest import TEXTS, Floats, error, normal
+from .conftest import TEXTS, error, normal
 
-ROWS = 600
 WIDTH, HEADS = 32, 4
 PROJECTIONS = (
     "embedded = Gather(rows, input_ids) x = LayerNormalization<axis = -1>(embedded, gain, offset)"
@@ -38,12 +35,6 @@ def attention_model(statements: str = f"{PROJECTIONS} {ATTENTION} {OUT}") -> onn
         constants[name] = normal(WIDTH, WIDTH, seed=seed) / 8
     constants["wv"] *= np.logspace(-1, 1, WIDTH, dtype=np.float32)
     return parse(statements, f"float[a, b, {WIDTH}] out", constants)
-
-
-def embedding_model(rows: Floats, bias: Any = None) -> onnx.ModelProto:
-    after = "out = Identity(y)" if bias is None else "out = Add(y, bias)"
-    constants = {"rows": rows, "weight": normal(32, 24, seed=1), **({} if bias is None else {"bias": bias})}
-    return parse(f"x = Gather(rows, input_ids) y = MatMul(x, weight) {after}", "float[a, b, c] out", constants)
 
 
 def test_attention_outputs_have_static_scales() -> None:
@@ -75,54 +66,4 @@ def test_attention_outputs_that_cannot_be_centered_have_a_scale_per_token(statem
     model = attention_model(statements)
     quantized = quantize_int8(model, TEXTS)
     assert op_counts(quantized)["ReduceMax"] >= 1
-    assert error(model, quantized) < 0.02
-
-
-@pytest.mark.parametrize("bias", [None, normal(24, seed=2)], ids=["no bias", "bias"])
-def test_int8_embedding_rows_are_multiplied_without_rounding_them_again(bias: Any) -> None:
-    model = embedding_model(normal(ROWS, 32) * np.logspace(-1, 1, ROWS, dtype=np.float32)[:, None], bias)
-    quantized = quantize_int8(model, TEXTS)
-    onnx.checker.check_model(quantized)
-    counts = op_counts(quantized)
-    assert (counts["Gather"], counts["QuantizeLinear"], counts["Cast"]) == (2, 0, 0)
-    assert error(model, quantized) < 0.02
-
-
-def test_matmuls_of_embedding_rows_do_not_saturate() -> None:
-    rows = normal(ROWS, 32)
-    rows[3], rows[4] = 7, -7
-    quantized = quantize_int8(embedding_model(rows), TEXTS)
-    node = next(node for node in quantized.graph.node if node.op_type == "MatMulIntegerToFloat")
-    values = evaluate(quantized, [list(range(ROWS))], node.input[0])
-    weights = initializers(quantized)[node.input[1]]
-    assert values.dtype == np.uint8
-    assert (int(values.max()), int(values.min())) == (255, 1)
-    assert 2 * 255 * np.abs(weights.astype(int)).max() < 2**15
-
-
-def test_an_embedding_table_is_stored_once() -> None:
-    stored = initializers(quantize_int8(embedding_model(normal(ROWS, 32)), TEXTS))
-    assert sum(values.nbytes for values in stored.values() if values.shape[:1] == (ROWS,)) == ROWS * (32 + 4)
-
-
-def test_embedding_rows_with_a_second_consumer_are_quantized_per_token() -> None:
-    model = parse(
-        "x = Gather(rows, input_ids) y = MatMul(x, weight) out = Add(x, y)",
-        "float[a, b, c] out",
-        {"rows": normal(ROWS, 32), "weight": normal(32, 32, seed=1)},
-    )
-    quantized = quantize_int8(model, TEXTS)
-    assert op_counts(quantized)["QuantizeLinear"] == 1
-    assert error(model, quantized) < 0.02
-
-
-def test_an_embedding_table_with_two_lookups_is_stored_once() -> None:
-    model = parse(
-        "x = Gather(rows, input_ids) y = MatMul(x, weight) z = Gather(rows, attention_mask) w = MatMul(z, weight)"
-        " out = Add(w, y)",
-        "float[a, b, c] out",
-        {"rows": normal(ROWS, 32), "weight": normal(32, 32, seed=1)},
-    )
-    quantized = quantize_int8(model, TEXTS)
-    assert sum(values.shape == (ROWS, 32) for values in initializers(quantized).values()) == 1
     assert error(model, quantized) < 0.02
