@@ -55,9 +55,9 @@ class WordTokens(NamedTuple):
 class VocabularyCoverage:
     """Count the tokens of a text that a vocabulary does not know. Threads may share an instance.
 
-    A token is unknown if it is the tokenizer's unknown token, or a single letter of a script of which the vocabulary
-    has letters but no words: an English vocabulary splits every Russian word into its letters, so that the embeddings
-    of all Russian texts are similar. A tokenizer that splits unknown words into bytes has no unknown tokens.
+    A token is unknown if it is the tokenizer's unknown token, or in a script of which the vocabulary has letters but
+    hardly any words: an English vocabulary splits every Russian word into its letters, so that the embeddings of all
+    Russian texts are similar. A tokenizer that splits unknown words into bytes has no unknown tokens.
 
     Args:
         vocabulary: The id of each token.
@@ -81,7 +81,7 @@ class VocabularyCoverage:
         kind: TokenKind = "known"
         if _SPECIAL.fullmatch(token) or not any(map(str.isalnum, word)):
             kind = "other"
-        elif len(word) == 1 and word.isalpha() and not word.isascii() and _script(word) not in self._known_scripts:
+        elif word.isalpha() and not word.isascii() and _script(word[0]) not in self._known_scripts:
             kind = "unknown"
         self._kinds[token_id] = kind
         return kind

@@ -93,13 +93,15 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(
     assert any(not torch.equal(left[name], right[name]) for name in left)
 
 
-def test_a_student_of_rounded_rows_is_written_with_one_table_of_them(
-    rounded: Recipe, sentences: list[str], tmp_path: Path
+@pytest.mark.parametrize("token_dim", [8, 32], ids=["narrow table", "as wide as the layers"])
+def test_a_student_of_rounded_rows_is_written_with_a_table_of_them(
+    token_dim: int, rounded: Recipe, sentences: list[str], tmp_path: Path
 ) -> None:
-    distill(rounded, sentences, tmp_path / "student", cache=tmp_path / "cache")
-    encoder = load_model(str(tmp_path / "student"))[0].auto_model
-    table = encoder.get_input_embeddings().weight.detach()
-    assert table.shape[1] == encoder.config.hidden_size
+    recipe = rounded.replace(student=rounded.student.replace(token_dim=token_dim))
+    distill(recipe, sentences, tmp_path / "student", cache=tmp_path / "cache")
+    embedding = load_model(str(tmp_path / "student"))[0].auto_model.get_input_embeddings()
+    table = (embedding.table if token_dim == 8 else embedding).weight.detach()
+    assert table.shape[1] == token_dim
     torch.testing.assert_close(round_rows(table, 4), table)
 
 
