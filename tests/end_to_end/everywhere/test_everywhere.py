@@ -207,8 +207,9 @@ def test_transformers_js_in_chromium_with_nothing_from_elsewhere(
 
 @needs_node
 @needs_chromium
-def test_the_encoder_in_the_wheel_in_chromium(folder: Path, serving: Serving) -> None:
-    encoder = Encoder()
+@pytest.mark.parametrize("name", ["mini", "nano"])
+def test_an_encoder_in_the_wheel_in_chromium(name: str, folder: Path, serving: Serving) -> None:
+    encoder = Encoder(name)
     vectors = run_in_chromium(Path(str(encoder.bundle.path)), encoder.bundle.precision, folder, serving)
     assert (vectors * encoder.encode(TEXTS)).sum(axis=1).min() > SHIPPED_LEAST_COSINE
 
