@@ -12,8 +12,8 @@ from torch import nn
 # longer than a matmul of a training step: with rows and lengths of these sizes alone, the shapes recur.
 _SIZES = sorted({base << power for base in (2, 3) for power in range(16)})
 _SHORTEST = 8
-# Tokens of a group, by measurement: fewer do not use the processor; of more, the attention weights of long texts do not
-# fit its caches.
+# Tokens of a group, measured on a processor with AMX: fewer do not use it; of more, the attention weights of long texts
+# do not fit its caches. On accelerators, which were not measured, a group may be as large as 64 texts of 256 tokens.
 _MIN_TOKENS = 1024
 _MAX_TOKENS = 2048
 _MAX_TOKENS_OF_ACCELERATORS = 16_384
@@ -31,18 +31,19 @@ def encode_by_length(
         encode: Function from ids and mask to token embeddings (rows, tokens, width).
         token_ids: int64 (rows, tokens), padded on the right.
         attention_mask: int64 (rows, tokens).
-        max_length: Most tokens that `encode` takes.
+        max_length: Most tokens that a text is padded to.
 
     Returns:
         Token embeddings of the whole batch in its order, (rows, tokens, width). Positions beyond the longest text of a
         row's group are zero.
     """
     longest = token_ids.shape[1]
+    max_length = max(max_length, longest)
     lengths, order = attention_mask.sum(1).sort(descending=True)
-    padding = (0, max(0, min(_size(longest), max_length) - longest))
+    padding = (0, min(_size(longest), max_length) - longest)
     ids, mask = (nn.functional.pad(tensor, padding) for tensor in (token_ids, attention_mask))
-    encoded = []
     max_tokens = _MAX_TOKENS if ids.device.type == "cpu" else _MAX_TOKENS_OF_ACCELERATORS
+    encoded = []
     for first, rows, length in _groups(lengths.tolist(), max_length, max_tokens):
         group = order[first : first + rows]
         if len(group) < rows:  # the last text again, whose copies are dropped below

@@ -22,7 +22,6 @@ from edgeembed.students import transformer
 from edgeembed.students.architectures import encoder_architecture, encoder_layers, ffn_width
 from edgeembed.students.factory import check_student
 from edgeembed.students.initialization import build_transformer, check_source_model, student_tokenizer
-from edgeembed.students.length_groups import encode_by_length
 from edgeembed.students.transformer import FactorizedEmbedding, RoundedEmbedding, round_rows
 
 ARCHITECTURES = ["bert", "camembert", "distilbert", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta"]
@@ -333,23 +332,6 @@ def test_length_groups_give_the_same_embeddings_and_gradients(
     whole, *parts = [ids.numel() for ids in read]
     assert len(parts) == 2
     assert sum(parts) < 0.75 * whole
-
-
-@pytest.mark.parametrize("lengths", [[5], [9, 2, 30, 30], [200] * 40, list(range(1, 257))], ids=len)
-def test_length_groups_have_few_shapes(lengths: list[int]) -> None:
-    mask = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long()
-    shapes = []
-
-    def encode(token_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        shapes.append(tuple(token_ids.shape))
-        return (token_ids * attention_mask)[:, :, None].float()
-
-    ids = torch.arange(mask.numel()).reshape(mask.shape) * mask
-    encoded = encode_by_length(encode, ids, mask, max_length=250 if max(lengths) < 250 else 256)
-    torch.testing.assert_close(encoded[:, :, 0], ids.float())
-    sizes = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 250, 256}
-    assert {size for shape in shapes for size in shape} <= sizes
-    assert all(rows * length <= 3072 for rows, length in shapes)
 
 
 def test_a_tokenizer_input_that_the_encoder_does_not_take_is_one_clear_error(

@@ -24,6 +24,7 @@ def test_special_tokens_and_punctuation_do_not_count() -> None:
 def test_unknown_tokens_and_letters_of_an_unknown_script_are_unknown() -> None:
     assert _count(["cat", "[UNK]"], _ENGLISH) == (2, 1)
     assert _count(["cat", "п", "##п", "中"], _ENGLISH) == (4, 3)
+    assert _count(["λ", "##ος"], [*_ENGLISH, "λ", "##ος"]) == (2, 2)
 
 
 def test_latin_letters_and_digits_are_known() -> None:

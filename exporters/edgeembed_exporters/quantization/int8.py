@@ -3,7 +3,7 @@
 An embedding depends neither on its batch, as with ONNX Runtime's dynamic quantization, nor on the processor, since no
 sum saturates (`int8_matmul`). Every linear layer is quantized in one of four ways:
 
-- after an embedding lookup: the int8 rows of the table are multiplied (`int8_static`)
+- after an embedding lookup: the quantized rows of the table are multiplied (`int8_embeddings`)
 - after a layer norm: static scale (`int8_static`)
 - after an attention: static scale, with centered values (`int8_static`)
 - elsewhere: one scale for each token (`int8_dynamic`). The range after a GELU differs too much from text to text for a

@@ -53,14 +53,16 @@ def test_an_embedding_table_is_stored_once() -> None:
     assert sum(values.nbytes for values in stored.values() if values.shape[:1] == (ROWS,)) == ROWS * (32 + 4)
 
 
-def test_embedding_rows_with_a_second_consumer_are_quantized_per_token() -> None:
+@pytest.mark.parametrize("rows", [normal(ROWS, 32), four_bit_rows()], ids=["int8", "four bits"])
+def test_embedding_rows_with_a_second_consumer_are_quantized_per_token(rows: Floats) -> None:
     model = parse(
         "x = Gather(rows, input_ids) y = MatMul(x, weight) out = Add(x, y)",
         "float[a, b, c] out",
-        {"rows": normal(ROWS, 32), "weight": normal(32, 32, seed=1)},
+        {"rows": rows, "weight": normal(32, 32, seed=1)},
     )
     quantized = quantize_int8(model, TEXTS)
-    assert op_counts(quantized)["QuantizeLinear"] == 1
+    counts = op_counts(quantized)
+    assert (counts["QuantizeLinear"], counts["ReduceMax"]) == (1, 1)
     assert error(model, quantized) < 0.02
 
 
@@ -94,14 +96,3 @@ def test_matmuls_of_rows_of_four_bits_read_their_levels() -> None:
     assert (values[0, 5] == 8).all()  # the row of zeros
     weights = initializers(quantized)[node.input[1]]
     assert 2 * 15 * np.abs(weights.astype(int)).max() < 2**15
-
-
-def test_rows_of_four_bits_with_a_second_consumer_are_quantized_per_token() -> None:
-    model = parse(
-        "x = Gather(rows, input_ids) y = MatMul(x, weight) out = Add(x, y)",
-        "float[a, b, c] out",
-        {"rows": four_bit_rows(), "weight": normal(32, 32, seed=1)},
-    )
-    quantized = quantize_int8(model, TEXTS)
-    assert op_counts(quantized)["ReduceMax"] == 1
-    assert error(model, quantized) < 0.02
