@@ -42,8 +42,8 @@ def test_bundle_encodes_like_the_runtime_and_has_parts() -> None:
     assert info.dimension == encoder.dimension
     assert info.parameters == encoder.bundle.num_parameters
     assert info.space == encoder.bundle.space is not None
-    assert info.embedding_parameters == 20_000 * 128 + 256 * 384
-    assert info.vocabulary_size == 20_000
+    assert info.embedding_parameters == 28_000 * 160 + 256 * 384
+    assert info.vocabulary_size == 28_000
 
 
 def test_a_built_in_bundle_is_loaded_as_an_application_does_without_comparing_checksums(
@@ -89,7 +89,7 @@ def test_parts_of_a_numpy_bundle_are_timed(tmp_path: Path) -> None:
         np.testing.assert_array_equal(worker.encode(TEXTS), Encoder.load(folder).encode(TEXTS))
         _parts_agree(worker)
     counted = count_bundle(Bundle.open(folder))
-    assert counted.embedding_parameters == 3 * 400 * 20_000
+    assert counted.embedding_parameters == 3 * 400 * 28_000
 
 
 def test_bare_graph_encodes_like_its_bundle() -> None:
