@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from edgeembed_runtime.tokenization.bert_normalizer import SPACES, BertNormalizer, LoneSurrogateError
 from edgeembed_runtime.tokenization.tokenizer import TextInfo, Tokens, check_limit, max_characters, surrogate_error
+from edgeembed_runtime.tokenization.vocabulary import Vocabulary
 from edgeembed_runtime.tokenization.wordpiece_file import WordPiece
 
 if TYPE_CHECKING:
@@ -62,14 +63,13 @@ class WordPieceTokenizer:
         )
         self._ids = _Cache(self._ids_of_word)
         self._spans = _Cache(self._spans_of_word)
-        self._lengths: list[int] = []
         self._shorten: Shorten | None = None
         self._cut: re.Pattern[str] | None = None
 
     @property
-    def vocabulary(self) -> dict[str, int]:
+    def vocabulary(self) -> Vocabulary:
         """The id of each token."""
-        return self._wordpiece.vocabulary | self._wordpiece.added
+        return self._wordpiece.vocabulary
 
     @property
     def unknown_id(self) -> int:
@@ -172,7 +172,7 @@ class WordPieceTokenizer:
         vocabulary, longest = self._wordpiece.vocabulary, self._wordpiece.max_word_characters
         ids: list[int] = []
         for each in self._normalizer.normalize(word).split(" "):
-            number = vocabulary.get(each)
+            number = vocabulary.find(each)
             if number is not None and 0 < len(each) <= longest:
                 ids.append(number)
             elif each:
@@ -206,16 +206,14 @@ class WordPieceTokenizer:
         unknown = [(self._wordpiece.unknown, len(word))]
         if len(word) > self._wordpiece.max_word_characters:
             return unknown
-        if (whole := vocabulary.get(word)) is not None:
+        if (whole := vocabulary.find(word)) is not None:
             return [(whole, len(word))]
-        if not self._lengths:
-            self._lengths = sorted(set(map(len, vocabulary)))
         pieces: list[tuple[int, int]] = []
         start, marker = 0, ""
         while start < len(word):
             rest = marker + word[start:]
-            for length in reversed(self._lengths[: bisect_right(self._lengths, len(rest))]):
-                if length > len(marker) and (number := vocabulary.get(rest[:length])) is not None:
+            for length in reversed(vocabulary.lengths[: bisect_right(vocabulary.lengths, len(rest))]):
+                if length > len(marker) and (number := vocabulary.find(rest[:length])) is not None:
                     break
             else:
                 return unknown

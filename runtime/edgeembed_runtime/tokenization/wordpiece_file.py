@@ -2,16 +2,22 @@
 
 import json
 import re
-from operator import eq
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from edgeembed_runtime.errors import BundleError, short_repr
+from edgeembed_runtime.tokenization.vocabulary import MAX_ID, Vocabulary
 
 # The time for a word is at worst proportional to the square of its length. Published tokenizers have a limit of 100.
 _MAX_WORD_CHARACTERS = 1000
-_MAX_ID = 2**32 - 1
 # Added tokens such as [PAD] and <mask>: white space, letters and digits of a text never belong to them.
 MAX_ADDED_TOKEN_CHARACTERS = 62
+# Where a vocabulary starts and ends, and where it may be divided. A token in which one of them is found by mistake
+# leaves JSON that is not valid. What a pattern starts with is found fast.
+_VOCABULARY_START = re.compile(rb'"vocab"\s*:\s*\{')
+_VOCABULARY_END = re.compile(rb"\}(?<=[\d\s]\})")
+_BETWEEN_TOKENS = re.compile(rb',(?<=\d,)\s*(?=")')
+_PART_BYTES = 2**11
 _ORDINARY_TOKEN = re.compile(r"\[[\w-]{1,60}\]|<[/\w|-]{1,60}>", re.ASCII)
 
 Json = dict[str, Any]
@@ -49,7 +55,7 @@ class WordPiece(NamedTuple):
         pair: The special tokens of a pair.
     """
 
-    vocabulary: dict[str, int]
+    vocabulary: Vocabulary
     unknown: int
     prefix: str
     max_word_characters: int
@@ -78,11 +84,11 @@ def read_wordpiece(content: bytes, where: str) -> WordPiece | None:
     """
     if b'"WordPiece"' not in content:  # parsing a large vocabulary of another kind would take long
         return None
-    document = read_json(content, where)
+    document, vocabulary = _read_in_parts(content) or (read_json(content, where), None)
     if not _is_bert(document):
         return None
     try:
-        return _parse(document)
+        return _parse(document, vocabulary or _vocabulary(document["model"].get("vocab")))
     except ValueError as error:
         raise BundleError(f"{where} {error}; export the bundle again") from error
 
@@ -102,15 +108,44 @@ def read_json(content: bytes, where: str) -> Json:
     return document
 
 
+def _read_in_parts(content: bytes) -> tuple[Json, Vocabulary] | None:
+    """Read a tokenizer.json without ever having all tokens as Python objects, whose memory is not given back.
+
+    Returns:
+        The content of the file, with an empty vocabulary, and the vocabulary; None if the file must be read whole:
+        if it is not valid, or if a token looks like the end of another one.
+    """
+    start = _VOCABULARY_START.search(content)
+    end = start and _VOCABULARY_END.search(content, start.end())
+    if not start or not end:
+        return None
+    first, last = start.end(), end.start()
+    try:
+        document = json.loads((content[:first] + content[last:]).decode("utf-8"))
+        if document["model"]["vocab"] != {}:
+            return None
+        return document, Vocabulary(_parts(content, first, last), content.count(b'"', first, last) // 2)
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _parts(content: bytes, start: int, end: int) -> Iterator[dict[str, int]]:
+    """Yield the ids of about a hundred tokens at a time."""
+    while start < end:
+        between = _BETWEEN_TOKENS.search(content, start + _PART_BYTES, end)
+        part_end, following = between.span() if between else (end, end)
+        yield json.loads("{" + content[start:part_end].decode("utf-8") + "}")
+        start = following
+
+
 def _is_bert(document: Json) -> bool:
     parts = (document.get(name) for name in ("normalizer", "pre_tokenizer", "model"))
     types = [part.get("type") if isinstance(part, dict) else None for part in parts]
     return types == ["BertNormalizer", "BertPreTokenizer", "WordPiece"]
 
 
-def _parse(document: Json) -> WordPiece | None:
+def _parse(document: Json, vocabulary: Vocabulary) -> WordPiece | None:
     model, normalizer = document["model"], document["normalizer"]
-    vocabulary = _vocabulary(model.get("vocab"))
     added = _added_tokens(document.get("added_tokens", []), vocabulary)
     templates = _templates(document.get("post_processor"))
     if added is None or templates is None:
@@ -145,17 +180,13 @@ def _field(part: Json, name: str, kind: type) -> Any:
     return value
 
 
-def _vocabulary(value: Any) -> dict[str, int]:
+def _vocabulary(value: Any) -> Vocabulary:
     if not isinstance(value, dict) or not value:
         raise ValueError("has no vocabulary")
-    ids = value.values()
-    is_in_order = all(map(eq, ids, range(len(ids))))  # as nearly always; this check is fast and needs no memory
-    if not is_in_order and (set(map(type, ids)) != {int} or min(ids) < 0 or max(ids) > _MAX_ID):
-        raise ValueError(f"has a vocabulary with other values than ids from 0 to {_MAX_ID}")
-    return value
+    return Vocabulary([value], len(value))
 
 
-def _added_tokens(value: Any, vocabulary: dict[str, int]) -> dict[str, int] | None:
+def _added_tokens(value: Any, vocabulary: Vocabulary) -> dict[str, int] | None:
     """Return the ids of the added tokens; None if one is of a kind that is not supported here."""
     if not isinstance(value, list) or not all(isinstance(token, dict) for token in value):
         raise ValueError("has added_tokens that are not a list of objects")
@@ -193,7 +224,7 @@ def _templates(processor: Any) -> tuple[Template, Template] | None:
 
 
 def _special_id(value: Any) -> int:
-    if not isinstance(value, list) or [type(item) for item in value] != [str, int] or not 0 <= value[1] <= _MAX_ID:
+    if not isinstance(value, list) or [type(item) for item in value] != [str, int] or not 0 <= value[1] <= MAX_ID:
         raise ValueError(f"has the special token {short_repr(value)}, expected a token and its id")
     number: int = value[1]
     return number
@@ -205,7 +236,7 @@ def _special_tokens(value: Any) -> dict[str, tuple[int, ...]]:
     special: dict[str, tuple[int, ...]] = {}
     for name, token in value.items():
         ids = token.get("ids") if isinstance(token, dict) else None
-        if not isinstance(ids, list) or not all(type(item) is int and 0 <= item <= _MAX_ID for item in ids):
+        if not isinstance(ids, list) or not all(type(item) is int and 0 <= item <= MAX_ID for item in ids):
             raise ValueError(f"has the special token {short_repr(token)}, expected its ids")
         special[name] = tuple(ids)
     return special
