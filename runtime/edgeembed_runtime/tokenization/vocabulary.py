@@ -48,7 +48,7 @@ class Vocabulary(Mapping[str, int]):
                 text += encoded
                 ends[row] = len(text)
         self.lengths = sorted(lengths)
-        self._slots, self._ends, self._text = slots, ends, text
+        self._slots, self._last_slot, self._ends, self._text = slots, last_slot, ends, text
         self._ids: Sequence[int] = range(row) if ids is None else ids
 
     def __len__(self) -> int:
@@ -71,11 +71,14 @@ class Vocabulary(Mapping[str, int]):
 
     def find(self, token: str) -> int | None:
         """Return the id of a token, or None if it is not in the vocabulary."""
-        encoded, slot = _encode(token), hash(token) & len(self._slots) - 1
-        while row := self._slots[slot]:
-            if self._token(row) == encoded:
+        slots, slot = self._slots, hash(token) & self._last_slot
+        if not slots[slot]:  # as of half of the strings that are no tokens
+            return None
+        encoded, text, ends = _encode(token), self._text, self._ends
+        while row := slots[slot]:
+            if text[ends[row - 1] : ends[row]] == encoded:
                 return self._ids[row - 1]
-            slot = (slot + 1) & len(self._slots) - 1
+            slot = (slot + 1) & self._last_slot
         return None
 
     def _token(self, row: int) -> bytearray:

@@ -176,7 +176,7 @@ class WordPieceTokenizer:
             if number is not None and 0 < len(each) <= longest:
                 ids.append(number)
             elif each:
-                ids += [number for number, _ in self._pieces(each)]
+                ids += [number for number, _ in self._split(each)]
         return tuple(ids)
 
     def _spans_of_word(self, word: str) -> tuple[Span, ...]:
@@ -197,7 +197,18 @@ class WordPieceTokenizer:
         return tuple(spans)
 
     def _pieces(self, word: str) -> list[tuple[int, int]]:
-        """Split a normalized word into the longest tokens from left to right.
+        """Return the tokens of a normalized word.
+
+        Returns:
+            The id of each token and where it ends.
+        """
+        whole = self._wordpiece.vocabulary.find(word)
+        if whole is not None and len(word) <= self._wordpiece.max_word_characters:
+            return [(whole, len(word))]
+        return self._split(word)
+
+    def _split(self, word: str) -> list[tuple[int, int]]:
+        """Split a normalized word that is no token, or too long for one, into the longest tokens from left to right.
 
         Returns:
             The id of each token and where it ends; the unknown token alone if a part of the word has no token.
@@ -206,18 +217,17 @@ class WordPieceTokenizer:
         unknown = [(self._wordpiece.unknown, len(word))]
         if len(word) > self._wordpiece.max_word_characters:
             return unknown
-        if (whole := vocabulary.find(word)) is not None:
-            return [(whole, len(word))]
         pieces: list[tuple[int, int]] = []
-        start, marker = 0, ""
+        start, marker, longest = 0, "", len(word) - 1
         while start < len(word):
             rest = marker + word[start:]
-            for length in reversed(vocabulary.lengths[: bisect_right(vocabulary.lengths, len(rest))]):
+            for length in reversed(vocabulary.lengths[: bisect_right(vocabulary.lengths, longest)]):
                 if length > len(marker) and (number := vocabulary.find(rest[:length])) is not None:
                     break
             else:
                 return unknown
             start, marker = start + length - len(marker), prefix
+            longest = len(prefix) + len(word) - start
             pieces.append((number, start))
         return pieces
 
