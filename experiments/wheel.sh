@@ -16,9 +16,10 @@
 #   batches  micro with smaller batches, likewise, into docs/results/wheel-batches.json
 #   tables   micro with other bits, widths and vocabularies, likewise, into docs/results/wheel-tables.json
 #   nanos    nano with other tables and batches, likewise, into docs/results/wheel-nanos.json
+#   tokens   nano with other vocabularies, in tables of about the same size, likewise, into docs/results/wheel-tokens.json
 #   minis    mini with other tables, likewise, as bundles, into docs/results/wheel-minis.json
 #   install  the bundles into runtime/edgeembed_runtime/models, with scores and times in their cards
-# Without STEP, all of them but shapes, ablation, batches, tables, nanos, minis and install. Whatever is there already is not made again.
+# Without STEP, all of them but shapes, ablation, batches, tables, nanos, tokens, minis and install. Whatever is there already is not made again.
 # COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -108,7 +109,8 @@ choose() {
     $COMMAND evaluate "$@" --sts "$EVAL/stsb/dev.tsv" --sts "$EVAL/sickr/trial.tsv" --retrieval "$folder" --out "$out" --force
 }
 
-dev() { choose docs/results/wheel-dev.json "${NAMES[@]/#/$OUT/bundles/}"; }
+# Beside the teacher, whose scores are the most that a student of its vectors comes near.
+dev() { choose docs/results/wheel-dev.json "${NAMES[@]/#/$OUT/bundles/}" $TEACHER; }
 
 scores() {
     local sets=() each
@@ -141,7 +143,7 @@ shape() {
     [ -d "$OUT/shapes/$name" ] || {
         learn nano "$OUT/shapes/$name.student" --corpus "$OUT/text" --set corpus.limit=30000 --set "$(stage 0.01 256)" \
             --set student.layers="$1" --set student.intermediate_size="$2" --set student.hidden_size="$3" --set student.attention_heads="$4" \
-            --set student.token_dim=128 --set student.table_bits=0 --set head.kind=linear --set head.dim=384
+            --set vocabulary.size=12000 --set student.token_dim=128 --set student.table_bits=0 --set head.kind=linear --set head.dim=384
         $COMMAND export "$OUT/shapes/$name.student" --precision int8 --out "$OUT/shapes/$name" --sentences "$OUT/text"
     }
 }
@@ -215,10 +217,21 @@ nanos() {
     local width bits size students=()
     while read -r width bits size; do
         learn nano "$OUT/nanos/$width-$bits-$size" --corpus "$OUT/text" --set corpus.limit=120000 --set "$(stage 2.0 "$size")" \
-            --set student.token_dim="$width" --set student.table_bits="$bits"
+            --set student.token_dim="$width" --set student.table_bits="$bits" --set vocabulary.size=12000
         students+=("$OUT/nanos/$width-$bits-$size")
     done <<< $'128 0 256\n128 0 64\n384 0 64\n384 4 64'
     choose docs/results/wheel-nanos.json "${students[@]}"
+}
+
+# A table that is wider than the layers is written as one of their width, 256.
+tokens() {
+    local width size students=()
+    while read -r width size; do
+        learn nano "$OUT/tokens/$width-$size" --corpus "$OUT/text" --set corpus.limit=120000 --set "$(stage 2.0 64)" \
+            --set student.token_dim="$width" --set vocabulary.size="$size"
+        students+=("$OUT/tokens/$width-$size")
+    done <<< $'384 12000\n160 16700\n128 20000\n96 26000\n64 30000'
+    choose docs/results/wheel-tokens.json "${students[@]}"
 }
 
 # As bundles, since the export rounds the first table to int8. They are about as large as mini.
@@ -248,7 +261,7 @@ install() {
 [ $# -gt 0 ] || set -- text vectors mini nano micro bundles dev scores bench
 for step in "$@"; do
     case $step in
-        text | vectors | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | batches | tables | nanos | minis | install) $step ;;
-        *) echo "$0: no step $step; expected text, vectors, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, batches, tables, nanos, minis or install" >&2 && exit 2 ;;
+        text | vectors | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | batches | tables | nanos | tokens | minis | install) $step ;;
+        *) echo "$0: no step $step; expected text, vectors, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, batches, tables, nanos, tokens, minis or install" >&2 && exit 2 ;;
     esac
 done

@@ -10,7 +10,7 @@ from experiments.roofline import count_work
 
 
 @pytest.mark.parametrize(
-    ("name", "layers", "width", "inner", "token_dim"), [("mini", 2, 384, 512, 160), ("nano", 1, 256, 384, 0)]
+    ("name", "layers", "width", "inner", "token_dim"), [("mini", 2, 384, 512, 160), ("nano", 1, 256, 384, 96)]
 )
 @pytest.mark.parametrize("tokens", [1, 10])
 def test_multiply_adds_follow_from_the_shape(
