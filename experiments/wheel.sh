@@ -16,7 +16,7 @@
 #   batches  micro with smaller batches, likewise, into docs/results/wheel-batches.json
 #   tables   micro with other bits, widths and vocabularies, likewise, into docs/results/wheel-tables.json
 #   nanos    nano with other tables and batches, likewise, into docs/results/wheel-nanos.json
-#   tokens   nano with other vocabularies, in tables of about the same size, likewise, into docs/results/wheel-tokens.json
+#   tokens   nano with other vocabularies, in tables of about the same size, and a wider FFN, likewise, into docs/results/wheel-tokens.json
 #   minis    mini with other tables, likewise, as bundles, into docs/results/wheel-minis.json
 #   install  the bundles into runtime/edgeembed_runtime/models, with scores and times in their cards
 # Without STEP, all of them but shapes, ablation, batches, tables, nanos, tokens, minis and install. Whatever is there already is not made again.
@@ -225,12 +225,12 @@ nanos() {
 
 # A table that is wider than the layers is written as one of their width, 256.
 tokens() {
-    local width size students=()
-    while read -r width size; do
-        learn nano "$OUT/tokens/$width-$size" --corpus "$OUT/text" --set corpus.limit=120000 --set "$(stage 2.0 64)" \
-            --set student.token_dim="$width" --set vocabulary.size="$size"
-        students+=("$OUT/tokens/$width-$size")
-    done <<< $'384 12000\n160 16700\n128 20000\n96 26000\n64 30000'
+    local width size inner students=()
+    while read -r width size inner; do
+        learn nano "$OUT/tokens/$width-$size-$inner" --corpus "$OUT/text" --set corpus.limit=120000 --set "$(stage 2.0 64)" \
+            --set student.token_dim="$width" --set vocabulary.size="$size" --set student.intermediate_size="$inner"
+        students+=("$OUT/tokens/$width-$size-$inner")
+    done <<< $'384 12000 384\n160 16700 384\n128 20000 384\n96 26000 384\n64 30000 384\n128 20000 512'
     choose docs/results/wheel-tokens.json "${students[@]}"
 }
 
