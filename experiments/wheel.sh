@@ -20,7 +20,8 @@
 #   minis    mini with other tables, likewise, as bundles, into docs/results/wheel-minis.json
 #   install  the bundles into runtime/edgeembed_runtime/models, with scores and times in their cards
 # Without STEP, all of them but shapes, ablation, batches, tables, nanos, tokens, minis and install. Whatever is there already is not made again.
-# COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
+# COMMAND is edgeembed's, where it is not .venv/bin/edgeembed. OPTIONS go to every distillation: OPTIONS="--set stages.epochs=0.01" OUT=/tmp/try
+# tries everything out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 COMMAND=${COMMAND:-.venv/bin/edgeembed}
@@ -39,6 +40,7 @@ LICENSES='["Apache-2.0 (the teacher, whose weights and vectors they start from a
 "CC BY 4.0 (Open English WordNet, MedQuAD)",
 "public domain (19th-century fiction)",
 "Apache-2.0 (scenes that experiments/wheel_scenes.py makes up)"]'
+read -ra extra <<< "${OPTIONS:-}"
 export HF_HUB_OFFLINE=1
 
 text() {
@@ -63,7 +65,7 @@ vectors() {
 # learn RECIPE FOLDER OPTION...: a student of the teacher's vectors, unless it is there
 learn() {
     [ -d "$2" ] || $COMMAND distill --recipe "$1" --teacher "$TEACHER_BUNDLE" --teacher-embeddings "$OUT/vectors" \
-        --set student.source=$TEACHER --out "$2" --cache "$OUT/cache" "${@:3}"
+        --set student.source=$TEACHER --out "$2" --cache "$OUT/cache" "${@:3}" "${extra[@]}"
 }
 
 # distill NAME: a student by the recipe of its name, unless it is there
