@@ -10,7 +10,8 @@ from experiments.two_teachers import command, mix
 
 
 def normalized(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: npt.NDArray[np.floating] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
 
 
 def test_similarities_are_a_mean_of_two_teachers_and_the_target_is_the_first() -> None:
