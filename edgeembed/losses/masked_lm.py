@@ -56,16 +56,23 @@ class MaskedLM(nn.Module):
         loss: torch.Tensor = self.hard_label_weight * hard
         (teacher,) = self._teacher
         if teacher is not None and self.hard_label_weight < 1:
-            targets = _logits(teacher.to(token_ids.device), masked, mask)[predicted][:, : logits.shape[1]]
+            targets = _logits(teacher.to(token_ids.device), masked, mask, predicted)[:, : logits.shape[1]]
             loss = loss + (1 - self.hard_label_weight) * soft_cross_entropy(logits, targets, self.temperature).sum()
         count = int(predicted.sum())
         return mean_over_processes(loss / max(1, count), count if own_rows(len(labels)) else 0)
 
 
 @torch.no_grad()
-def _logits(teacher: PreTrainedModel, token_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return the logits of a masked language model, float (batch, tokens, vocabulary)."""
-    logits: torch.Tensor = teacher(input_ids=token_ids, attention_mask=mask).logits
+def _logits(
+    teacher: PreTrainedModel, token_ids: torch.Tensor, mask: torch.Tensor, predicted: torch.Tensor
+) -> torch.Tensor:
+    """Return the logits of a masked language model for the predicted tokens, float (predicted tokens, vocabulary)."""
+    # The last layer is as wide as the vocabulary: for all tokens of a batch its output would take gigabytes.
+    handle = teacher.get_output_embeddings().register_forward_pre_hook(lambda _layer, inputs: (inputs[0][predicted],))
+    try:
+        logits: torch.Tensor = teacher(input_ids=token_ids, attention_mask=mask).logits
+    finally:
+        handle.remove()
     return logits
 
 

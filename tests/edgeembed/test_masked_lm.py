@@ -97,6 +97,18 @@ def test_the_loss_is_the_texts_and_the_teachers_cross_entropy(
     assert all(weight.grad is not None for weight in student.parameters())
 
 
+def test_the_teachers_last_layer_sees_the_predicted_tokens_alone(
+    student: SentenceTransformer, masked_folder: Path, sentences: list[str]
+) -> None:
+    teacher = load_masked_lm(str(masked_folder))
+    assert teacher is not None
+    rows: list[int] = []
+    teacher.get_output_embeddings().register_forward_hook(lambda _layer, _inputs, output: rows.append(len(output)))
+    texts = student.preprocess(sentences[:32])
+    MaskedLM(student, teacher, hard_label_weight=0.5, temperature=1.0)([texts], torch.zeros(32))
+    assert 0 < rows[0] < 0.5 * int(texts["attention_mask"].sum())
+
+
 def test_soft_cross_entropy_is_least_where_both_agree() -> None:
     teacher = torch.tensor([[2.0, 0.0, -1.0]])
     agreed = soft_cross_entropy(teacher, teacher, 1.0)
