@@ -56,8 +56,8 @@ weights() {
     for weight in 0.001 0.01 0.1 1; do
         both at_rate "weights/$weight" distilcse-pkd $SENTENCES $STEPS --set stages.losses.patient.weight="$weight"
     done
-    $PYTHON experiments/best_on_dev.py --all "$OUT"/weights/* > docs/results/distilcse-weights.json
-    cat docs/results/distilcse-weights.json
+    $PYTHON experiments/best_on_dev.py --all "$OUT"/weights/* > "$RESULTS/distilcse-weights.json"
+    cat "$RESULTS/distilcse-weights.json"
 }
 
 methods() {
@@ -102,13 +102,14 @@ starts() {
 tables() {
     local students=("$OUT"/*-seed-*) name
     for name in "$OUT"/distilcse-[0-9]* "$OUT"/start-* "$OUT/simcse-l4"; do [ ! -d "$name" ] || students+=("$name"); done
-    $COMMAND evaluate "${students[@]}" $TEACHER "${sts[@]}" --geometry "$EVAL/stsb/dev.tsv" --out docs/results/distilcse.json \
-        --markdown "$OUT/scores.md" --force
+    score distilcse "$OUT" $TEACHER "${students[@]}"
+    $COMMAND evaluate "${students[@]}" --geometry "$EVAL/stsb/dev.tsv" --out "$RESULTS/distilcse-geometry.json" \
+        --markdown "$OUT/geometry.md" --force
 }
 
 transfer() {
     $COMMAND evaluate "$OUT"/distilcse{,-kd,-prototype-kd,-pkd}-seed-* "$OUT"/stage-2-alone-seed-* $TEACHER --transfer "$EVAL/senteval" \
-        --out docs/results/distilcse-transfer.json --markdown "$OUT/transfer.md" --force
+        --out $RESULTS/distilcse-transfer.json --markdown "$OUT/transfer.md" --force
 }
 
 costs() {

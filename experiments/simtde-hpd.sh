@@ -4,16 +4,16 @@
 # Steps of docs/results/simtde.md and hpd.md:
 #   simtde   SimTDE's table 2 and ablation study, with its small teacher: SENTENCES sentences, one epoch; scores
 #   small    SimTDE-128-L3(384) on more text
-#   base     rows with a large teacher, all-mpnet-base-v2: SimTDE-384-L3(768), ablations, LRN-KD-768-L2(768), LMX-KD-384-L12(384)
+#   base     rows with a large teacher, all-mpnet-base-v2: SimTDE-384-L3(768), ablations, LRN-KD-768-L2(768), LMX-KD-384-L12(384);
+#            scores
 #   timing   SimTDE's table 4, with students of these shapes; where nothing else runs
 #   rates    how long teacher embeddings and an epoch take, of sentences of 120 and of 250 characters at most; where nothing else runs
 #   hpd      HPD-128, projection-128, whitening-128, of the teacher's last layers: two passes over the same text; with augmentation,
 #            as many steps as without; HPD for as many steps as the baselines take, too; scores
-#   dimensions  HPD-128 and 384 and whitening after it, in this way without augmentation, with each of SEEDS: scores too
+#   dimensions  HPD-128 and 384 and whitening after it, in this way without augmentation; scores
 #   encoders the encoders that HPD's students start from: all-mpnet-base-v2 is the teacher, all-MiniLM-L6-v2 has MiniLM's shape, and one
 #            of TinyBERT's is pretrained here
-#   hpdtables  HPD's tables 1, 2 and 4, of these: three passes over the text, with augmentation and without
-#   scores   scores the students of base and hpdtables
+#   hpdtables  HPD's tables 1, 2 and 4, of these: three passes over the text, with augmentation and without; scores
 #   retrieval  HPD's table 3: an index of 1,024 lists of captions, of which each picture has five
 # Each method is trained at each of RATES, its rate is chosen on STS-B dev, and it is trained at that rate with each of SEEDS. SimTDE's
 # ablations have the seed 0 alone.
@@ -40,7 +40,7 @@ simtde() {
         students+=("$OUT/simtde/$name"-seed-*)
     done
     [ ! -d "$OUT/simtde-small-more" ] || students+=("$OUT/simtde-small-more")
-    $COMMAND evaluate "${students[@]}" $TEACHER "${sts[@]}" --out docs/results/simtde.json --markdown "$OUT/simtde.md" --force
+    score simtde "$OUT/simtde" $TEACHER "${students[@]}"
 }
 
 # whiten NAME SEED DIM: the student NAME-seed-SEED, whitened as by recipe whitening-128 or hpd-384-whitening-DIM, without training it again
@@ -56,17 +56,16 @@ last_layers=(--corpus "$NLI#anchor,positive,hard_negative" --teacher $TEACHER --
 # Two passes over the text: 1.43 over the 63,880 sentences that synonyms make of 45,908 are as many steps. The baselines take 154
 # steps for two passes over the triplets; HPD does so in 0.857 of a pass.
 hpd() {
-    local name students RATES=${RATES:-1e-4 5e-4 1e-3}  # the first is the paper's
+    local name RATES=${RATES:-1e-4 5e-4 1e-3}  # the first is the paper's
     tuned hpd/hpd-128 hpd-128 "${last_layers[@]}" --wordnet "$TRAIN/wordnet" --set stages.epochs=1.43
     tuned hpd/hpd-128-no-augmentation hpd-128-no-augmentation "${last_layers[@]}" --set stages.epochs=2
     tuned hpd/hpd-128-no-augmentation-154-steps hpd-128-no-augmentation "${last_layers[@]}" --set stages.epochs=0.857
     for name in projection-128 whitening-128; do
         tuned "hpd/$name" "$name" "${last_layers[@]}" --pairs "$NLI" --set stages.epochs=2
     done
-    students=("$OUT"/hpd/*-seed-*)
-    $COMMAND evaluate "${students[@]}" $TEACHER "${sts[@]}" --out docs/results/hpd.json --markdown "$OUT/hpd.md" --force
+    score hpd "$OUT/hpd" $TEACHER "$OUT"/hpd/*-seed-*
     $COMMAND evaluate "$OUT"/hpd/hpd-128-seed-* --against $TEACHER --semantic-retrieval "$EVAL/retrieval/scifact" --nlist 64 \
-        --out docs/results/hpd-retrieval.json --markdown "$OUT/hpd-retrieval.md" --force
+        --out $RESULTS/hpd-retrieval.json --markdown "$OUT/hpd-retrieval.md" --force
 }
 
 dimensions() {
@@ -78,7 +77,7 @@ dimensions() {
         for dim in 128 256; do whiten dimensions-384 "$seed" $dim; done
         students+=("$OUT"/dimensions-{128,384,384-whitening-128,384-whitening-256}-seed-"$seed")
     done
-    $COMMAND evaluate "${students[@]}" --sts "$EVAL" --out docs/results/hpd-dimensions.json --markdown "$OUT/dimensions.md" --force
+    $COMMAND evaluate "${students[@]}" --sts "$EVAL" --out $RESULTS/hpd-dimensions.json --markdown "$OUT/dimensions.md" --force
 }
 
 small() {
@@ -100,13 +99,14 @@ base() {
     local RATES=${RATES:-3e-4 1e-3 3e-3}
     mpnet
     local options=(--teacher "$MPNET" "${sentences[@]}")
-    tuned base-simtde simtde-base "${options[@]}"
-    tuned base-simtde-random-table simtde-base "${options[@]}" --set student.table_init=random
-    tuned base-simtde-random-table-no-token-loss simtde-small-random-table-no-token-loss "${options[@]}" --set student.token_dim=384
-    tuned base-simtde-all-layers simtde-base "${options[@]}" --set student.layers=0
-    tuned base-simtde-hidden-states simtde-small-hidden-states "${options[@]}" --set student.token_dim=384
-    tuned base-lrn-kd lrn-kd "${options[@]}"
-    tuned base-lmx-kd lmx-kd "${options[@]}" --set student.hidden_size=384 --set head.dim=768
+    tuned simtde-base/simtde simtde-base "${options[@]}"
+    tuned simtde-base/simtde-random-table simtde-base "${options[@]}" --set student.table_init=random
+    tuned simtde-base/simtde-random-table-no-token-loss simtde-small-random-table-no-token-loss "${options[@]}" --set student.token_dim=384
+    tuned simtde-base/simtde-all-layers simtde-base "${options[@]}" --set student.layers=0
+    tuned simtde-base/simtde-hidden-states simtde-small-hidden-states "${options[@]}" --set student.token_dim=384
+    tuned simtde-base/lrn-kd lrn-kd "${options[@]}"
+    tuned simtde-base/lmx-kd lmx-kd "${options[@]}" --set student.hidden_size=384 --set head.dim=768
+    score simtde-base "$OUT/simtde-base" "$MPNET" "$OUT"/simtde-base/*-seed-*
 }
 
 # All in PyTorch at fp32, as in the paper. Time does not depend on what the weights have learned, so the students hardly train.
@@ -118,7 +118,7 @@ timing() {
     distill timing-simtde-small simtde-small "${few[@]}"
     for name in simtde-base lmx-kd simtde-small; do subjects+=("$name=sentence-transformer:$OUT/timing-$name"); done
     $COMMAND bench "${subjects[@]}" "MiniLM=$TEACHER" --against "all-mpnet-base-v2=sentence-transformer:$MPNET" --paper-table simtde \
-        --sts "$EVAL/stsb/test.tsv" --out docs/results/simtde-timing.json --force
+        --sts "$EVAL/stsb/test.tsv" --out $RESULTS/simtde-timing.json --force
 }
 
 encoders() {
@@ -136,28 +136,19 @@ hpdtables() {
             tinybert-shape) source=$OUT/tinybert-shape width=312 ;;
             minilm) source=$TEACHER width=384 ;;
         esac
-        tuned "hpd-$encoder-simcse" whitening-128 --pairs "$NLI" --teacher "$source" --set head.whiten_dim=0
-        tuned "hpd-$encoder-projection-128" projection-128 --pairs "$NLI" --teacher "$source"
+        tuned "hpd-$encoder/simcse" whitening-128 --pairs "$NLI" --teacher "$source" --set head.whiten_dim=0
+        tuned "hpd-$encoder/projection-128" projection-128 --pairs "$NLI" --teacher "$source"
         for dim in 128 256 $width; do
-            tuned "hpd-$encoder-$dim" hpd-128 "${text[@]}" --wordnet "$TRAIN/wordnet" --set "student.source=$source" \
+            tuned "hpd-$encoder/hpd-$dim" hpd-128 "${text[@]}" --wordnet "$TRAIN/wordnet" --set "student.source=$source" \
                 --set "head.dim=$dim" --set "stages.losses.mse=$dim"
-            tuned "hpd-$encoder-$dim-no-augmentation" hpd-128-no-augmentation "${text[@]}" --set "student.source=$source" \
+            tuned "hpd-$encoder/hpd-$dim-no-augmentation" hpd-128-no-augmentation "${text[@]}" --set "student.source=$source" \
                 --set "head.dim=$dim" --set "stages.losses.mse=$dim"
         done
         for seed in $SEEDS; do
-            whiten "hpd-$encoder-simcse" "$seed" 128
-            for dim in 128 256; do whiten "hpd-$encoder-$width" "$seed" $dim; done
+            whiten "hpd-$encoder/simcse" "$seed" 128
+            for dim in 128 256; do whiten "hpd-$encoder/hpd-$width" "$seed" $dim; done
         done
-    done
-}
-
-scores() {
-    local step students out
-    for step in base hpd-tinybert-shape hpd-minilm; do
-        students=("$OUT/$step"-*-seed-*)
-        [ -e "${students[0]}" ] || continue
-        [[ $step == hpd-* ]] && out=$step || out=simtde-$step
-        $COMMAND evaluate "${students[@]}" "$MPNET" "${sts[@]}" --out "docs/results/$out.json" --markdown "$OUT/$step.md" --force
+        score "hpd-$encoder" "$OUT/hpd-$encoder" "$MPNET" "$OUT/hpd-$encoder"/*-seed-*
     done
 }
 
@@ -166,15 +157,15 @@ retrieval() {
     [ -f "$OUT/captions.tsv" ] || xz -dc "$TRAIN/pairs/captions5_en.tsv.xz" | awk -F'\t' -v OFS='\t' '
         NR == 1 { print "question1", "question2", "is_duplicate"; next }
         { for (i = 2; i <= NF; i++) if ($i != "") print $1, $i, 1 }' > "$OUT/captions.tsv"
-    $COMMAND evaluate "$OUT"/hpd-tinybert-shape-{128,256,312}-seed-0 "$OUT"/hpd-minilm-{128,256,384}-seed-0 --against "$MPNET" \
-        --semantic-retrieval "$OUT/captions.tsv" --out docs/results/hpd-captions.json --markdown "$OUT/captions.md" --force
+    $COMMAND evaluate "$OUT"/hpd-tinybert-shape/hpd-{128,256,312}-seed-0 "$OUT"/hpd-minilm/hpd-{128,256,384}-seed-0 --against "$MPNET" \
+        --semantic-retrieval "$OUT/captions.tsv" --out $RESULTS/hpd-captions.json --markdown "$OUT/captions.md" --force
 }
 
-mkdir -p "$OUT/simtde" "$OUT/hpd"
+mkdir -p "$OUT"/{simtde,simtde-base,hpd,hpd-tinybert-shape,hpd-minilm}
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        simtde | small | base | timing | rates | hpd | dimensions | encoders | hpdtables | scores | retrieval) $step ;;
+        simtde | small | base | timing | rates | hpd | dimensions | encoders | hpdtables | retrieval) $step ;;
         *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac
 done

