@@ -205,7 +205,7 @@ class _ClassifierTrainer(Trainer):  # type: ignore[misc]  # transformers carries
             ]
             if encoder:
                 groups.append({"params": encoder, "lr": self.settings.learning_rate})
-            self.optimizer = torch.optim.AdamW(groups, weight_decay=0.0)
+            self.optimizer = torch.optim.AdamW(groups, weight_decay=0.0, fused=True)
         return self.optimizer
 
     def prediction_step(self, model: nn.Module, inputs: dict[str, Any], *_: Any, **__: Any) -> tuple[Any, Any, Any]:
