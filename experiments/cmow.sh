@@ -126,21 +126,24 @@ task() {
 }
 
 glue() {
-    local row name metric scores teacher
+    local row name metric options teacher
     GLUE=$OUT/glue/data
     $PYTHON experiments/glue_data.py "$(dirname "$EVAL")" "$GLUE"
     for row in "cola matthews" "sst2 accuracy" "mrpc accuracy-f1" "stsb pearson-spearman" "mnli accuracy" "rte accuracy"; do
         read -r name metric <<< "$row"
-        scores=()
-        [ "$name" != stsb ] || scores=(--score-range 1 5)
-        RATES=5e-5 task teacher "$name" "$metric" $TEACHER --encoding joint "${scores[@]}"
+        options=()
+        case $name in
+            stsb) options=(--score-range 1 5) ;;  # 21 bins
+            sst2 | mnli) options=(--set batch_size=128) ;;  # one of the paper's sizes, for the tasks with 50,000 examples and more
+        esac
+        RATES=5e-5 task teacher "$name" "$metric" $TEACHER --encoding joint "${options[@]}"
         teacher=$OUT/glue/teacher-$name-5e-5-${SEED:-0}
-        task general "$name" "$metric" "$OUT/general" "${scores[@]}"
-        task pretrained "$name" "$metric" "$OUT/general" "${scores[@]}" --teacher "$teacher"
-        task random "$name" "$metric" "$OUT/general" "${scores[@]}" --teacher "$teacher" --from-scratch
-        task random-unidirectional "$name" "$metric" "$OUT/general-unidirectional" "${scores[@]}" --teacher "$teacher" --from-scratch
+        task general "$name" "$metric" "$OUT/general" "${options[@]}"
+        task pretrained "$name" "$metric" "$OUT/general" "${options[@]}" --teacher "$teacher"
+        task random "$name" "$metric" "$OUT/general" "${options[@]}" --teacher "$teacher" --from-scratch
+        task random-unidirectional "$name" "$metric" "$OUT/general-unidirectional" "${options[@]}" --teacher "$teacher" --from-scratch
         case $name in cola | sst2) continue ;; esac
-        task pretrained-joint "$name" "$metric" "$OUT/general" "${scores[@]}" --teacher "$teacher" --encoding joint
+        task pretrained-joint "$name" "$metric" "$OUT/general" "${options[@]}" --teacher "$teacher" --encoding joint
     done
 }
 
