@@ -62,7 +62,7 @@ hpd() {
         tuned "hpd/$name" "$name" "${last_layers[@]}" --pairs "$NLI" --set stages.epochs=2
     done
     score hpd "$OUT/hpd" $TEACHER "$OUT"/hpd/*-seed-*
-    $COMMAND evaluate "$OUT"/hpd/hpd-128-seed-* --against $TEACHER --semantic-retrieval "$EVAL/retrieval/scifact" --nlist 64 \
+    $COMMAND evaluate "$OUT/hpd/hpd-128-seed-0" --against $TEACHER --semantic-retrieval "$EVAL/retrieval/scifact" --nlist 64 \
         --out $RESULTS/hpd-retrieval.json --markdown "$OUT/hpd-retrieval.md" --force
 }
 
