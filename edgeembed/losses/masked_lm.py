@@ -67,13 +67,18 @@ def _logits(
     teacher: PreTrainedModel, token_ids: torch.Tensor, mask: torch.Tensor, predicted: torch.Tensor
 ) -> torch.Tensor:
     """Return the logits of a masked language model for the predicted tokens, float (predicted tokens, vocabulary)."""
+
+    def select_predicted(_layer: nn.Module, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+        return (inputs[0][predicted],)
+
     # The last layer is as wide as the vocabulary: for all tokens of a batch its output would take gigabytes.
-    handle = teacher.get_output_embeddings().register_forward_pre_hook(lambda _layer, inputs: (inputs[0][predicted],))
+    handle = teacher.get_output_embeddings().register_forward_pre_hook(select_predicted)
     try:
         logits: torch.Tensor = teacher(input_ids=token_ids, attention_mask=mask).logits
     finally:
         handle.remove()
-    return logits
+    # MobileBERT uses the weights of its last layer without calling it.
+    return logits if logits.dim() == predicted.dim() else logits[predicted]
 
 
 def soft_cross_entropy(student: torch.Tensor, teacher: torch.Tensor, temperature: float) -> torch.Tensor:

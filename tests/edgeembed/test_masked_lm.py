@@ -10,7 +10,14 @@ import torch
 from edgeembed_runtime.errors import InputError
 from scipy.special import log_softmax, softmax
 from sentence_transformers import SentenceTransformer
-from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    PreTrainedModel,
+)
 
 from edgeembed.distillation import distill, pipeline
 from edgeembed.losses.masked_lm import MaskedLM, soft_cross_entropy
@@ -95,6 +102,25 @@ def test_the_loss_is_the_texts_and_the_teachers_cross_entropy(
     loss.backward()
     assert all(weight.grad is None for weight in teacher.parameters())
     assert all(weight.grad is not None for weight in student.parameters())
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "distilbert", "mobilebert"])
+def test_teachers_of_several_architectures_give_the_logits_of_the_predicted_tokens(
+    student: SentenceTransformer, sentences: list[str], architecture: str
+) -> None:
+    torch.manual_seed(4)
+    sizes = {"vocab_size": len(student.tokenizer), "pad_token_id": 0, "max_position_embeddings": 64}
+    narrow = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    if architecture == "mobilebert":
+        narrow |= {"embedding_size": 8, "intra_bottleneck_size": 8}
+    if architecture == "distilbert":
+        narrow = {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16}
+    teacher = AutoModelForMaskedLM.from_config(AutoConfig.for_model(architecture, **sizes, **narrow)).eval()
+    masked_lm = MaskedLM(student, teacher, hard_label_weight=0.0, temperature=1.0)
+    texts = student.preprocess(sentences[:32])
+    _, soft = by_hand(masked_lm, teacher, texts, 1.0)
+    torch.manual_seed(6)
+    assert masked_lm([texts], torch.zeros(32)).item() == pytest.approx(soft, rel=1e-5)
 
 
 def test_the_teachers_last_layer_sees_the_predicted_tokens_alone(
