@@ -73,7 +73,7 @@ scores() {
         [ ! -d "$OUT/$name" ] || students+=("$OUT/$name")
     done
     $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --word-order "$TRAIN/en/ted.txt.xz" \
-        --out docs/results/cmow.json --markdown "$OUT/scores.md" --force
+        --out "$RESULTS/cmow.json" --markdown "$OUT/scores.md" --force
 }
 
 # finetune SEED TASK TRAIN DEV METRIC [OPTION...]

@@ -51,7 +51,7 @@ whiten() {
 # HPD's students here: the teacher's last layers, learning from the sentences of the triplets.
 last_layers=(--corpus "$NLI#anchor,positive,hard_negative" --teacher $TEACHER --set student.source= --set student.layers=3)
 
-# Two passes over the text: 1.43 over the 63,880 sentences that synonyms make of 45,908 are as many steps. The baselines take 154
+# Two passes over the text: 1.43 over the 63,900 sentences, about, that synonyms make of 45,908 are as many steps. The baselines take 154
 # steps for two passes over the triplets; HPD does so in 0.857 of a pass.
 hpd() {
     local name RATES=${RATES:-1e-4 5e-4 1e-3}  # the first is the paper's
@@ -63,7 +63,7 @@ hpd() {
     done
     score hpd "$OUT/hpd" $TEACHER "$OUT"/hpd/*-seed-*
     $COMMAND evaluate "$OUT/hpd/hpd-128-seed-0" --against $TEACHER --semantic-retrieval "$EVAL/retrieval/scifact" --nlist 64 \
-        --out $RESULTS/hpd-retrieval.json --markdown "$OUT/hpd-retrieval.md" --force
+        --out "$RESULTS/hpd-retrieval.json" --markdown "$OUT/hpd-retrieval.md" --force
 }
 
 dimensions() {
@@ -75,7 +75,7 @@ dimensions() {
         for dim in 128 256; do whiten dimensions-384 "$seed" $dim; done
         students+=("$OUT"/dimensions-{128,384,384-whitening-128,384-whitening-256}-seed-"$seed")
     done
-    $COMMAND evaluate "${students[@]}" --sts "$EVAL" --out $RESULTS/hpd-dimensions.json --markdown "$OUT/dimensions.md" --force
+    $COMMAND evaluate "${students[@]}" --sts "$EVAL" --out "$RESULTS/hpd-dimensions.json" --markdown "$OUT/dimensions.md" --force
 }
 
 # At the rate that is best for 60,000 sentences.
@@ -117,7 +117,7 @@ timing() {
     distill timing-simtde-small simtde-small "${few[@]}"
     for name in simtde-base lmx-kd simtde-small; do subjects+=("$name=sentence-transformer:$OUT/timing-$name"); done
     $COMMAND bench "${subjects[@]}" "MiniLM=$TEACHER" --against "all-mpnet-base-v2=sentence-transformer:$MPNET" --paper-table simtde \
-        --sts "$EVAL/stsb/test.tsv" --out $RESULTS/simtde-timing.json --force
+        --sts "$EVAL/stsb/test.tsv" --out "$RESULTS/simtde-timing.json" --force
 }
 
 encoders() {
@@ -157,7 +157,7 @@ retrieval() {
         NR == 1 { print "question1", "question2", "is_duplicate"; next }
         { for (i = 2; i <= NF; i++) if ($i != "") print $1, $i, 1 }' > "$OUT/captions.tsv"
     $COMMAND evaluate "$OUT"/hpd-tinybert-shape/hpd-{128,256,312}-seed-0 "$OUT"/hpd-minilm/hpd-{128,256,384}-seed-0 --against "$MPNET" \
-        --semantic-retrieval "$OUT/captions.tsv" --out $RESULTS/hpd-captions.json --markdown "$OUT/captions.md" --force
+        --semantic-retrieval "$OUT/captions.tsv" --out "$RESULTS/hpd-captions.json" --markdown "$OUT/captions.md" --force
 }
 
 mkdir -p "$OUT"/{simtde,simtde-base,hpd,hpd-tinybert-shape,hpd-minilm}

@@ -24,7 +24,7 @@ distill() {
 }
 
 # tuned NAME RECIPE OPTION...: the students NAME-seed-SEED, at the one of RATES that is best on STS-B dev with the seed 0. The rate is
-# that of the first stage. A seed also decides which sentences are drawn.
+# that of the first stage. A seed also decides which sentences are drawn. To try other RATES later, remove NAME-seed-* first.
 tuned() {
     local name=$1 recipe=$2 tried=() rate seed best
     shift 2

@@ -20,8 +20,8 @@
 #                 english-1.0 and english-0.7 above are without smoothing and with
 #   teachers      a teacher of similarity (figure 2) and one of relevance (figure 3)
 #   taught        a semantic and a relevance ranker of these, the second with RELEVANCE_PAIRS a language
-# See students.sh, too. PAIRS (a language), EPOCHS,
-# RATE, SEED and VOCABULARIES change what students learn from, each with an OUT of its own; EPOCHS=20 RATE=2e-5 PAIRS=100000 are the paper's.
+# See students.sh, too. PAIRS (a language), EPOCHS, RATE, SEED and VOCABULARIES change what students learn from, each with an OUT of its
+# own; EPOCHS=20 RATE=2e-5 PAIRS=100000 are the paper's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 OUT=${OUT:-build/xayn}
@@ -116,7 +116,7 @@ control() {
             --json > "$OUT/words-$name.report"
         student "semantic-words-$name" xayn-semantic "words-$name"
     done
-    $COMMAND evaluate "$OUT"/semantic-words-{ten,all} "${similarity_sets[@]}" --out docs/results/xayn-control.json \
+    $COMMAND evaluate "$OUT"/semantic-words-{ten,all} "${similarity_sets[@]}" --out "$RESULTS/xayn-control.json" \
         --markdown "$OUT/control.md" --force
 }
 
@@ -150,7 +150,7 @@ similarity() {
     local students=("$OUT"/semantic-*/) teachers
     [ -d "${students[0]}" ] || students=()
     find_teachers
-    $COMMAND evaluate "${students[@]%/}" "${teachers[@]}" --against $TEACHER "${similarity_sets[@]}" --out docs/results/xayn.json \
+    $COMMAND evaluate "${students[@]%/}" "${teachers[@]}" --against $TEACHER "${similarity_sets[@]}" --out "$RESULTS/xayn.json" \
         --markdown "$OUT/scores.md" --force
 }
 
@@ -160,7 +160,7 @@ retrieval() {
     for set in scifact cacm; do retrieval+=(--retrieval "$EVAL/retrieval/$set"); done
     $COMMAND evaluate "$OUT"/relevance-* "$OUT/semantic-100000-0.7" "${teachers[@]}" --against $TEACHER "${retrieval[@]}" --cross-lingual-retrieval \
         "$EVAL/retrieval/xquad#en-en,de-de,es-es,ru-ru,tr-tr,de-en,es-en,ru-en,tr-en" \
-        --out docs/results/xayn-retrieval.json --markdown "$OUT/retrieval.md" --force
+        --out "$RESULTS/xayn-retrieval.json" --markdown "$OUT/retrieval.md" --force
 }
 
 scores() {
