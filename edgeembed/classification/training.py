@@ -3,6 +3,7 @@
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -30,7 +31,10 @@ from edgeembed.classification.teachers import Logits
 from edgeembed.hardware import attention_in_training, has_bf16, isolated_precision
 from edgeembed.losses.masked_lm import soft_cross_entropy
 from edgeembed.recipe.validation import Settings
+from edgeembed.students.cmow import MatrixEmbedding
 from edgeembed.training.checkpoints import tensorboard_folder
+
+_TOKENIZED_AT_ONCE = 1_024
 
 Metric = Literal["accuracy", "f1", "matthews", "accuracy-f1", "pearson-spearman"]
 
@@ -116,7 +120,11 @@ def train_classifier(  # noqa: PLR0913  # what training needs
     check_metric(metric, data)
     for weight in model.encoder.parameters():
         weight.requires_grad_(settings.trains_encoder)
-    with tempfile.TemporaryDirectory() as folder, tensorboard_folder(logs) as folder_options:
+    with (
+        _only_tokens_of(data, model),
+        tempfile.TemporaryDirectory() as folder,
+        tensorboard_folder(logs) as folder_options,
+    ):
         options = {**folder_options, "report_to": list(report_to)}
         trainer = _ClassifierTrainer(
             settings,
@@ -139,6 +147,20 @@ def train_classifier(  # noqa: PLR0913  # what training needs
         predicted = trainer.predict(_Rows(data.dev, None)).predictions.argmax(axis=1)
     model.cpu().eval()
     return TrainingResult(compute_metrics(data, predicted), history)
+
+
+def _only_tokens_of(data: ClassificationData, model: TextClassifier) -> AbstractContextManager[None]:
+    """Return a context in which a CMOW student holds the rows of the tokens of both splits alone."""
+    first = model.encoder[0]
+    if not isinstance(first, MatrixEmbedding):
+        return nullcontext()
+    collate, found = _Collator(model), {int(first.tokenizer.pad_token_id)}
+    for split in (data.train, data.dev):
+        rows = _Rows(split, None)
+        for start in range(0, len(rows), _TOKENIZED_AT_ONCE):
+            batch = collate([rows[row] for row in range(start, min(start + _TOKENIZED_AT_ONCE, len(rows)))])
+            found.update(*(texts["input_ids"].unique().tolist() for texts in batch["texts"]))
+    return first.narrowed(torch.tensor(sorted(found), device=model.encoder.device))
 
 
 def check_metric(metric: str, data: ClassificationData) -> None:
@@ -233,6 +255,7 @@ def _arguments(
         save_strategy="epoch",
         logging_strategy="epoch",
         save_total_limit=1,
+        save_only_model=True,
         load_best_model_at_end=True,
         metric_for_best_model=metric,
         greater_is_better=True,

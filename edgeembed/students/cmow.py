@@ -7,7 +7,8 @@ word order counts. Source: "Cross-architecture distillation using bidirectional 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import wraps
 from typing import Any, Literal, TypeVar, cast
@@ -107,9 +108,12 @@ class TokenTable(nn.Module):
         bits: Bits per value of the stored rows, 2 or 4; 0 for float32.
     """
 
+    row_of_token: torch.Tensor | None
+
     def __init__(self, vocabulary_size: int, width: int, rank: int, std: float, bits: int = 0) -> None:
         super().__init__()
         self.width, self.rank, self.bits = width, rank, bits
+        self.register_buffer("row_of_token", None, persistent=False)
         self.weight = nn.Parameter(torch.empty(vocabulary_size, rank or width))
         self.basis = nn.Parameter(torch.empty(rank, width)) if rank else None
         if self.basis is None:
@@ -122,8 +126,30 @@ class TokenTable(nn.Module):
 
     def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
         """Return the rows of token ids: int64 of any shape (...) -> float32 (..., width)."""
-        rows = nn.functional.embedding(token_ids, self.values())
+        positions = token_ids if self.row_of_token is None else self.row_of_token[token_ids]
+        rows = nn.functional.embedding(positions, self.values())
         return rows if self.basis is None else rows @ self.basis
+
+    @contextmanager
+    def narrowed(self, token_ids: torch.Tensor) -> Iterator[None]:
+        """Hold the rows of some tokens alone within the context, and put them back after it.
+
+        A step of training takes time for each row of a table, read or not. A row that no text reads has no gradient,
+        so Adam without weight decay leaves it as it is: without these rows the result is the same.
+
+        Args:
+            token_ids: int64 (tokens,), distinct; no other tokens can be looked up within the context.
+        """
+        full = self.weight
+        self.row_of_token = torch.full((len(full),), -1, device=full.device)
+        self.row_of_token[token_ids] = torch.arange(len(token_ids), device=full.device)
+        self.weight = nn.Parameter(full.detach()[token_ids], requires_grad=full.requires_grad)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                full[token_ids] = self.weight.to(full.device)
+            self.weight, self.row_of_token = full, None
 
     def values(self) -> torch.Tensor:
         """Return the stored rows as the student uses them, float32 (vocabulary, rank or width).
@@ -271,6 +297,14 @@ class MatrixEmbedding(TokenizerModule):
         combined, divided = concat_scaled([*parts, empty], [*exponents, no_exponent])
         mapped: torch.Tensor = nn.functional.linear(self.dropout(combined), self.head.weight)
         return mapped + self.head.bias * torch.exp2(-divided[:, None].float())
+
+    @contextmanager
+    def narrowed(self, token_ids: torch.Tensor) -> Iterator[None]:
+        """Hold the rows of some tokens alone within the context; see `TokenTable.narrowed`."""
+        with ExitStack() as stack:
+            for table in self._tables().values():
+                stack.enter_context(table.narrowed(token_ids))
+            yield
 
     def matrix_tensors(self) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
         """Return the tensors and settings of the runtime's tensor file, named as in docs/tensor-file.md."""

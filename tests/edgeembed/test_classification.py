@@ -1,6 +1,7 @@
 """Classifiers on tiny encoders, for synthetic tasks."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from click.testing import CliRunner, Result
 from edgeembed_runtime import Classifier
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
-from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, TrainerCallback
 
 from edgeembed.classification.examples import ClassificationData, read_classification_data
 from edgeembed.classification.finetuning import finetune
@@ -125,6 +126,24 @@ def test_a_frozen_encoder_does_not_change(teacher_folder: Path, order: tuple[Pat
         encoder, read_classification_data(*order), TrainingSettings(trains_encoder=False, epochs=1), metric="accuracy"
     )
     assert all(torch.equal(weight, before[name]) for name, weight in encoder.state_dict().items())
+
+
+def test_training_without_the_rows_of_other_tokens_changes_nothing(
+    teacher_folder: Path, pairs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, sizes = read_classification_data(*pairs), []
+
+    class Sizes(TrainerCallback):  # type: ignore[misc]  # transformers carries no types
+        def on_train_begin(self, *_: Any, model: TextClassifier, **__: Any) -> None:
+            sizes.append(len(model.encoder[0].vectors.weight))
+
+    options: dict[str, Any] = {"metric": "accuracy", "callbacks": [Sizes()]}
+    narrow, _ = train(matrix_student(teacher_folder), data, TrainingSettings(**QUICK), **options)
+    monkeypatch.setattr("edgeembed.classification.training._only_tokens_of", lambda *_: nullcontext())
+    whole, _ = train(matrix_student(teacher_folder), data, TrainingSettings(**QUICK), **options)
+    assert sizes[0] < sizes[1]
+    for name, weight in whole.state_dict().items():
+        torch.testing.assert_close(narrow.state_dict()[name], weight, rtol=1e-3, atol=1e-4)
 
 
 def test_soft_targets_alone_teach_a_classifier(teacher_folder: Path, pairs: tuple[Path, Path]) -> None:

@@ -1,5 +1,6 @@
 """CMOW students compared with sequential float64 matrix products."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +239,34 @@ def test_a_row_of_zeros_stays_finite_at_few_bits() -> None:
     table = TokenTable(2, 8, 0, 0.1, 2)
     torch.nn.init.zeros_(table.weight)
     assert float(table.values().detach().abs().max()) < 1e-6
+
+
+@pytest.mark.parametrize("shape", [{}, {"rank": 3}, {"architecture": "cbow", "table_bits": 2}])
+def test_a_student_of_some_tokens_trains_their_rows_alone_as_the_whole_would(
+    shape: dict[str, Any], words: PreTrainedTokenizerBase
+) -> None:
+    modules = [student(words, **shape).train() for _ in range(2)]
+    modules[1].load_state_dict(modules[0].state_dict())
+    before = {name: weight.clone() for name, weight in modules[0].state_dict().items()}
+    for module, context in zip(modules, (nullcontext(), modules[1].narrowed(torch.tensor([8, 5, 7]))), strict=True):
+        with context:
+            optimizer = torch.optim.AdamW(module.parameters(), lr=0.1, weight_decay=0.0)
+            for _ in range(3):
+                optimizer.zero_grad()
+                module(batch([7, 8], [8]))["sentence_embedding"].square().sum().backward()
+                optimizer.step()
+    whole, narrowed = (module.state_dict() for module in modules)
+    assert whole.keys() == narrowed.keys() == before.keys()
+    for name, weight in whole.items():
+        torch.testing.assert_close(narrowed[name], weight)
+        assert not torch.equal(before[name], weight)
+
+
+def test_other_tokens_than_those_of_a_narrowed_student_are_an_error(words: PreTrainedTokenizerBase) -> None:
+    module = student(words)
+    with module.narrowed(torch.tensor([5, 7])), pytest.raises(IndexError):
+        module(batch([8]))
+    module(batch([8]))
 
 
 def test_dropout_does_not_affect_the_identity(words: PreTrainedTokenizerBase) -> None:
