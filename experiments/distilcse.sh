@@ -3,9 +3,12 @@
 #     experiments/distilcse.sh STEP...
 #   mine     hard negatives for paraphrases
 #   weights  PKD's weight, by the score on STS-B dev: prints them, the best first
-#   methods  stage 1 by CKD, KD, PKD and KD weighted by prototype scores on the same sentences and steps, each followed by
-#            the same stage 2; one stage on the labeled text alone; stage 2 alone. Each method is trained at each of RATES, its rate is
-#            chosen on STS-B dev, and it is trained at that rate with each of SEEDS
+#   ckd kd pkd prototypes
+#            stage 1 by CKD, KD, PKD, and KD weighted by prototype scores, on the same sentences and steps, then the same stage 2
+#   one_stage
+#            KD on the labeled text alone, in one stage
+#   stage_2  stage 2 alone. Each of these is trained at each of RATES, its rate is chosen on STS-B dev, and it is trained at that
+#            rate with each of SEEDS; prototypes only at RATE
 #   banks    CKD with banks of 0 and 4,096
 #   scale    CKD on a quarter of the sentences with as many steps; twice as many steps on the same and on twice the
 #            sentences; and once through 200,000
@@ -53,20 +56,31 @@ at_rate() { distill "$@" --dev "$EVAL/stsb/dev.tsv" --set stages.0.checkpoint_st
 # Weights with which PKD's distances, at most 4 a layer, count less or more than the squared distance of embeddings, a mean over dimensions.
 weights() {
     local weight
-    for weight in 0.001 0.01 0.1 1; do
+    for weight in 0.001 0.01 0.1; do
         both at_rate "weights/$weight" distilcse-pkd $SENTENCES $STEPS --set stages.losses.patient.weight="$weight"
     done
     $PYTHON experiments/best_on_dev.py --all "$OUT"/weights/* > "$RESULTS/distilcse-weights.json"
     cat "$RESULTS/distilcse-weights.json"
 }
 
-methods() {
-    local name
-    for name in distilcse distilcse-kd distilcse-prototype-kd; do both tuned $name $name $SENTENCES $STEPS; done
+ckd() { both tuned distilcse distilcse $SENTENCES $STEPS; }
+
+kd() { both tuned distilcse-kd distilcse-kd $SENTENCES $STEPS; }
+
+pkd() {
+    [ -e "$OUT/distilcse-pkd-rate-$RATE" ] || ln -s "weights/$WEIGHT" "$OUT/distilcse-pkd-rate-$RATE"  # the same training
     both tuned distilcse-pkd distilcse-pkd $SENTENCES $STEPS --set stages.losses.patient.weight="$WEIGHT"
+}
+
+prototypes() { both at_rate distilcse-prototype-kd-seed-0 distilcse-prototype-kd $SENTENCES $STEPS; }
+
+one_stage() {
     # shellcheck disable=SC2046
     tuned distilcse-one-stage distilcse-one-stage --corpus "$NLI#anchor,positive,hard_negative" --corpus "$MINED#anchor" \
         $(sentences $SENTENCES) --set corpus.limit_per_source=0
+}
+
+stage_2() {
     # shellcheck disable=SC2046
     RATES="5e-5 2e-4 1e-3" tuned stage-2-alone simcse "${corpus[@]}" "${pairs[@]}" $(sentences $SENTENCES) "${alone[@]}" \
         --set student.layers=4 --set student.hidden_size=312
@@ -119,7 +133,7 @@ costs() {
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        mine | weights | methods | banks | scale | starts | tables | transfer | costs) $step ;;
-        *) echo "$0: no step $step; expected mine, weights, methods, banks, scale, starts, tables, transfer or costs" >&2 && exit 2 ;;
+        mine | weights | ckd | kd | pkd | prototypes | one_stage | stage_2 | banks | scale | starts | tables | transfer | costs) $step ;;
+        *) echo "$0: no step $step; expected some of those in its first lines" >&2 && exit 2 ;;
     esac
 done
