@@ -10,8 +10,10 @@
 #   full      hybrid, hybrid in one direction, CMOW and CBOW as in the paper: full tables, random vectors, its widths
 #   masked    the teacher of general distillation: all-MiniLM-L6-v2 with a head for masked tokens, trained on SENTENCES sentences
 #   general   general distillation of the hybrid: masked language modeling, on as many sentences
-#   glue      GLUE after general distillation, and with teachers of the tasks, from random weights and pretrained: tables
-#             1 to 3 and 8; the learning rate of each is the best on dev, as in the paper
+#   glue      TASKS of GLUE after general distillation, and with teachers of the tasks, from random weights and pretrained:
+#             tables 1 to 3 and 8; the learning rate of each, one of RATES, is the best on dev, as in the paper
+#   glue_table
+#             the table of all classifiers of the step glue that are there
 #   bundles   the small one for NumPy, at fp32, fp16 and int8, and for ONNX
 #   bench     latency beside model2vec's of the same teacher, and the paper's table 5; where nothing else runs
 # See students.sh, too.
@@ -21,6 +23,8 @@ OUT=${OUT:-build/cmow}
 source experiments/students.sh
 MASKED_TEACHER=${MASKED_TEACHER:-$OUT/masked-teacher}  # a masked language model with uncased BERT's vocabulary
 SENTENCES=${SENTENCES:-150000}
+TASKS=${TASKS:-rte mrpc stsb cola sst2 mnli}
+RATES=${RATES:-1e-3 5e-4 1e-4}  # of classifiers
 STATIC="model2vec=model2vec:build/bench-runtime/model2vec@.venv-peers/bin/python"  # from make bench-runtime
 
 settings=(--set corpus.max_characters=250 --set vocabulary.kind=trimmed --set vocabulary.size=16000 --set stages.epochs=3
@@ -115,29 +119,35 @@ general() {
     pretrain general-unidirectional --set student.matrix.bidirectional=false --set corpus.limit=2000
 }
 
-# task NAME TASK METRIC ENCODER [OPTION...]: a classifier of a GLUE task for each learning rate
+# classifier FOLDER RATE SEED TASK METRIC ENCODER [OPTION...]: a classifier of a GLUE task, unless it is there
+classifier() {
+    local out=$1/$2-$3
+    [ -d "$out" ] || $COMMAND finetune "$6" --train "$GLUE/$4_train.tsv" --dev "$GLUE/$4_dev.tsv" --metric "$5" --out "$out" \
+        --seed "$3" --set learning_rate="$2" --set classifier_learning_rate="$2" "${@:7}" --json > "$out.json"
+}
+
+# task NAME TASK METRIC ENCODER [OPTION...]: a classifier of a GLUE task at each of RATES with the seed 0, and at the best with each of SEEDS
 task() {
-    local rate
-    for rate in ${RATES:-1e-3 5e-4 1e-4 5e-5}; do
-        local out=$OUT/glue/$1-$2-$rate-${SEED:-0}
-        [ -d "$out" ] || $COMMAND finetune "$4" --train "$GLUE/$2_train.tsv" --dev "$GLUE/$2_dev.tsv" --metric "$3" --out "$out" \
-            --seed "${SEED:-0}" --set learning_rate="$rate" --set classifier_learning_rate="$rate" "${@:5}" --json > "$out.json"
-    done
+    local folder=$OUT/glue/$1/$2 rate seed
+    shift
+    mkdir -p "$folder"
+    for rate in $RATES; do classifier "$folder" "$rate" 0 "$@"; done
+    rate=$($PYTHON -m experiments.glue_table "$folder" --best)
+    for seed in $SEEDS; do classifier "$folder" "$rate" "$seed" "$@"; done
 }
 
 glue() {
-    local row name metric options teacher
+    local row name metric options batch teacher
     GLUE=$OUT/glue/data
     $PYTHON experiments/glue_data.py "$(dirname "$EVAL")" "$GLUE"
-    for row in "cola matthews" "sst2 accuracy" "mrpc accuracy-f1" "stsb pearson-spearman" "mnli accuracy" "rte accuracy"; do
+    for row in "rte accuracy" "mrpc accuracy-f1" "stsb pearson-spearman" "cola matthews" "sst2 accuracy" "mnli accuracy"; do
         read -r name metric <<< "$row"
-        options=()
-        case $name in
-            stsb) options=(--score-range 1 5) ;;  # 21 bins
-            sst2 | mnli) options=(--set batch_size=128) ;;  # one of the paper's sizes, for the tasks with 50,000 examples and more
-        esac
-        RATES=5e-5 task teacher "$name" "$metric" $TEACHER --encoding joint "${options[@]}"
-        teacher=$OUT/glue/teacher-$name-5e-5-${SEED:-0}
+        case " $TASKS " in *" $name "*) ;; *) continue ;; esac
+        case $name in sst2 | mnli) batch=128 ;; *) batch=64 ;; esac  # sizes of the paper, larger for more examples
+        options=(--set "batch_size=$batch")
+        [ "$name" != stsb ] || options+=(--score-range 1 5)  # 21 bins
+        RATES="5e-5 1e-4" SEEDS=0 task teacher "$name" "$metric" $TEACHER "${options[@]}" --encoding joint --set batch_size=32 --set epochs=5
+        teacher=$OUT/glue/teacher/$name/$($PYTHON -m experiments.glue_table "$OUT/glue/teacher/$name" --best)-0
         task general "$name" "$metric" "$OUT/general" "${options[@]}"
         task pretrained "$name" "$metric" "$OUT/general" "${options[@]}" --teacher "$teacher"
         task random "$name" "$metric" "$OUT/general" "${options[@]}" --teacher "$teacher" --from-scratch
@@ -146,6 +156,9 @@ glue() {
         task pretrained-joint "$name" "$metric" "$OUT/general" "${options[@]}" --teacher "$teacher" --encoding joint
     done
 }
+
+# The scores of all of them that are there.
+glue_table() { $PYTHON -m experiments.glue_table "$OUT/glue" --out "$RESULTS/cmow-glue.json" | tee "$OUT/glue.md"; }
 
 bundles() {
     for precision in fp32 fp16 int8; do
@@ -166,10 +179,10 @@ bench() {
         --paper-table cmow --table-batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$OUT/table-5.json" --force
 }
 
-[ $# -gt 0 ] || set -- students ranks seeds more full scores tasks masked general glue bundles bench
+[ $# -gt 0 ] || set -- students ranks seeds more full scores tasks masked general glue glue_table bundles bench
 for step in "$@"; do
     case $step in
-        students | ranks | seeds | more | full | scores | tasks | masked | general | glue | bundles | bench) $step ;;
-        *) echo "$0: no step $step; expected students, ranks, seeds, more, full, scores, tasks, masked, general, glue, bundles or bench" >&2 && exit 2 ;;
+        students | ranks | seeds | more | full | scores | tasks | masked | general | glue | glue_table | bundles | bench) $step ;;
+        *) echo "$0: no step $step; expected some of those in its first lines" >&2 && exit 2 ;;
     esac
 done

@@ -1,0 +1,112 @@
+"""Print the scores of classifiers of GLUE tasks as a Markdown table, and write all of them to a JSON file.
+
+    python -m experiments.glue_table build/cmow/glue --out docs/results/cmow-glue.json
+
+Reads what `edgeembed finetune --json` printed into FOLDER/STUDENT/TASK/RATE-SEED.json. Of each student and task the
+table has the learning rate whose seed 0 is best on the development split: the median over the seeds, and each of them.
+`--best FOLDER/STUDENT/TASK` prints this learning rate alone.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, median
+
+import click
+from edgeembed_bench.render.markdown import markdown_table
+from edgeembed_bench.render.tables import Table
+
+_TITLES = {"cola": "CoLA", "sst2": "SST-2", "mrpc": "MRPC", "stsb": "STS-B", "mnli": "LingNLI", "rte": "RTE"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A classifier of a task.
+
+    Attributes:
+        student: The name of what was trained.
+        task: The task's name.
+        learning_rate: The learning rate, as it is written in the file's name.
+        seed: The random seed.
+        metric: The metric that chose the epoch.
+        metrics: All metrics on the development split, times 100.
+        epochs: The number of epochs until training stopped.
+    """
+
+    student: str
+    task: str
+    learning_rate: str
+    seed: int
+    metric: str
+    metrics: dict[str, float]
+    epochs: int
+
+    @property
+    def score(self) -> float:
+        """The metric that chose the epoch, times 100."""
+        return self.metrics[self.metric]
+
+
+def read_run(file: Path) -> Run:
+    """Return the run whose report is in FOLDER/STUDENT/TASK/RATE-SEED.json."""
+    report = json.loads(file.read_text(encoding="utf-8"))
+    rate, _, seed = file.stem.rpartition("-")
+    task, student = file.parent.name, file.parent.parent.name
+    return Run(student, task, rate, int(seed), report["metric"], report["metrics"], len(report["history"]))
+
+
+def read_runs(folder: Path) -> list[Run]:
+    """Return the runs below a folder, in the order of their names; reports that are still empty are left out."""
+    return [read_run(file) for file in sorted(folder.rglob("*-[0-9].json")) if file.stat().st_size]
+
+
+def best_rate(runs: Iterable[Run]) -> str:
+    """Return the learning rate whose seed 0 has the best score, of runs of one student and task."""
+    return max((run for run in runs if run.seed == 0), key=lambda run: run.score).learning_rate
+
+
+def glue_table(runs: Sequence[Run]) -> Table:
+    """Return a table with a row for each student and a column for each task, and the average over the tasks.
+
+    A student that lacks one of the tasks has no average.
+    """
+    tasks = [task for task in _TITLES if any(run.task == task for run in runs)]
+    rows = []
+    for student in dict.fromkeys(run.student for run in runs):
+        found = {task: _seeds([run for run in runs if (run.student, run.task) == (student, task)]) for task in tasks}
+        scores = [median(seeds.values()) for seeds in found.values() if seeds]
+        average = f"{fmean(scores):.1f}" if len(scores) == len(tasks) else "-"
+        rows.append((student, average, *(_cell(found[task]) for task in tasks)))
+    return Table("", ("student", "average", *(_TITLES[task] for task in tasks)), tuple(rows), "")
+
+
+def _seeds(runs: Sequence[Run]) -> Mapping[int, float]:
+    """Return the score of each seed at the best learning rate."""
+    best = best_rate(runs) if runs else None
+    return {run.seed: run.score for run in runs if run.learning_rate == best}
+
+
+def _cell(seeds: Mapping[int, float]) -> str:
+    if not seeds:
+        return "-"
+    scores = [f"{seeds[seed]:.1f}" for seed in sorted(seeds)]
+    return f"{median(seeds.values()):.1f} ({', '.join(scores)})" if len(scores) > 1 else scores[0]
+
+
+@click.command(help=__doc__)
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="JSON file for all runs.")
+@click.option("--best", is_flag=True, help="Print the best learning rate of a student's task, and no table.")
+def main(folder: Path, out: Path | None, best: bool) -> None:
+    """Print the table."""
+    runs = read_runs(folder)
+    if not runs:
+        raise click.BadParameter(f"{folder} has no reports; expected files such as STUDENT/TASK/1e-3-0.json")
+    if out is not None:
+        out.write_text(json.dumps([asdict(run) for run in runs], indent=1) + "\n", encoding="utf-8")
+    click.echo(best_rate(runs) if best else markdown_table(glue_table(runs)))
+
+
+if __name__ == "__main__":
+    main()
