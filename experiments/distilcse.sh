@@ -118,12 +118,14 @@ tables() {
     for name in "$OUT"/distilcse-[0-9]* "$OUT"/start-* "$OUT/simcse-l4"; do [ ! -d "$name" ] || students+=("$name"); done
     score distilcse "$OUT" $TEACHER "${students[@]}"
     $COMMAND evaluate "${students[@]}" --geometry "$EVAL/stsb/dev.tsv" --out "$RESULTS/distilcse-geometry.json" \
-        --markdown "$OUT/geometry.md" --force
+        --force
+    $PYTHON -m experiments.seed_table "$RESULTS/distilcse-geometry.json" --teacher distilcse-kd | tee "$OUT/geometry.md"
 }
 
 transfer() {
     $COMMAND evaluate "$OUT"/distilcse{,-kd,-prototype-kd,-pkd}-seed-* "$OUT"/stage-2-alone-seed-* $TEACHER --transfer "$EVAL/senteval" \
-        --out $RESULTS/distilcse-transfer.json --markdown "$OUT/transfer.md" --force
+        --out "$RESULTS/distilcse-transfer.json" --force
+    $PYTHON -m experiments.seed_table "$RESULTS/distilcse-transfer.json" --teacher $TEACHER | tee "$OUT/transfer.md"
 }
 
 costs() {

@@ -3,7 +3,7 @@
     python -m experiments.seed_table SCORES.json --teacher NAME --rates RATES.json
 
 The file is `edgeembed evaluate`'s, of students in folders NAME-seed-SEED: a row for each name, in the order of the
-file. The average is over the sets, without the columns "outside STS-B"; the percentage is its share of the teacher's.
+file. The average is over the tasks, without the columns "outside STS-B"; the percentage is its share of the teacher's.
 """
 
 import json
@@ -38,21 +38,17 @@ def score_table(groups: Mapping[str, Sequence[Mapping[str, Any]]], teacher: str)
         teacher: The name of the teacher, to whose average the averages are compared.
     """
     tasks = [each["task"] for each in groups[teacher][0]["scores"]]
-    sets = [task for task in tasks if task in _TITLES]
     apart = [task for task in tasks if task.endswith(_APART)]
-    titles = [_TITLES[task.removesuffix(_APART)] for task in [*sets, *apart]]
-    titles[len(sets) :] = [title + _APART for title in titles[len(sets) :]]
+    sets = [task for task in tasks if task not in apart]
     full = fmean(_averages(groups[teacher], sets))
     rows = []
     for name, seeds in groups.items():
         averages = _averages(seeds, sets)
         spread = f" ({', '.join(f'{each:.2f}' for each in averages)})" if len(seeds) > 1 else ""
-        means = [fmean(_values(each)[task] for each in seeds) for task in [*sets, *apart]]
-        cells = [f"{mean:.2f}" for mean in means]
+        average = (f"{fmean(averages):.2f}{spread}", f"{100 * fmean(averages) / full:.1f}")
         parameters = f"{seeds[0]['parameters']['parameters'] / 1e6:.3g}M" if seeds[0]["parameters"] else "-"
-        average = [f"{fmean(averages):.2f}{spread}", f"{100 * fmean(averages) / full:.1f}"]
-        rows.append((name, *cells[: len(sets)], *average, *cells[len(sets) :], parameters))
-    columns = ("model", *titles[: len(sets)], "average (seeds)", "%", *titles[len(sets) :], "parameters")
+        rows.append((name, *_means(seeds, sets), *average, *_means(seeds, apart), parameters))
+    columns = ("model", *map(_title, sets), "average (seeds)", "%", *map(_title, apart), "parameters")
     return Table("", columns, tuple(rows), "")
 
 
@@ -73,8 +69,17 @@ def rate_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     return Table("", ("STS-B dev", *rates), tuple(cells), "")
 
 
+def _title(task: str) -> str:
+    name = task.removesuffix(_APART)
+    return _TITLES.get(name, name) + task[len(name) :]
+
+
 def _values(evaluation: Mapping[str, Any]) -> dict[str, float]:
     return {score["task"]: score["value"] for score in evaluation["scores"]}
+
+
+def _means(evaluations: Sequence[Mapping[str, Any]], tasks: Iterable[str]) -> list[str]:
+    return [f"{fmean(_values(each)[task] for each in evaluations):.2f}" for task in tasks]
 
 
 def _averages(evaluations: Iterable[Mapping[str, Any]], sets: Sequence[str]) -> list[float]:
