@@ -13,7 +13,7 @@
 #   scale    CKD on a quarter of the sentences with as many steps; twice as many steps on the same and on twice the
 #            sentences; and once through 200,000
 #   starts   CKD for a student as wide as its teacher: from random, SimCSE's and the teacher's layers
-#   tables   similarity and geometry of all of them
+#   tables   similarity and geometry of all of them, and the scores on STS-B dev after each stage
 #   transfer the transfer tasks, of the four methods and of stage 2 alone, the paper's SimCSE student
 #   costs    what bank, cache, looks and checkpoints cost
 # See students.sh, too.
@@ -117,6 +117,7 @@ tables() {
     local students=("$OUT"/*-seed-*) name
     for name in "$OUT"/distilcse-[0-9]* "$OUT"/start-* "$OUT/simcse-l4"; do [ ! -d "$name" ] || students+=("$name"); done
     score distilcse "$OUT" $TEACHER "${students[@]}"
+    $PYTHON experiments/best_on_dev.py --all "${students[@]}" > "$RESULTS/distilcse-dev.json"  # after each stage
     $COMMAND evaluate "${students[@]}" --geometry "$EVAL/stsb/dev.tsv" --out "$RESULTS/distilcse-geometry.json" \
         --force
     $PYTHON -m experiments.seed_table "$RESULTS/distilcse-geometry.json" --teacher distilcse-kd | tee "$OUT/geometry.md"
