@@ -146,7 +146,7 @@ glue() {
         case $name in sst2 | mnli) batch=128 ;; *) batch=64 ;; esac  # sizes of the paper, larger for more examples
         options=(--set "batch_size=$batch")
         [ "$name" != stsb ] || options+=(--score-range 1 5)  # 21 bins
-        RATES="5e-5 1e-4" SEEDS=0 task teacher "$name" "$metric" $TEACHER "${options[@]}" --encoding joint --set batch_size=32 --set epochs=5
+        RATES=5e-5 SEEDS=0 task teacher "$name" "$metric" $TEACHER "${options[@]}" --encoding joint --set batch_size=32 --set epochs=3
         teacher=$OUT/glue/teacher/$name/$($PYTHON -m experiments.glue_table "$OUT/glue/teacher/$name" --best)-0
         task general "$name" "$metric" "$OUT/general" "${options[@]}"
         task pretrained "$name" "$metric" "$OUT/general" "${options[@]}" --teacher "$teacher"
