@@ -144,10 +144,11 @@ glue() {
         read -r name metric <<< "$row"
         case " $TASKS " in *" $name "*) ;; *) continue ;; esac
         case $name in sst2 | mnli) batch=128 ;; *) batch=64 ;; esac  # sizes of the paper, larger for more examples
-        options=(--set "batch_size=$batch")
-        [ "$name" != stsb ] || options+=(--score-range 1 5)  # 21 bins
-        RATES=5e-5 SEEDS=0 task teacher "$name" "$metric" $TEACHER "${options[@]}" --encoding joint --set batch_size=32 --set epochs=3
+        options=()
+        [ "$name" != stsb ] || options=(--score-range 1 5)  # 21 bins
+        RATES=5e-5 SEEDS=0 task teacher "$name" "$metric" $TEACHER "${options[@]}" --encoding joint --set epochs=3
         teacher=$OUT/glue/teacher/$name/$($PYTHON -m experiments.glue_table "$OUT/glue/teacher/$name" --best)-0
+        options+=(--set "batch_size=$batch")
         task general "$name" "$metric" "$OUT/general" "${options[@]}"
         task pretrained "$name" "$metric" "$OUT/general" "${options[@]}" --teacher "$teacher"
         task random "$name" "$metric" "$OUT/general" "${options[@]}" --teacher "$teacher" --from-scratch

@@ -15,7 +15,7 @@
 #   starts   CKD for a student as wide as its teacher: from random, SimCSE's and the teacher's layers
 #   tables   similarity and geometry of all of them, and the scores on STS-B dev after each stage
 #   transfer the transfer tasks, of CKD and of stage 2 alone, the paper's SimCSE student
-#   costs    what bank, cache, looks and checkpoints cost
+#   costs    what bank, cache, evaluations and checkpoints cost; where nothing else runs
 # See students.sh, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -118,9 +118,8 @@ tables() {
     for name in "$OUT"/distilcse-[0-9]* "$OUT"/start-* "$OUT/simcse-l4"; do [ ! -d "$name" ] || students+=("$name"); done
     score distilcse "$OUT" $TEACHER "${students[@]}"
     $PYTHON experiments/best_on_dev.py --all "${students[@]}" > "$RESULTS/distilcse-dev.json"  # after each stage
-    $COMMAND evaluate "${students[@]}" --geometry "$EVAL/stsb/dev.tsv" --out "$RESULTS/distilcse-geometry.json" \
-        --force
-    $PYTHON -m experiments.seed_table "$RESULTS/distilcse-geometry.json" --teacher distilcse-kd | tee "$OUT/geometry.md"
+    $COMMAND evaluate "${students[@]}" --geometry "$EVAL/stsb/dev.tsv" --out "$RESULTS/distilcse-geometry.json" --force
+    $PYTHON -m experiments.seed_table "$RESULTS/distilcse-geometry.json" | tee "$OUT/geometry.md"
 }
 
 # Of the tasks at hand SST-2 is left out: its classifiers of 67,000 phrases take longer than all others together.

@@ -1,9 +1,9 @@
-"""What goes on beside a step of contrastive distillation: teacher cache, bank, looks at a development set, checkpoints.
+"""Measure what contrastive distillation adds to a step: teacher cache, bank, evaluations and checkpoints.
 
 python experiments/distilcse_costs.py STUDENT CORPUS.txt.xz DEV.tsv > costs.json
 
-Rounds are interleaved, each on another batch of real sentences; every time is in the result. Looks and checkpoints are
-told as shares of the steps between them.
+Rounds are interleaved, each on another batch of real sentences; the result has every time, and the machine. The costs
+of evaluations and checkpoints are shares of the steps between them.
 """
 
 import json
@@ -12,12 +12,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import click
 import numpy as np
 import torch
+from edgeembed_bench.machine import this_machine
 from safetensors.torch import save_file
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 
@@ -31,14 +33,14 @@ ROUNDS, BATCH, WIDTH, BANK, BETWEEN = 15, 512, 384, 65_536, 125
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Time a piece of work."""
+    """Return the time that a piece of work takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def batch_of(generator: torch.Generator, rows: torch.Tensor) -> LossInputs:
-    """Give a batch of random vectors of those rows."""
+    """Return a batch of random vectors of those rows."""
     ours, theirs = (torch.nn.functional.normalize(torch.randn(len(rows), WIDTH, generator=generator)) for _ in range(2))
     return LossInputs(ours.requires_grad_(), theirs, theirs, rows, rows, rows, ours, theirs)
 
@@ -48,7 +50,7 @@ def batch_of(generator: torch.Generator, rows: torch.Tensor) -> LossInputs:
 @click.argument("corpus", type=click.Path(exists=True))
 @click.argument("dev_file", metavar="DEV", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def main(student_folder: str, corpus: str, dev_file: Path) -> None:
-    """Measure, and print the result."""
+    """Print the measurements as JSON."""
     torch.manual_seed(0)
     generator, draw = torch.Generator().manual_seed(0), np.random.default_rng(0)
     student = load_model(student_folder, device="cpu").train()
@@ -92,8 +94,8 @@ def main(student_folder: str, corpus: str, dev_file: Path) -> None:
                 "cache": partial(cached_vectors, rows),
                 "batch negatives": partial(backward, 0, inputs),
                 "batch and bank negatives": partial(backward, BANK, inputs),
-                "bank kept": partial(losses[BANK]._add_to_bank, inputs.target, inputs.rows),
-                "look": partial(evaluator, student),
+                "bank update": partial(losses[BANK]._add_to_bank, inputs.target, inputs.rows),
+                "evaluation": partial(evaluator, student),
                 "checkpoint": checkpoint,
             }
             for name, work in steps.items():
@@ -103,13 +105,15 @@ def main(student_folder: str, corpus: str, dev_file: Path) -> None:
     step = medians["student"] + medians["batch negatives"]
     shares = {
         "cache": medians["cache"] / step,
-        "bank kept": medians["bank kept"] / step,
+        "bank update": medians["bank update"] / step,
         "negatives of the bank": (medians["batch and bank negatives"] - medians["batch negatives"]) / step,
-        "looks": medians["look"] / BETWEEN / step,
+        "evaluations": medians["evaluation"] / BETWEEN / step,
         "checkpoints": medians["checkpoint"] / BETWEEN / step,
     }
     percent = {name: round(100 * share, 2) for name, share in shares.items()}
-    json.dump({"percent_of_a_step": percent, "median_s": medians, "seconds": times}, sys.stdout, indent=2)
+    machine = {**asdict(this_machine()), "torch_threads": torch.get_num_threads()}
+    result = {"percent_of_a_step": percent, "median_s": medians, "seconds": times, "machine": machine}
+    json.dump(result, sys.stdout, indent=2)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ POINTS = (
 
 
 def score(found: Mapping[str, Any], name: str) -> float:
-    """Return a student's score of a task whose name ends so."""
+    """Return a student's score of the task whose name ends with `name`."""
     (value,) = (each["value"] for each in found["scores"] if each["task"].endswith(name))
     return float(value)
 

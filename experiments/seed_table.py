@@ -1,9 +1,10 @@
 """Print the scores of students that were trained with several seeds: a Markdown table with means over the seeds.
 
-    python -m experiments.seed_table SCORES.json --teacher NAME --rates RATES.json
+    python -m experiments.seed_table SCORES.json [--teacher NAME] [--rates RATES.json]
 
 The file is `edgeembed evaluate`'s, of students in folders NAME-seed-SEED: a row for each name, in the order of the
-file. The average is over the tasks, without the columns "outside STS-B"; the percentage is its share of the teacher's.
+file. With a teacher, it has an average over the tasks, without the columns "outside STS-B", and its share of the
+teacher's.
 """
 
 import json
@@ -30,25 +31,24 @@ def group_seeds(evaluations: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapp
     return dict(groups)
 
 
-def score_table(groups: Mapping[str, Sequence[Mapping[str, Any]]], teacher: str) -> Table:
+def score_table(groups: Mapping[str, Sequence[Mapping[str, Any]]], teacher: str | None = None) -> Table:
     """Return a table of scores: means over the seeds, and the average of each seed.
 
     Args:
         groups: Evaluations of the same tasks, by name.
-        teacher: The name of the teacher, to whose average the averages are compared.
+        teacher: The name of the teacher, to whose average the averages are compared; None for no averages.
     """
-    tasks = [each["task"] for each in groups[teacher][0]["scores"]]
+    tasks = [each["task"] for each in next(iter(groups.values()))[0]["scores"]]
     apart = [task for task in tasks if task.endswith(_APART)]
     sets = [task for task in tasks if task not in apart]
-    full = fmean(_averages(groups[teacher], sets))
+    full = fmean(_averages(groups[teacher], sets)) if teacher else None
     rows = []
     for name, seeds in groups.items():
-        averages = _averages(seeds, sets)
-        spread = f" ({', '.join(f'{each:.2f}' for each in averages)})" if len(seeds) > 1 else ""
-        average = (f"{fmean(averages):.2f}{spread}", f"{100 * fmean(averages) / full:.1f}")
+        average = _average_cells(_averages(seeds, sets), full) if full else ()
         parameters = f"{seeds[0]['parameters']['parameters'] / 1e6:.3g}M" if seeds[0]["parameters"] else "-"
         rows.append((name, *_means(seeds, sets), *average, *_means(seeds, apart), parameters))
-    columns = ("model", *map(_title, sets), "average (seeds)", "%", *map(_title, apart), "parameters")
+    average_columns = ("average (seeds)", "%") if full else ()
+    columns = ("model", *map(_title, sets), *average_columns, *map(_title, apart), "parameters")
     return Table("", columns, tuple(rows), "")
 
 
@@ -82,18 +82,23 @@ def _means(evaluations: Sequence[Mapping[str, Any]], tasks: Iterable[str]) -> li
     return [f"{fmean(_values(each)[task] for each in evaluations):.2f}" for task in tasks]
 
 
+def _average_cells(averages: Sequence[float], full: float) -> tuple[str, str]:
+    spread = f" ({', '.join(f'{each:.2f}' for each in averages)})" if len(averages) > 1 else ""
+    return f"{fmean(averages):.2f}{spread}", f"{100 * fmean(averages) / full:.1f}"
+
+
 def _averages(evaluations: Iterable[Mapping[str, Any]], sets: Sequence[str]) -> list[float]:
     return [fmean(_values(each)[task] for task in sets) for each in evaluations]
 
 
 @click.command(help=__doc__)
 @click.argument("scores", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--teacher", required=True, help="The teacher's name in the file.")
+@click.option("--teacher", help="The teacher's name in the file.")
 @click.option("--rates", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Scores of each rate.")
-def main(scores: Path, teacher: str, rates: Path | None) -> None:
+def main(scores: Path, teacher: str | None, rates: Path | None) -> None:
     """Print the tables."""
     groups = group_seeds(json.loads(scores.read_text(encoding="utf-8")))
-    if teacher not in groups:
+    if teacher is not None and teacher not in groups:
         raise click.BadParameter(f"{teacher!r} is not in {scores}; expected one of: {', '.join(groups)}")
     click.echo(markdown_table(score_table(groups, teacher)))
     if rates is not None:

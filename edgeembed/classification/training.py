@@ -154,12 +154,12 @@ def _only_tokens_of(data: ClassificationData, model: TextClassifier) -> Abstract
     first = model.encoder[0]
     if not isinstance(first, MatrixEmbedding):
         return nullcontext()
-    collate, found = _Collator(model), {int(first.tokenizer.pad_token_id)}
+    found = {int(first.tokenizer.pad_token_id)}
     for split in (data.train, data.dev):
-        rows = _Rows(split, None)
-        for start in range(0, len(rows), _TOKENIZED_AT_ONCE):
-            batch = collate([rows[row] for row in range(start, min(start + _TOKENIZED_AT_ONCE, len(rows)))])
-            found.update(*(texts["input_ids"].unique().tolist() for texts in batch["texts"]))
+        for start in range(0, len(split), _TOKENIZED_AT_ONCE):
+            rows = slice(start, start + _TOKENIZED_AT_ONCE)
+            for texts in model.tokenize(split.first[rows], split.second[rows]):
+                found.update(texts["input_ids"].flatten().tolist())
     return first.narrowed(torch.tensor(sorted(found), device=model.encoder.device))
 
 

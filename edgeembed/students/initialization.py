@@ -22,8 +22,9 @@ from edgeembed.students.architectures import (
     max_positions,
     resized_config,
 )
-from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding, TokenTable
+from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding
 from edgeembed.students.ffn_pruning import copy_pruned_layers
+from edgeembed.students.token_table import TokenTable
 from edgeembed.students.transformer import CompactTransformer, FactorizedEmbedding, build_encoder
 
 _SPECIAL_TOKENS = {

@@ -11,9 +11,10 @@ import torch
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from edgeembed.recipe.loading import load_recipe
-from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding, TokenTable
+from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding
 from edgeembed.students.initialization import recipe_cmow_config
 from edgeembed.students.matrix_chain import chain_matmul, prefix_products
+from edgeembed.students.token_table import TokenTable
 
 Numbers = npt.NDArray[np.float64]
 

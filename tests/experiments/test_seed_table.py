@@ -39,6 +39,11 @@ def test_seeds_are_averaged_and_compared_with_the_teacher(scores: Path) -> None:
     assert cells(lines[3])[0:5] == ["teacher", "78.00", "82.00", "80.00", "100.0"]
 
 
+def test_without_a_teacher_there_are_no_averages(scores: Path) -> None:
+    lines = CliRunner().invoke(main, [str(scores)]).output.splitlines()
+    assert cells(lines[2]) == ["small", "71.00", "81.00", "60.50", "9.48M"]
+
+
 def test_each_rate_has_its_score_on_the_development_set(scores: Path, tmp_path: Path) -> None:
     rates = [
         {"name": "small-rate-1e-3", "dev_spearman": [50.0, 85.9]},
