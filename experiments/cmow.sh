@@ -10,6 +10,7 @@
 #   full      hybrid, hybrid in one direction, CMOW and CBOW as in the paper: full tables, random vectors, its widths
 #   masked    the teacher of general distillation: all-MiniLM-L6-v2 with a head for masked tokens, trained on SENTENCES sentences
 #   general   general distillation of the hybrid: masked language modeling, on as many sentences
+#   teachers  a teacher of each of TASKS, from all-MiniLM-L6-v2
 #   glue      TASKS of GLUE after general distillation, and with teachers of the tasks, from random weights and pretrained:
 #             tables 1 to 3 and 8; the learning rate of each, one of RATES, is the best on dev, as in the paper
 #   glue_table
@@ -136,8 +137,9 @@ task() {
     for seed in $SEEDS; do classifier "$folder" "$rate" "$seed" "$@"; done
 }
 
-glue() {
-    local row name metric options batch teacher
+# each_task FUNCTION: calls it for each of TASKS, which finds name, metric, options and batch
+each_task() {
+    local row name metric options batch
     GLUE=$OUT/glue/data
     $PYTHON experiments/glue_data.py "$(dirname "$EVAL")" "$GLUE"
     for row in "rte accuracy" "mrpc accuracy-f1" "stsb pearson-spearman" "cola matthews" "sst2 accuracy" "mnli accuracy"; do
@@ -146,17 +148,26 @@ glue() {
         case $name in sst2 | mnli) batch=128 ;; *) batch=64 ;; esac  # sizes of the paper, larger for more examples
         options=()
         [ "$name" != stsb ] || options=(--score-range 1 5)  # 21 bins
-        RATES=5e-5 SEEDS=0 task teacher "$name" "$metric" $TEACHER "${options[@]}" --encoding joint --set epochs=3
-        teacher=$OUT/glue/teacher/$name/$($PYTHON -m experiments.glue_table "$OUT/glue/teacher/$name" --best)-0
-        options+=(--set "batch_size=$batch")
-        task general "$name" "$metric" "$OUT/general" "${options[@]}"
-        task pretrained "$name" "$metric" "$OUT/general" "${options[@]}" --teacher "$teacher"
-        task random "$name" "$metric" "$OUT/general" "${options[@]}" --teacher "$teacher" --from-scratch
-        task random-unidirectional "$name" "$metric" "$OUT/general-unidirectional" "${options[@]}" --teacher "$teacher" --from-scratch
-        case $name in cola | sst2) continue ;; esac
-        task pretrained-joint "$name" "$metric" "$OUT/general" "${options[@]}" --teacher "$teacher" --encoding joint
+        "$1"
     done
 }
+
+teacher() { RATES=5e-5 SEEDS=0 task teacher "$name" "$metric" $TEACHER "${options[@]}" --encoding joint --set epochs=3; }
+
+students_of_task() {
+    local teacher=$OUT/glue/teacher/$name/5e-5-0
+    options+=(--set "batch_size=$batch")
+    task general "$name" "$metric" "$OUT/general" "${options[@]}"
+    options+=(--teacher "$teacher")
+    task pretrained "$name" "$metric" "$OUT/general" "${options[@]}"
+    task random "$name" "$metric" "$OUT/general" "${options[@]}" --from-scratch
+    task random-unidirectional "$name" "$metric" "$OUT/general-unidirectional" "${options[@]}" --from-scratch
+    case $name in cola | sst2) return ;; esac
+    task pretrained-joint "$name" "$metric" "$OUT/general" "${options[@]}" --encoding joint
+}
+
+teachers() { each_task teacher; }
+glue() { each_task students_of_task; }
 
 # The scores of all of them that are there.
 glue_table() { $PYTHON -m experiments.glue_table "$OUT/glue" --out "$RESULTS/cmow-glue.json" | tee "$OUT/glue.md"; }
@@ -180,10 +191,10 @@ bench() {
         --paper-table cmow --table-batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$OUT/table-5.json" --force
 }
 
-[ $# -gt 0 ] || set -- students ranks seeds more full scores tasks masked general glue glue_table bundles bench
+[ $# -gt 0 ] || set -- students ranks seeds more full scores tasks masked general teachers glue glue_table bundles bench
 for step in "$@"; do
     case $step in
-        students | ranks | seeds | more | full | scores | tasks | masked | general | glue | glue_table | bundles | bench) $step ;;
+        students | ranks | seeds | more | full | scores | tasks | masked | general | teachers | glue | glue_table | bundles | bench) $step ;;
         *) echo "$0: no step $step; expected some of those in its first lines" >&2 && exit 2 ;;
     esac
 done

