@@ -11,8 +11,8 @@
 #   masked    the teacher of general distillation: all-MiniLM-L6-v2 with a head for masked tokens, trained on SENTENCES sentences
 #   general   general distillation of the hybrid: masked language modeling, on as many sentences
 #   teachers  a teacher of each of TASKS, from all-MiniLM-L6-v2
-#   glue      TASKS of GLUE after general distillation, and with teachers of the tasks, from random weights and pretrained:
-#             tables 1 to 3 and 8; the learning rate of each, one of RATES, is the best on dev, as in the paper
+#   glue      TASKS of GLUE after general distillation, and with teachers of the tasks, from random weights and pretrained, or some
+#             ROWS of them: tables 1 to 3 and 8; the learning rate of each, one of RATES, is the best on dev, as in the paper
 #   glue_table
 #             the table of all classifiers of the step glue that are there
 #   bundles   the small one for NumPy, at fp32, fp16 and int8, and for ONNX
@@ -25,6 +25,7 @@ source experiments/students.sh
 MASKED_TEACHER=${MASKED_TEACHER:-$OUT/masked-teacher}  # a masked language model with uncased BERT's vocabulary
 SENTENCES=${SENTENCES:-150000}
 TASKS=${TASKS:-rte mrpc stsb cola sst2 mnli}
+ROWS=${ROWS:-general pretrained random random-unidirectional pretrained-joint}
 RATES=${RATES:-1e-3 5e-4 1e-4}  # of classifiers
 STATIC="model2vec=model2vec:build/bench-runtime/model2vec@.venv-peers/bin/python"  # from make bench-runtime
 
@@ -137,37 +138,40 @@ task() {
     for seed in $SEEDS; do classifier "$folder" "$rate" "$seed" "$@"; done
 }
 
-# each_task FUNCTION: calls it for each of TASKS, which finds name, metric, options and batch
+# each_task FUNCTION: calls it for each of TASKS, which finds name, metric, options, batch and the teacher's epochs
 each_task() {
-    local row name metric options batch
+    local line name metric options batch epochs
     GLUE=$OUT/glue/data
     $PYTHON experiments/glue_data.py "$(dirname "$EVAL")" "$GLUE"
-    for row in "rte accuracy" "mrpc accuracy-f1" "stsb pearson-spearman" "cola matthews" "sst2 accuracy" "mnli accuracy"; do
-        read -r name metric <<< "$row"
+    for line in "rte accuracy" "mrpc accuracy-f1" "stsb pearson-spearman" "cola matthews" "sst2 accuracy" "mnli accuracy"; do
+        read -r name metric <<< "$line"
         case " $TASKS " in *" $name "*) ;; *) continue ;; esac
-        case $name in sst2 | mnli) batch=128 ;; *) batch=64 ;; esac  # sizes of the paper, larger for more examples
+        case $name in sst2 | mnli) batch=128 epochs=1 ;; *) batch=64 epochs=3 ;; esac  # batches of the paper, larger for more examples
         options=()
         [ "$name" != stsb ] || options=(--score-range 1 5)  # 21 bins
         "$1"
     done
 }
 
-teacher() { RATES=5e-5 SEEDS=0 task teacher "$name" "$metric" $TEACHER "${options[@]}" --encoding joint --set epochs=3; }
+teacher() { RATES=5e-5 SEEDS=0 task teacher "$name" "$metric" $TEACHER "${options[@]}" --encoding joint --set "epochs=$epochs"; }
 
-students_of_task() {
-    local teacher=$OUT/glue/teacher/$name/5e-5-0
-    options+=(--set "batch_size=$batch")
-    task general "$name" "$metric" "$OUT/general" "${options[@]}"
-    options+=(--teacher "$teacher")
-    task pretrained "$name" "$metric" "$OUT/general" "${options[@]}"
-    task random "$name" "$metric" "$OUT/general" "${options[@]}" --from-scratch
-    task random-unidirectional "$name" "$metric" "$OUT/general-unidirectional" "${options[@]}" --from-scratch
+# row NAME ENCODER [OPTION...]: the classifiers of a task in a row of the table
+row() {
+    case " $ROWS " in *" $1 "*) task "$1" "$name" "$metric" "$2" "${options[@]}" --set "batch_size=$batch" "${@:3}" ;; esac
+}
+
+rows() {
+    local taught=(--teacher "$OUT/glue/teacher/$name/5e-5-0")
+    row general "$OUT/general"
+    row pretrained "$OUT/general" "${taught[@]}"
+    row random "$OUT/general" "${taught[@]}" --from-scratch
+    row random-unidirectional "$OUT/general-unidirectional" "${taught[@]}" --from-scratch
     case $name in cola | sst2) return ;; esac
-    task pretrained-joint "$name" "$metric" "$OUT/general" "${options[@]}" --encoding joint
+    row pretrained-joint "$OUT/general" "${taught[@]}" --encoding joint
 }
 
 teachers() { each_task teacher; }
-glue() { each_task students_of_task; }
+glue() { each_task rows; }
 
 # The scores of all of them that are there.
 glue_table() { $PYTHON -m experiments.glue_table "$OUT/glue" --out "$RESULTS/cmow-glue.json" | tee "$OUT/glue.md"; }
