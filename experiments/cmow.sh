@@ -6,13 +6,12 @@
 #   seeds     hybrid and hybrid in one direction with two other seeds
 #   more      the hybrid, and the small one, on 160,000 sentences
 #   scores    similarity and word order of all of them
-#   tasks     classifiers of two texts, DiffCat and joint, three seeds each
 #   full      hybrid, hybrid in one direction, CMOW and CBOW as in the paper: full tables, random vectors, its widths
 #   masked    the teacher of general distillation: all-MiniLM-L6-v2 with a head for masked tokens, trained on SENTENCES sentences
 #   general   general distillation of the hybrid: masked language modeling, on as many sentences
 #   teachers  a teacher of each of TASKS, from all-MiniLM-L6-v2
 #   glue      TASKS of GLUE after general distillation, and with teachers of the tasks, from random weights and pretrained, or some
-#             ROWS of them: tables 1 to 3 and 8; the learning rate of each, one of RATES, is the best on dev, as in the paper
+#             ROWS of these: tables 1 to 3 and 8; the learning rate of each, one of RATES, is the best on dev, as in the paper
 #   glue_table
 #             the table of all classifiers of the step glue that are there
 #   bundles   the small one for NumPy, at fp32, fp16 and int8, and for ONNX
@@ -25,7 +24,7 @@ source experiments/students.sh
 MASKED_TEACHER=${MASKED_TEACHER:-$OUT/masked-teacher}  # a masked language model with uncased BERT's vocabulary
 SENTENCES=${SENTENCES:-150000}
 TASKS=${TASKS:-rte mrpc stsb cola sst2 mnli}
-ROWS=${ROWS:-general pretrained random random-unidirectional pretrained-joint}
+ROWS=${ROWS:-scratch general pretrained random random-unidirectional pretrained-joint}
 RATES=${RATES:-1e-3 5e-4 1e-4}  # of classifiers
 STATIC="model2vec=model2vec:build/bench-runtime/model2vec@.venv-peers/bin/python"  # from make bench-runtime
 
@@ -80,28 +79,6 @@ scores() {
     done
     $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --word-order "$TRAIN/en/ted.txt.xz" \
         --out "$RESULTS/cmow.json" --markdown "$OUT/scores.md" --force
-}
-
-# finetune SEED TASK TRAIN DEV METRIC [OPTION...]
-finetune() {
-    for encoding in diffcat joint; do
-        local out=$OUT/tasks/$2-$encoding-$1
-        [ -d "$out" ] || $COMMAND finetune "$OUT/hybrid-more" --train "$3" --dev "$4" --metric "$5" --encoding $encoding \
-            --seed "$1" --set epochs=8 --set learning_rate=1e-3 --out "$out" "${@:6}" --json > "$out.json"
-    done
-}
-
-# Classifiers are chosen on dev sets, and told by them, as the paper's are. MRPC has none here: its last 408 rows, as many as GLUE's.
-tasks() {
-    local mrpc=$OUT/tasks/mrpc
-    mkdir -p "$OUT/tasks"
-    head -n -408 "$EVAL/glue/mrpc_train_full.tsv" > "$mrpc-train.tsv"
-    { head -n 1 "$EVAL/glue/mrpc_train_full.tsv" && tail -n 408 "$EVAL/glue/mrpc_train_full.tsv"; } > "$mrpc-dev.tsv"
-    for seed in 0 1 2; do
-        finetune $seed rte "$EVAL/glue/rte_train.tsv" "$EVAL/glue/rte_dev.tsv" accuracy
-        finetune $seed mrpc "$mrpc-train.tsv" "$mrpc-dev.tsv" accuracy-f1
-        finetune $seed stsb "$EVAL/stsb/train.tsv" "$EVAL/stsb/dev.tsv" pearson-spearman --score-range 1 5  # 21 bins
-    done
 }
 
 # pretrain NAME OPTION...: a student with the paper's tables, distilled in general, unless it is there
@@ -162,6 +139,7 @@ row() {
 
 rows() {
     local taught=(--teacher "$OUT/glue/teacher/$name/5e-5-0")
+    row scratch "$OUT/general" --from-scratch  # neither kind of distillation
     row general "$OUT/general"
     row pretrained "$OUT/general" "${taught[@]}"
     row random "$OUT/general" "${taught[@]}" --from-scratch
@@ -195,10 +173,10 @@ bench() {
         --paper-table cmow --table-batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$OUT/table-5.json" --force
 }
 
-[ $# -gt 0 ] || set -- students ranks seeds more full scores tasks masked general teachers glue glue_table bundles bench
+[ $# -gt 0 ] || set -- students ranks seeds more full scores masked general teachers glue glue_table bundles bench
 for step in "$@"; do
     case $step in
-        students | ranks | seeds | more | full | scores | tasks | masked | general | teachers | glue | glue_table | bundles | bench) $step ;;
+        students | ranks | seeds | more | full | scores | masked | general | teachers | glue | glue_table | bundles | bench) $step ;;
         *) echo "$0: no step $step; expected some of those in its first lines" >&2 && exit 2 ;;
     esac
 done
