@@ -25,7 +25,8 @@ MASKED_TEACHER=${MASKED_TEACHER:-$OUT/masked-teacher}  # a masked language model
 SENTENCES=${SENTENCES:-150000}
 TASKS=${TASKS:-rte mrpc stsb cola sst2 mnli}
 ROWS=${ROWS:-scratch general pretrained random random-unidirectional pretrained-joint}
-RATES=${RATES:-1e-3 5e-4 1e-4}  # of classifiers
+RATES=${RATES:-1e-3 1e-4}  # of classifiers
+TEACHER_RATE=5e-5  # of teachers of tasks
 STATIC="model2vec=model2vec:build/bench-runtime/model2vec@.venv-peers/bin/python"  # from make bench-runtime
 
 settings=(--set corpus.max_characters=250 --set vocabulary.kind=trimmed --set vocabulary.size=16000 --set stages.epochs=3
@@ -101,7 +102,7 @@ general() {
 # classifier FOLDER RATE SEED TASK METRIC ENCODER [OPTION...]: a classifier of a GLUE task, unless it is there
 classifier() {
     local out=$1/$2-$3
-    [ -d "$out" ] || $COMMAND finetune "$6" --train "$GLUE/$4_train.tsv" --dev "$GLUE/$4_dev.tsv" --metric "$5" --out "$out" \
+    [ -d "$out" ] || $KEEP_MEMORY $COMMAND finetune "$6" --train "$GLUE/$4_train.tsv" --dev "$GLUE/$4_dev.tsv" --metric "$5" --out "$out" \
         --seed "$3" --set learning_rate="$2" --set classifier_learning_rate="$2" "${@:7}" --json > "$out.json"
 }
 
@@ -115,7 +116,7 @@ task() {
     for seed in $SEEDS; do classifier "$folder" "$rate" "$seed" "$@"; done
 }
 
-# each_task FUNCTION: calls it for each of TASKS, which finds name, metric, options, batch and the teacher's epochs
+# each_task FUNCTION: calls it for each of TASKS; name, metric, options, batch and epochs (the teacher's) are then set
 each_task() {
     local line name metric options batch epochs
     GLUE=$OUT/glue/data
@@ -130,7 +131,11 @@ each_task() {
     done
 }
 
-teacher() { RATES=5e-5 SEEDS=0 task teacher "$name" "$metric" $TEACHER "${options[@]}" --encoding joint --set "epochs=$epochs"; }
+task_teacher() {
+    local folder=$OUT/glue/teacher/$name
+    mkdir -p "$folder"
+    classifier "$folder" $TEACHER_RATE 0 "$name" "$metric" $TEACHER "${options[@]}" --encoding joint --set "epochs=$epochs"
+}
 
 # row NAME ENCODER [OPTION...]: the classifiers of a task in a row of the table
 row() {
@@ -138,7 +143,7 @@ row() {
 }
 
 rows() {
-    local taught=(--teacher "$OUT/glue/teacher/$name/5e-5-0")
+    local taught=(--teacher "$OUT/glue/teacher/$name/$TEACHER_RATE-0")
     row scratch "$OUT/general" --from-scratch  # neither kind of distillation
     row general "$OUT/general"
     row pretrained "$OUT/general" "${taught[@]}"
@@ -148,7 +153,7 @@ rows() {
     row pretrained-joint "$OUT/general" "${taught[@]}" --encoding joint
 }
 
-teachers() { each_task teacher; }
+teachers() { each_task task_teacher; }
 glue() { each_task rows; }
 
 # The scores of all of them that are there.
