@@ -1,19 +1,16 @@
 #!/usr/bin/env bash
 # Makes what docs/results/cmow.md tells, from the root of the repository, into build/cmow.
 #     experiments/cmow.sh [STEP...]
-#   students  hybrid, hybrid in one direction, CMOW and CBOW: the same 60,000 sentences, steps and numbers in tables
-#   ranks     the hybrid with tables of other ranks, and in one direction with tables of its own rank
-#   seeds     hybrid and hybrid in one direction with two other seeds
-#   more      the hybrid, and the small one, on 160,000 sentences
-#   scores    similarity and word order of all of them
-#   full      hybrid, hybrid in one direction, CMOW and CBOW as in the paper: full tables, random vectors, its widths
 #   masked    the teacher of general distillation: all-MiniLM-L6-v2 with a head for masked tokens, trained on SENTENCES sentences
-#   general   general distillation of the hybrid: masked language modeling, on as many sentences
+#   general   general distillation of the hybrid: masked language modeling, on as many sentences; and of the sentence embeddings of
+#             all-MiniLM-L6-v2, on the same
 #   teachers  a teacher of each of TASKS, from all-MiniLM-L6-v2
 #   glue      TASKS of GLUE after general distillation, and with teachers of the tasks, from random weights and pretrained, or some
 #             ROWS of these: tables 1 to 3 and 8; the learning rate of each, one of RATES, is the best on dev, as in the paper
 #   glue_table
 #             the table of all classifiers of the step glue that are there
+#   small     a student of sentence embeddings for ranking: small matrices, low-rank tables; 160,000 sentences, three times
+#   scores    similarity and word order of those that are there
 #   bundles   the small one for NumPy, at fp32, fp16 and int8, and for ONNX
 #   bench     latency beside model2vec's of the same teacher, and the paper's table 5; where nothing else runs
 # See students.sh, too.
@@ -24,68 +21,10 @@ source experiments/students.sh
 MASKED_TEACHER=${MASKED_TEACHER:-$OUT/masked-teacher}  # a masked language model with uncased BERT's vocabulary
 SENTENCES=${SENTENCES:-150000}
 TASKS=${TASKS:-rte mrpc stsb cola sst2 mnli}
-ROWS=${ROWS:-scratch general pretrained random random-unidirectional pretrained-joint}
+ROWS=${ROWS:-scratch general embeddings pretrained random random-unidirectional pretrained-joint}
 RATES=${RATES:-1e-3 1e-4}  # of classifiers
 TEACHER_RATE=5e-5  # of teachers of tasks
 STATIC="model2vec=model2vec:build/bench-runtime/model2vec@.venv-peers/bin/python"  # from make bench-runtime
-
-settings=(--set corpus.max_characters=250 --set vocabulary.kind=trimmed --set vocabulary.size=16000 --set stages.epochs=3
-    --set stages.checkpoint_steps=235 --dev "$EVAL/stsb/dev.tsv")
-
-# student NAME RECIPE RANK [LIMIT LIMIT_PER_SOURCE OPTION...]: a student, unless it is there; 1,000 sentences of the text are held out
-student() {
-    distill "$1" "$2" "${corpus[@]}" "${settings[@]}" --seed "${SEED:-0}" --set student.matrix.rank="$3" \
-        --set corpus.limit="${4:-61000}" --set corpus.limit_per_source="${5:-10000}" "${@:6}"
-}
-
-# Vectors that start from the teacher's table, and components as wide as the hybrid's: not the paper's, see full().
-svd=(--set student.table_init=svd)
-# Three tables of rank 96 hold as many numbers as two of 144 and one of 288.
-students() {
-    student hybrid cmow-hybrid 96 "" "" "${svd[@]}"
-    student hybrid-unidirectional cmow-hybrid-unidirectional 144 "" "" "${svd[@]}"
-    student cmow cmow 144 "" "" --set student.matrix.matrix_dim=20 --set student.matrix.bidirectional=true
-    student cbow cbow 288 "" "" "${svd[@]}" --set student.matrix.vector_dim=400
-}
-
-full() {
-    for name in hybrid hybrid-unidirectional; do student "full-$name" "cmow-$name" 0; done
-    for name in cmow cbow; do student "full-$name" $name 0; done
-}
-
-ranks() {
-    for rank in 32 64; do student "hybrid-rank-$rank" cmow-hybrid $rank "" "" "${svd[@]}"; done
-    student hybrid-unidirectional-rank-96 cmow-hybrid-unidirectional 96 "" "" "${svd[@]}"
-}
-
-# Of other sentences too: the seed draws them.
-seeds() {
-    for seed in 1 2; do
-        SEED=$seed student "hybrid-seed-$seed" cmow-hybrid 96 "" "" "${svd[@]}"
-        SEED=$seed student "hybrid-unidirectional-seed-$seed" cmow-hybrid-unidirectional 144 "" "" "${svd[@]}"
-    done
-}
-
-more() {
-    student hybrid-more cmow-hybrid 96 161000 20000 "${svd[@]}"
-    student hybrid-small cmow-hybrid-small 128 161000 20000
-}
-
-scores() {
-    local students=() name
-    for name in hybrid-small hybrid-more hybrid hybrid-unidirectional cmow cbow hybrid-rank-32 hybrid-rank-64 \
-        hybrid-unidirectional-rank-96 full-hybrid full-hybrid-unidirectional full-cmow full-cbow \
-        hybrid-seed-1 hybrid-unidirectional-seed-1 hybrid-seed-2 hybrid-unidirectional-seed-2; do
-        [ ! -d "$OUT/$name" ] || students+=("$OUT/$name")
-    done
-    $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --word-order "$TRAIN/en/ted.txt.xz" \
-        --out "$RESULTS/cmow.json" --markdown "$OUT/scores.md" --force
-}
-
-# pretrain NAME OPTION...: a student with the paper's tables, distilled in general, unless it is there
-pretrain() {
-    distill "$1" cmow-general --teacher "$MASKED_TEACHER" "${corpus[@]}" --seed "${SEED:-0}" "${@:2}"
-}
 
 masked() {
     [ -d "$OUT/masked-teacher" ] || $PYTHON -m experiments.pretrained_encoder "${corpus[@]}" --start $TEACHER --epochs 1 \
@@ -94,9 +33,12 @@ masked() {
 
 # The last is to be initialized again (--from-scratch): only its shape counts.
 general() {
-    pretrain general --set corpus.limit="$((SENTENCES + 1000))" --set corpus.limit_per_source="$((SENTENCES / 6))" \
-        --set corpus.max_characters=250
-    pretrain general-unidirectional --set student.matrix.bidirectional=false --set corpus.limit=2000
+    local sentences=(--set corpus.limit="$((SENTENCES + 1000))" --set corpus.limit_per_source="$((SENTENCES / 6))"
+        --set corpus.max_characters=250)
+    distill general cmow-general --teacher "$MASKED_TEACHER" "${corpus[@]}" "${sentences[@]}"
+    distill general-embeddings cmow-hybrid "${corpus[@]}" "${sentences[@]}" --set student.dropout=0.1 --set stages.epochs=1
+    distill general-unidirectional cmow-general --teacher "$MASKED_TEACHER" "${corpus[@]}" --set student.matrix.bidirectional=false \
+        --set corpus.limit=2000
 }
 
 # classifier FOLDER RATE SEED TASK METRIC ENCODER [OPTION...]: a classifier of a GLUE task, unless it is there
@@ -146,6 +88,7 @@ rows() {
     local taught=(--teacher "$OUT/glue/teacher/$name/$TEACHER_RATE-0")
     row scratch "$OUT/general" --from-scratch  # neither kind of distillation
     row general "$OUT/general"
+    row embeddings "$OUT/general-embeddings"
     row pretrained "$OUT/general" "${taught[@]}"
     row random "$OUT/general" "${taught[@]}" --from-scratch
     row random-unidirectional "$OUT/general-unidirectional" "${taught[@]}" --from-scratch
@@ -158,6 +101,18 @@ glue() { each_task rows; }
 
 # The scores of all of them that are there.
 glue_table() { $PYTHON -m experiments.glue_table "$OUT/glue" --out "$RESULTS/cmow-glue.json" | tee "$OUT/glue.md"; }
+
+small() {
+    distill hybrid-small cmow-hybrid-small "${corpus[@]}" --set corpus.max_characters=250 --set corpus.limit=161000 \
+        --set corpus.limit_per_source=20000 --set stages.epochs=3 --set stages.checkpoint_steps=235 --dev "$EVAL/stsb/dev.tsv"
+}
+
+scores() {
+    local students=() name
+    for name in hybrid-small general-embeddings general; do [ ! -d "$OUT/$name" ] || students+=("$OUT/$name"); done
+    $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --word-order "$TRAIN/en/ted.txt.xz" \
+        --out "$RESULTS/cmow.json" --markdown "$OUT/scores.md" --force
+}
 
 bundles() {
     for precision in fp32 fp16 int8; do
@@ -178,10 +133,10 @@ bench() {
         --paper-table cmow --table-batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$OUT/table-5.json" --force
 }
 
-[ $# -gt 0 ] || set -- students ranks seeds more full scores masked general teachers glue glue_table bundles bench
+[ $# -gt 0 ] || set -- masked general teachers glue glue_table small scores bundles bench
 for step in "$@"; do
     case $step in
-        students | ranks | seeds | more | full | scores | masked | general | teachers | glue | glue_table | bundles | bench) $step ;;
+        masked | general | teachers | glue | glue_table | small | scores | bundles | bench) $step ;;
         *) echo "$0: no step $step; expected some of those in its first lines" >&2 && exit 2 ;;
     esac
 done

@@ -3,7 +3,8 @@
     python -m experiments.glue_table build/cmow/glue --out docs/results/cmow-glue.json
 
 Reads what `edgeembed finetune --json` printed into FOLDER/STUDENT/TASK/RATE-SEED.json. Of each student and task the
-table has the learning rate whose seed 0 is best on the development split: the median over the seeds, and each of them.
+table has the learning rate whose seed 0 is best on the development split: the median over the seeds, each of them, and
+the median's share of the score of the task's teacher, which is the student called "teacher".
 `--best FOLDER/STUDENT/TASK` prints this learning rate alone.
 """
 
@@ -18,6 +19,7 @@ from edgeembed_bench.render.markdown import markdown_table
 from edgeembed_bench.render.tables import Table
 
 _TITLES = {"cola": "CoLA", "sst2": "SST-2", "mrpc": "MRPC", "stsb": "STS-B", "mnli": "LingNLI", "rte": "RTE"}
+_TEACHER = "teacher"
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,13 @@ def glue_table(runs: Sequence[Run]) -> Table:
     A student that lacks one of the tasks has no average.
     """
     tasks = [task for task in _TITLES if any(run.task == task for run in runs)]
+    teachers = {run.task: run.score for run in runs if run.student == _TEACHER}
     rows = []
     for student in dict.fromkeys(run.student for run in runs):
         found = {task: _seeds([run for run in runs if (run.student, run.task) == (student, task)]) for task in tasks}
         scores = [median(seeds.values()) for seeds in found.values() if seeds]
         average = f"{fmean(scores):.1f}" if len(scores) == len(tasks) else "-"
-        rows.append((student, average, *(_cell(found[task]) for task in tasks)))
+        rows.append((student, average, *(_cell(found[task], teachers.get(task)) for task in tasks)))
     return Table("", ("student", "average", *(_TITLES[task] for task in tasks)), tuple(rows), "")
 
 
@@ -87,11 +90,12 @@ def _seeds(runs: Sequence[Run]) -> Mapping[int, float]:
     return {run.seed: run.score for run in runs if run.learning_rate == best}
 
 
-def _cell(seeds: Mapping[int, float]) -> str:
+def _cell(seeds: Mapping[int, float], teacher: float | None) -> str:
     if not seeds:
         return "-"
-    scores = [f"{seeds[seed]:.1f}" for seed in sorted(seeds)]
-    return f"{median(seeds.values()):.1f} ({', '.join(scores)})" if len(scores) > 1 else scores[0]
+    score, scores = median(seeds.values()), [f"{seeds[seed]:.1f}" for seed in sorted(seeds)]
+    spread = f" ({', '.join(scores)})" if len(scores) > 1 else ""
+    return f"{score:.1f}{spread}" + (f", {100 * score / teacher:.0f} %" if teacher else "")
 
 
 @click.command(help=__doc__)

@@ -1,10 +1,11 @@
 """Print the scores of students that were trained with several seeds: a Markdown table with means over the seeds.
 
     python -m experiments.seed_table SCORES.json [--teacher NAME] [--rates RATES.json]
+    python -m experiments.seed_table SCORES.json --task NAME [--task NAME...]
 
 The file is `edgeembed evaluate`'s, of students in folders NAME-seed-SEED: a row for each name, in the order of the
 file. With a teacher, it has an average over the tasks, without the columns "outside STS-B", and its share of the
-teacher's.
+teacher's. With `--task`, it has these tasks alone, and the score of each seed.
 """
 
 import json
@@ -52,6 +53,15 @@ def score_table(groups: Mapping[str, Sequence[Mapping[str, Any]]], teacher: str 
     return Table("", columns, tuple(rows), "")
 
 
+def task_table(groups: Mapping[str, Sequence[Mapping[str, Any]]], tasks: Sequence[str]) -> Table:
+    """Return a table of some tasks: the mean over the seeds, and the score of each seed."""
+    rows = (
+        (name, *(_mean_and_seeds([_values(each)[task] for each in seeds], 1) for task in tasks))
+        for name, seeds in groups.items()
+    )
+    return Table("", ("model", *map(_title, tasks)), tuple(rows), "")
+
+
 def rate_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     """Return a table of scores on the development set, a column for each learning rate.
 
@@ -83,8 +93,12 @@ def _means(evaluations: Sequence[Mapping[str, Any]], tasks: Iterable[str]) -> li
 
 
 def _average_cells(averages: Sequence[float], full: float) -> tuple[str, str]:
-    spread = f" ({', '.join(f'{each:.2f}' for each in averages)})" if len(averages) > 1 else ""
-    return f"{fmean(averages):.2f}{spread}", f"{100 * fmean(averages) / full:.1f}"
+    return _mean_and_seeds(averages, 2), f"{100 * fmean(averages) / full:.1f}"
+
+
+def _mean_and_seeds(scores: Sequence[float], digits: int) -> str:
+    spread = f" ({', '.join(f'{each:.{digits}f}' for each in scores)})" if len(scores) > 1 else ""
+    return f"{fmean(scores):.{digits}f}{spread}"
 
 
 def _averages(evaluations: Iterable[Mapping[str, Any]], sets: Sequence[str]) -> list[float]:
@@ -95,12 +109,17 @@ def _averages(evaluations: Iterable[Mapping[str, Any]], sets: Sequence[str]) -> 
 @click.argument("scores", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--teacher", help="The teacher's name in the file.")
 @click.option("--rates", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Scores of each rate.")
-def main(scores: Path, teacher: str | None, rates: Path | None) -> None:
+@click.option("--task", "tasks", multiple=True, help="A task to show alone. Repeatable.")
+def main(scores: Path, teacher: str | None, rates: Path | None, tasks: tuple[str, ...]) -> None:
     """Print the tables."""
     groups = group_seeds(json.loads(scores.read_text(encoding="utf-8")))
     if teacher is not None and teacher not in groups:
         raise click.BadParameter(f"{teacher!r} is not in {scores}; expected one of: {', '.join(groups)}")
-    click.echo(markdown_table(score_table(groups, teacher)))
+    known = _values(next(iter(groups.values()))[0])
+    for task in tasks:
+        if task not in known:
+            raise click.BadParameter(f"{task!r} is not in {scores}; expected one of: {'; '.join(sorted(known))}")
+    click.echo(markdown_table(task_table(groups, tasks) if tasks else score_table(groups, teacher)))
     if rates is not None:
         click.echo("\n" + markdown_table(rate_table(json.loads(rates.read_text(encoding="utf-8")))))
 

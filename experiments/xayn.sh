@@ -3,25 +3,22 @@
 #     experiments/xayn.sh STEP...
 #   vocabularies  50,000, 100,000 and 150,000 tokens of ten languages; 100,000 of ten times as much English as of others, with the
 #                 smoothing exponents 1.0, 0.7 and 0.3; and an existing one
-#   sizes         a semantic ranker of each of these: the same pairs, steps and shape
-#   variants      of 100,000 tokens: the existing vocabulary; without PCA, projected from 128 to the teacher's width
-#   relevance     a relevance ranker of 100,000 tokens that reads 256 of a text
+#   sizes         a semantic ranker of each of SIZES with each of SEEDS: as many pairs, the same steps and shape
+#   wide          of 100,000 tokens: without PCA, as wide as the teacher
+#   teachers      a teacher of similarity (figure 2) and one of relevance (figure 3)
+#   taught        a semantic and a relevance ranker of these
 #   similarity    similarity within and across languages, of all students that are there
 #   retrieval     retrieval within and across languages, of the rankers of 100,000 tokens; MRR@10, nDCG@10 and MAP@100
 #   scores        both
-#   bundles       those of smoothing 0.7, at fp32 and int8
+#   bundles       those of seed 0, at fp32 and int8
 #   bench         time, size and energy beside a model in XLM-R's base shape; where nothing else runs
-# Rows of the paper that the page has not:
-#   wide          of 100,000 tokens: without PCA, as wide as the teacher
-#   pca           the teacher with the PCA that students learn from (12/128 in the paper)
-#   base          the same of all-mpnet-base-v2, which is 768 wide as the paper's teachers: 12/768, 12/128, 1/768 and 1/128
 #   control       WordPiece vocabularies of multilingual BERT's size (105,879 tokens) of the ten languages and of 42, made in the same
-#                 way of as much text each, without smoothing, and a semantic ranker of each, with scores; of the paper's own text,
-#                 english-1.0 and english-0.7 above are without smoothing and with
-#   teachers      a teacher of similarity (figure 2) and one of relevance (figure 3)
-#   taught        a semantic and a relevance ranker of these, the second with RELEVANCE_PAIRS a language
-# See students.sh, too. PAIRS (a language), EPOCHS, RATE, SEED and VOCABULARIES change what students learn from, each with an OUT of its
-# own; EPOCHS=20 RATE=2e-5 PAIRS=100000 are the paper's.
+#                 way of as much text each, without smoothing, and a semantic ranker of each, with scores
+#   pca           the teacher with the PCA that students learn from (12/128 in the paper)
+# Rows of the paper that the page has not:
+#   base          the same of all-mpnet-base-v2, which is 768 wide as the paper's teachers: 12/768, 12/128, 1/768 and 1/128
+# See students.sh, too. PAIRS (a language), EPOCHS and RATE change what students learn from, each with an OUT of its own;
+# EPOCHS=20 RATE=2e-5 PAIRS=100000 are the paper's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 OUT=${OUT:-build/xayn}
@@ -29,10 +26,10 @@ source experiments/students.sh
 MPNET=$OUT/all-mpnet-base-v2
 PAIRS=${PAIRS:-20000}
 VOCABULARIES=${VOCABULARIES:-100000-0.7 50000-0.7 150000-0.7 english-1.0 english-0.7 english-0.3}
-RELEVANCE_PAIRS=${RELEVANCE_PAIRS:-110000}
+SIZES=${SIZES:-100000 50000 150000}
 # The paper's 2e-5 is for 140,000 steps; these are two passes, some thousand steps.
 settings=(--parallel "$TRAIN/parallel" --set "parallel.limit=$PAIRS" --set "stages.epochs=${EPOCHS:-2}"
-    --set "stages.learning_rate=${RATE:-1e-3}" --seed "${SEED:-0}")
+    --set "stages.learning_rate=${RATE:-1e-3}")
 
 similarity_sets=(
     --cross-lingual-sts
@@ -61,6 +58,7 @@ vocabularies() {
             *) vocabulary "${name%-*}" "${name#*-}" "$name" "$TRAIN/multilingual/en.txt.xz" ;;
         esac
     done
+    $PYTHON -m experiments.vocabulary_table "$OUT"/*-[01].[0-9].report --out "$RESULTS/xayn-vocabularies.json" | tee "$OUT/vocabularies.md"
 }
 
 # student NAME RECIPE VOCABULARY OPTION...: a student, unless it is there
@@ -68,23 +66,15 @@ student() {
     distill "$1" "$2" "${settings[@]}" --set vocabulary.kind=file --set "vocabulary.file=$OUT/$3.json" "${@:4}"
 }
 
+# A seed also decides which pairs are drawn.
 sizes() {
-    local vocabulary
-    for vocabulary in $VOCABULARIES; do
-        student "semantic-$vocabulary" xayn-semantic "$vocabulary"
+    local seed size
+    for seed in $SEEDS; do
+        for size in $SIZES; do student "semantic-$size-seed-$seed" xayn-semantic "$size-0.7" --seed "$seed"; done
     done
 }
 
-variants() {
-    student semantic-mistral xayn-semantic mistral
-    student semantic-projected xayn-semantic 100000-0.7 --set head.kind=linear --set head.dim=384
-}
-
-wide() { student semantic-wide xayn-semantic-wide 100000-0.7; }
-
-relevance() {
-    student relevance-256 xayn-relevance 100000-0.7 --set student.max_seq_length=256
-}
+wide() { student semantic-wide-seed-0 xayn-semantic-wide 100000-0.7; }
 
 pca() {
     [ -d "$OUT/teacher-128" ] || $PYTHON -m experiments.pca_teacher --teacher $TEACHER --parallel "$TRAIN/parallel" --out "$OUT/teacher-128"
@@ -133,8 +123,8 @@ teachers() {
 }
 
 taught() {
-    student semantic-taught xayn-semantic 100000-0.7 --teacher "$OUT/teacher-semantic"
-    student relevance-taught xayn-relevance 100000-0.7 --teacher "$OUT/teacher-relevance" --set "parallel.limit=$RELEVANCE_PAIRS"
+    student semantic-taught-seed-0 xayn-semantic 100000-0.7 --teacher "$OUT/teacher-semantic"
+    student relevance-taught-seed-0 xayn-relevance 100000-0.7 --teacher "$OUT/teacher-relevance"
 }
 
 # Sets the array `teachers` to those that are there beside the default one.
@@ -158,7 +148,7 @@ retrieval() {
     local teachers retrieval=() set
     find_teachers
     for set in scifact cacm; do retrieval+=(--retrieval "$EVAL/retrieval/$set"); done
-    $COMMAND evaluate "$OUT"/relevance-* "$OUT/semantic-100000-0.7" "${teachers[@]}" --against $TEACHER "${retrieval[@]}" --cross-lingual-retrieval \
+    $COMMAND evaluate "$OUT"/relevance-*/ "$OUT"/semantic-{100000,wide,taught}-seed-*/ "${teachers[@]}" --against $TEACHER "${retrieval[@]}" --cross-lingual-retrieval \
         "$EVAL/retrieval/xquad#en-en,de-de,es-es,ru-ru,tr-tr,de-en,es-en,ru-en,tr-en" \
         --out "$RESULTS/xayn-retrieval.json" --markdown "$OUT/retrieval.md" --force
 }
@@ -172,7 +162,7 @@ bundles() {
     local size precision
     for size in 50000 100000 150000; do
         for precision in fp32 int8; do
-            [ -d "$OUT/bundle-$size-$precision" ] || $COMMAND export "$OUT/semantic-$size-0.7" --precision $precision --role semantic \
+            [ -d "$OUT/bundle-$size-$precision" ] || $COMMAND export "$OUT/semantic-$size-seed-0" --precision $precision --role semantic \
                 --out "$OUT/bundle-$size-$precision"
         done
     done
@@ -183,7 +173,7 @@ bench() {
     [ -d "$OUT/xlm-r" ] || $PYTHON -m experiments.random_teacher --out "$OUT/xlm-r" $(printf -- '--text %s ' "$TRAIN"/multilingual/*.txt.xz)
     # The student in PyTorch at fp32 too: like for like, as in the paper.
     local measured=("student, int8=$OUT/bundle-100000-int8" "student, fp32=$OUT/bundle-100000-fp32"
-        "student, PyTorch=sentence-transformer:$OUT/semantic-100000-0.7"
+        "student, PyTorch=sentence-transformer:$OUT/semantic-100000-seed-0"
         --against "XLM-R base shape, random weights=sentence-transformer:$OUT/xlm-r" --texts "$EVAL/stsb/dev.tsv" --no-sweep --force)
     $COMMAND bench "${measured[@]}" --out "$OUT/bench.json" --markdown "$OUT/bench.md"
     $COMMAND bench "${measured[@]}" --paper-table xayn --out "$OUT/form.json"
@@ -192,7 +182,7 @@ bench() {
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        vocabularies | sizes | variants | relevance | similarity | retrieval | scores | bundles | bench | wide | pca | base | control | teachers | taught) $step ;;
+        vocabularies | sizes | similarity | retrieval | scores | bundles | bench | wide | pca | base | control | teachers | taught) $step ;;
         *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac
 done

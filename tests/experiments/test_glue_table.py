@@ -33,6 +33,14 @@ def test_a_cell_is_the_median_over_seeds_at_the_rate_that_is_best_with_seed_0(fo
     assert rows[3] == ["random", "-", "-", "55.0"]
 
 
+def test_a_cell_has_the_share_of_the_teacher_of_its_task(folder: Path) -> None:
+    report(folder / "teacher/rte", "5e-5-0", 80.0)
+    lines = CliRunner().invoke(main, [str(folder)]).output.splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert rows[2] == ["general", "41.0", "20.0", "62.0 (62.0, 58.0, 63.0), 78 %"]
+    assert rows[4] == ["teacher", "-", "-", "80.0, 100 %"]
+
+
 def test_all_runs_are_written_to_a_file(folder: Path) -> None:
     out = folder / "runs.json"
     CliRunner().invoke(main, [str(folder), "--out", str(out)], catch_exceptions=False)

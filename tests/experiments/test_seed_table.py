@@ -44,6 +44,19 @@ def test_without_a_teacher_there_are_no_averages(scores: Path) -> None:
     assert cells(lines[2]) == ["small", "71.00", "81.00", "60.50", "9.48M"]
 
 
+def test_chosen_tasks_have_the_score_of_each_seed(scores: Path) -> None:
+    lines = CliRunner().invoke(main, [str(scores), "--task", "TREC", "--task", "sts12/test"]).output.splitlines()
+    assert cells(lines[0]) == ["model", "TREC", "STS12"]
+    assert cells(lines[2]) == ["small", "81.0 (80.0, 82.0)", "71.0 (70.0, 72.0)"]
+    assert cells(lines[3]) == ["teacher", "82.0", "78.0"]
+
+
+def test_a_task_without_scores_is_an_error(scores: Path) -> None:
+    result = CliRunner().invoke(main, [str(scores), "--task", "sickr/test"])
+    assert result.exit_code == 2
+    assert "expected one of: TREC; sts12/test;" in " ".join(result.output.split())
+
+
 def test_each_rate_has_its_score_on_the_development_set(scores: Path, tmp_path: Path) -> None:
     rates = [
         {"name": "small-rate-1e-3", "dev_spearman": [50.0, 85.9]},
