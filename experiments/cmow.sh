@@ -124,13 +124,14 @@ bundles() {
 
 bench() {
     $COMMAND bench "hybrid-small=$OUT/numpy-int8" "hybrid-small, ONNX=$OUT/onnx-int8" --against "$STATIC" --texts "$EVAL/stsb/dev.tsv" \
-        --no-sweep --out "$OUT/bench.json" --markdown "$OUT/bench.md" --force
+        --no-sweep --out "$RESULTS/cmow-costs.json" --markdown "$OUT/bench.md" --force
     local names=(bert-base distilbert mobilebert tinybert) peers=() name
     [ -d "$OUT/peers" ] || $PYTHON -m experiments.random_peers "${names[@]}" --out "$OUT/peers" \
         --tokenizer "$($PYTHON -c "from edgeembed.models import find_torch_model; print(find_torch_model('$TEACHER'))")"
     for name in "${names[@]}"; do peers+=("$OUT/peers/$name"); done
-    $COMMAND bench "hybrid-small=$OUT/numpy-int8" "hybrid-small, torch=$OUT/hybrid-small" "$STATIC" "$TEACHER" "${peers[@]}" \
-        --paper-table cmow --table-batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$OUT/table-5.json" --force
+    $COMMAND bench "hybrid, PyTorch=$OUT/general" "hybrid-small, PyTorch=$OUT/hybrid-small" "hybrid-small, NumPy, int8=$OUT/numpy-int8" \
+        "$STATIC" "$TEACHER" "${peers[@]}" \
+        --paper-table cmow --table-batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$RESULTS/cmow-table-5.json" --force
 }
 
 [ $# -gt 0 ] || set -- masked general teachers glue glue_table small scores bundles bench

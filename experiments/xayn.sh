@@ -175,8 +175,8 @@ bench() {
     local measured=("student, int8=$OUT/bundle-100000-int8" "student, fp32=$OUT/bundle-100000-fp32"
         "student, PyTorch=sentence-transformer:$OUT/semantic-100000-seed-0"
         --against "XLM-R base shape, random weights=sentence-transformer:$OUT/xlm-r" --texts "$EVAL/stsb/dev.tsv" --no-sweep --force)
-    $COMMAND bench "${measured[@]}" --out "$OUT/bench.json" --markdown "$OUT/bench.md"
-    $COMMAND bench "${measured[@]}" --paper-table xayn --out "$OUT/form.json"
+    $COMMAND bench "${measured[@]}" --out "$RESULTS/xayn-costs.json" --markdown "$OUT/bench.md"
+    $COMMAND bench "${measured[@]}" --paper-table xayn --out "$RESULTS/xayn-table-3.json"
 }
 
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }

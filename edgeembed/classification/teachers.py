@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +37,7 @@ def teacher_logits(teacher: str | os.PathLike[str] | TextClassifier, data: Class
     if not isinstance(teacher, TextClassifier):
         folder = Path(teacher)
         if not is_classifier_folder(folder):
-            return np.concatenate(list(_transformers_logits(os.fspath(teacher), data, device)))
+            return _transformers_logits(os.fspath(teacher), data, device)
         teacher = TextClassifier.load(folder)
     if teacher.labels != data.labels or teacher.is_pairs != data.is_pairs:
         raise InputError(
@@ -52,15 +52,15 @@ def predict_logits(model: TextClassifier, examples: Examples) -> Logits:
     """Return a classifier's logits of examples, float32 (examples, classes)."""
     model.eval()
     device = next(model.parameters()).device
-    logits = []
-    for rows in _batches(len(examples)):
-        batches = send_to_device(model.tokenize(examples.first[rows], examples.second[rows]), device)
-        logits.append(model(batches).float().cpu().numpy())
-    return np.concatenate(logits)
+
+    def predict(first: list[str], second: list[str]) -> torch.Tensor:
+        return model(send_to_device(model.tokenize(first, second), device))  # type: ignore[no-any-return]
+
+    return _in_batches(examples, predict)
 
 
 @torch.no_grad()
-def _transformers_logits(name: str, data: ClassificationData, device: str) -> Iterator[Logits]:
+def _transformers_logits(name: str, data: ClassificationData, device: str) -> Logits:
     folder = find_transformers_model(name)
     model, info = AutoModelForSequenceClassification.from_pretrained(
         folder, output_loading_info=True, local_files_only=True, trust_remote_code=False
@@ -72,14 +72,23 @@ def _transformers_logits(name: str, data: ClassificationData, device: str) -> It
     order = _label_order(model.config.id2label, data.labels)
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     model = model.to(device).float().eval()
-    for rows in _batches(len(data.train)):
-        texts = (list(data.train.first[rows]), list(data.train.second[rows]) or None)
-        inputs = tokenizer(*texts, padding=True, truncation=True, return_tensors="pt").to(device)
-        yield model(**inputs).logits.float().cpu().numpy()[:, order]
+
+    def predict(first: list[str], second: list[str]) -> torch.Tensor:
+        inputs = tokenizer(first, second or None, padding=True, truncation=True, return_tensors="pt").to(device)
+        return model(**inputs).logits[:, order]  # type: ignore[no-any-return]
+
+    return _in_batches(data.train, predict)
 
 
-def _batches(count: int) -> Iterator[slice]:
-    return (slice(start, start + _BATCH_SIZE) for start in range(0, count, _BATCH_SIZE))
+def _in_batches(examples: Examples, predict: Callable[[list[str], list[str]], torch.Tensor]) -> Logits:
+    """Return the logits of all examples, in their order; a batch has texts of similar length, so little padding."""
+    texts = (examples.first, examples.second) if examples.second else (examples.first,)
+    order = np.argsort([sum(map(len, example)) for example in zip(*texts, strict=True)], kind="stable")
+    logits = []
+    for start in range(0, len(order), _BATCH_SIZE):
+        first, *second = ([side[row] for row in order[start : start + _BATCH_SIZE]] for side in texts)
+        logits.append(predict(first, *(second or [[]])).float().cpu().numpy())
+    return np.concatenate(logits)[np.argsort(order)]
 
 
 def _label_order(id2label: dict[int, str], labels: tuple[str, ...]) -> list[int]:
