@@ -9,6 +9,8 @@
 #             ROWS of these: tables 1 to 3 and 8; the learning rate of each, one of RATES, is the best on dev, as in the paper
 #   glue_table
 #             the table of all classifiers of the step glue that are there
+#   students  hybrid, hybrid in one direction, CMOW and CBOW of sentence embeddings, with each of SEEDS: 60,000 sentences, three times;
+#             full tables, random vectors and widths, all as in the paper
 #   small     a student of sentence embeddings for ranking: small matrices, low-rank tables; 160,000 sentences, three times
 #   scores    similarity and word order of those that are there
 #   bundles   the small one for NumPy, at fp32, fp16 and int8, and for ONNX
@@ -102,14 +104,27 @@ glue() { each_task rows; }
 # The scores of all of them that are there.
 glue_table() { $PYTHON -m experiments.glue_table "$OUT/glue" --out "$RESULTS/cmow-glue.json" | tee "$OUT/glue.md"; }
 
+embeddings=(--set corpus.max_characters=250 --set stages.epochs=3 --set stages.checkpoint_steps=235 --dev "$EVAL/stsb/dev.tsv")
+
+# A seed also decides which sentences are drawn.
+students() {
+    local seed name
+    for seed in $SEEDS; do
+        for name in cmow-hybrid cmow-hybrid-unidirectional cmow cbow; do
+            distill "$name-seed-$seed" $name "${corpus[@]}" "${embeddings[@]}" --seed "$seed" --set corpus.limit=61000 \
+                --set corpus.limit_per_source=10000 --set vocabulary.kind=trimmed --set vocabulary.size=16000
+        done
+    done
+}
+
 small() {
-    distill hybrid-small cmow-hybrid-small "${corpus[@]}" --set corpus.max_characters=250 --set corpus.limit=161000 \
-        --set corpus.limit_per_source=20000 --set stages.epochs=3 --set stages.checkpoint_steps=235 --dev "$EVAL/stsb/dev.tsv"
+    distill hybrid-small cmow-hybrid-small "${corpus[@]}" "${embeddings[@]}" --set corpus.limit=161000 \
+        --set corpus.limit_per_source=20000
 }
 
 scores() {
     local students=() name
-    for name in hybrid-small general-embeddings general; do [ ! -d "$OUT/$name" ] || students+=("$OUT/$name"); done
+    for name in "$OUT"/{hybrid-small,general-embeddings,general} "$OUT"/*-seed-*; do [ ! -d "$name" ] || students+=("$name"); done
     $COMMAND evaluate "${students[@]}" --against $TEACHER --sts "$EVAL" --word-order "$TRAIN/en/ted.txt.xz" \
         --out "$RESULTS/cmow.json" --markdown "$OUT/scores.md" --force
 }
@@ -134,10 +149,10 @@ bench() {
         --paper-table cmow --table-batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$RESULTS/cmow-table-5.json" --force
 }
 
-[ $# -gt 0 ] || set -- masked general teachers glue glue_table small scores bundles bench
+[ $# -gt 0 ] || set -- masked general teachers glue glue_table students small scores bundles bench
 for step in "$@"; do
     case $step in
-        masked | general | teachers | glue | glue_table | small | scores | bundles | bench) $step ;;
+        masked | general | teachers | glue | glue_table | students | small | scores | bundles | bench) $step ;;
         *) echo "$0: no step $step; expected some of those in its first lines" >&2 && exit 2 ;;
     esac
 done

@@ -83,8 +83,8 @@ pca() {
 base() {
     [ -d "$MPNET" ] || $PYTHON -m experiments.unpack_model --out "$MPNET"
     [ -d "$OUT/base-128" ] || $PYTHON -m experiments.pca_teacher --teacher "$MPNET" --parallel "$TRAIN/parallel" --out "$OUT/base-128"
-    student semantic-base xayn-semantic 100000-0.7 --teacher "$MPNET"
-    student semantic-base-wide xayn-semantic-wide 100000-0.7 --teacher "$MPNET"
+    student semantic-base-seed-0 xayn-semantic 100000-0.7 --teacher "$MPNET"
+    student semantic-base-wide-seed-0 xayn-semantic-wide 100000-0.7 --teacher "$MPNET"
 }
 
 control() {
@@ -104,9 +104,9 @@ control() {
         # Without case, as multilingual BERT's and as the lists of words are.
         [ -f "$OUT/words-$name.json" ] || $COMMAND vocab "${texts[@]}" --size 105879 --smoothing 1 --uncased --out "$OUT/words-$name.json" \
             --json > "$OUT/words-$name.report"
-        student "semantic-words-$name" xayn-semantic "words-$name"
+        student "semantic-words-$name-seed-0" xayn-semantic "words-$name"
     done
-    $COMMAND evaluate "$OUT"/semantic-words-{ten,all} "${similarity_sets[@]}" --out "$RESULTS/xayn-control.json" \
+    $COMMAND evaluate "$OUT"/semantic-words-{ten,all}-seed-0 "${similarity_sets[@]}" --out "$RESULTS/xayn-control.json" \
         --markdown "$OUT/control.md" --force
 }
 
@@ -136,19 +136,27 @@ find_teachers() {
     done
 }
 
+# find_students NAME...: sets the array `students` to those of the students that are there
+find_students() {
+    local name
+    students=()
+    for name in $(printf "$OUT/%s-seed-* " "$@"); do [ ! -d "$name" ] || students+=("$name"); done
+}
+
 similarity() {
-    local students=("$OUT"/semantic-*/) teachers
-    [ -d "${students[0]}" ] || students=()
+    local students teachers
+    find_students 'semantic-*'
     find_teachers
-    $COMMAND evaluate "${students[@]%/}" "${teachers[@]}" --against $TEACHER "${similarity_sets[@]}" --out "$RESULTS/xayn.json" \
+    $COMMAND evaluate "${students[@]}" "${teachers[@]}" --against $TEACHER "${similarity_sets[@]}" --out "$RESULTS/xayn.json" \
         --markdown "$OUT/scores.md" --force
 }
 
 retrieval() {
-    local teachers retrieval=() set
+    local students teachers retrieval=() set
+    find_students 'relevance-*' semantic-100000 semantic-wide semantic-taught
     find_teachers
     for set in scifact cacm; do retrieval+=(--retrieval "$EVAL/retrieval/$set"); done
-    $COMMAND evaluate "$OUT"/relevance-*/ "$OUT"/semantic-{100000,wide,taught}-seed-*/ "${teachers[@]}" --against $TEACHER "${retrieval[@]}" --cross-lingual-retrieval \
+    $COMMAND evaluate "${students[@]}" "${teachers[@]}" --against $TEACHER "${retrieval[@]}" --cross-lingual-retrieval \
         "$EVAL/retrieval/xquad#en-en,de-de,es-es,ru-ru,tr-tr,de-en,es-en,ru-en,tr-en" \
         --out "$RESULTS/xayn-retrieval.json" --markdown "$OUT/retrieval.md" --force
 }
@@ -174,6 +182,7 @@ bench() {
     # The student in PyTorch at fp32 too: like for like, as in the paper.
     local measured=("student, int8=$OUT/bundle-100000-int8" "student, fp32=$OUT/bundle-100000-fp32"
         "student, PyTorch=sentence-transformer:$OUT/semantic-100000-seed-0"
+        "student as wide as the teacher, PyTorch=sentence-transformer:$OUT/semantic-wide-seed-0"
         --against "XLM-R base shape, random weights=sentence-transformer:$OUT/xlm-r" --texts "$EVAL/stsb/dev.tsv" --no-sweep --force)
     $COMMAND bench "${measured[@]}" --out "$RESULTS/xayn-costs.json" --markdown "$OUT/bench.md"
     $COMMAND bench "${measured[@]}" --paper-table xayn --out "$RESULTS/xayn-table-3.json"
