@@ -3,7 +3,7 @@
     python -m experiments.vocabulary_table build/xayn/*.report --out docs/results/xayn-vocabularies.json
 
 Reads what `edgeembed vocab --json` printed into NAME.report. A vocabulary that the reports compare theirs with
-(`--against`) has the last column.
+(`--against`) has the last column: its values on the held-out text of the first report.
 """
 
 import json
@@ -28,7 +28,7 @@ def vocabulary_table(reports: Mapping[str, Mapping[str, Any]]) -> Table:
         for row in report["languages"]:
             found = languages.setdefault(row["language"], {})
             for path, coverage in row["coverage"].items():
-                found[name if path == report["path"] else Path(path).stem] = coverage["tokens_per_word"]
+                found.setdefault(name if path == report["path"] else Path(path).stem, coverage["tokens_per_word"])
     for found in languages.values():
         columns |= dict.fromkeys(found)
     rows = ((language, *(f"{found[name]:.2f}" for name in columns)) for language, found in languages.items())
