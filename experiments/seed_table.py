@@ -109,12 +109,14 @@ def _averages(evaluations: Iterable[Mapping[str, Any]], sets: Sequence[str]) -> 
 @click.argument("scores", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--teacher", help="The teacher's name in the file.")
 @click.option("--rates", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Scores of each rate.")
-@click.option("--task", "tasks", multiple=True, help="A task to show alone. Repeatable.")
+@click.option("--task", "tasks", multiple=True, help="A task of the file; the table has only these. Repeatable.")
 def main(scores: Path, teacher: str | None, rates: Path | None, tasks: tuple[str, ...]) -> None:
     """Print the tables."""
     groups = group_seeds(json.loads(scores.read_text(encoding="utf-8")))
     if teacher is not None and teacher not in groups:
         raise click.BadParameter(f"{teacher!r} is not in {scores}; expected one of: {', '.join(groups)}")
+    if tasks and teacher is not None:
+        raise click.UsageError("--teacher compares averages, which a table of --task has not; give one of the two")
     known = _values(next(iter(groups.values()))[0])
     for task in tasks:
         if task not in known:

@@ -5,18 +5,18 @@
 #                 smoothing exponents 1.0, 0.7 and 0.3; and an existing one
 #   sizes         a semantic ranker of each of SIZES with each of SEEDS: as many pairs, the same steps and shape
 #   wide          of 100,000 tokens: without PCA, as wide as the teacher
-#   teachers      a teacher of similarity (figure 2) and one of relevance (figure 3)
-#   taught        a semantic and a relevance ranker of these
 #   similarity    similarity within and across languages, of all students that are there
 #   retrieval     retrieval within and across languages, of the rankers of 100,000 tokens; MRR@10, nDCG@10 and MAP@100
 #   scores        both
-#   bundles       those of seed 0, at fp32 and int8
+#   bundles       the rankers of SIZES with the seed 0, at fp32 and int8
 #   bench         time, size and energy beside a model in XLM-R's base shape; where nothing else runs
 #   control       WordPiece vocabularies of multilingual BERT's size (105,879 tokens) of the ten languages and of 42, made in the same
 #                 way of as much text each, without smoothing, and a semantic ranker of each, with scores
 #   pca           the teacher with the PCA that students learn from (12/128 in the paper)
 # Rows of the paper that the page has not:
 #   base          the same of all-mpnet-base-v2, which is 768 wide as the paper's teachers: 12/768, 12/128, 1/768 and 1/128
+#   teachers      a teacher of similarity (figure 2) and one of relevance (figure 3)
+#   taught        a semantic and a relevance ranker of these
 # See students.sh, too. PAIRS (a language), EPOCHS and RATE change what students learn from, each with an OUT of its own;
 # EPOCHS=20 RATE=2e-5 PAIRS=100000 are the paper's.
 set -euo pipefail
@@ -168,7 +168,7 @@ scores() {
 
 bundles() {
     local size precision
-    for size in 50000 100000 150000; do
+    for size in $SIZES; do
         for precision in fp32 int8; do
             [ -d "$OUT/bundle-$size-$precision" ] || $COMMAND export "$OUT/semantic-$size-seed-0" --precision $precision --role semantic \
                 --out "$OUT/bundle-$size-$precision"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +55,8 @@ def predict_logits(model: TextClassifier, examples: Examples) -> Logits:
     device = next(model.parameters()).device
 
     def predict(first: list[str], second: list[str]) -> torch.Tensor:
-        return model(send_to_device(model.tokenize(first, second), device))  # type: ignore[no-any-return]
+        logits: torch.Tensor = model(send_to_device(model.tokenize(first, second), device))
+        return logits
 
     return _in_batches(examples, predict)
 
@@ -75,19 +77,28 @@ def _transformers_logits(name: str, data: ClassificationData, device: str) -> Lo
 
     def predict(first: list[str], second: list[str]) -> torch.Tensor:
         inputs = tokenizer(first, second or None, padding=True, truncation=True, return_tensors="pt").to(device)
-        return model(**inputs).logits[:, order]  # type: ignore[no-any-return]
+        logits: torch.Tensor = model(**inputs).logits[:, order]
+        return logits
 
     return _in_batches(data.train, predict)
 
 
 def _in_batches(examples: Examples, predict: Callable[[list[str], list[str]], torch.Tensor]) -> Logits:
-    """Return the logits of all examples, in their order; a batch has texts of similar length, so little padding."""
-    texts = (examples.first, examples.second) if examples.second else (examples.first,)
-    order = np.argsort([sum(map(len, example)) for example in zip(*texts, strict=True)], kind="stable")
+    """Return the logits of all examples, float32 (examples, classes), in their order.
+
+    Examples of similar length run together, so that there is little padding.
+
+    Args:
+        examples: Texts or pairs of texts.
+        predict: Returns the logits of a batch: of first texts, and of second texts, or an empty list.
+    """
+    pairs = zip_longest(examples.first, examples.second, fillvalue="")
+    order = np.argsort([len(first) + len(second) for first, second in pairs], kind="stable")
     logits = []
     for start in range(0, len(order), _BATCH_SIZE):
-        first, *second = ([side[row] for row in order[start : start + _BATCH_SIZE]] for side in texts)
-        logits.append(predict(first, *(second or [[]])).float().cpu().numpy())
+        rows = order[start : start + _BATCH_SIZE]
+        second = [examples.second[row] for row in rows] if examples.second else []
+        logits.append(predict([examples.first[row] for row in rows], second).float().cpu().numpy())
     return np.concatenate(logits)[np.argsort(order)]
 
 

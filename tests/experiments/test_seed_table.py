@@ -57,6 +57,12 @@ def test_a_task_without_scores_is_an_error(scores: Path) -> None:
     assert "expected one of: TREC; sts12/test;" in " ".join(result.output.split())
 
 
+def test_chosen_tasks_are_not_compared_with_a_teacher(scores: Path) -> None:
+    result = CliRunner().invoke(main, [str(scores), "--task", "TREC", "--teacher", "teacher"])
+    assert result.exit_code == 2
+    assert "give one of the two" in result.output
+
+
 def test_each_rate_has_its_score_on_the_development_set(scores: Path, tmp_path: Path) -> None:
     rates = [
         {"name": "small-rate-1e-3", "dev_spearman": [50.0, 85.9]},

@@ -8,13 +8,13 @@ from click.testing import CliRunner
 from experiments.vocabulary_table import main
 
 
-def report(folder: Path, name: str, english: float, german: float) -> Path:
+def report(folder: Path, name: str, english: float, german: float, existing: float = 2.0) -> Path:
     languages = [
         {
             "language": language,
             "coverage": {
                 f"build/{name}.json": {"tokens_per_word": tokens},
-                "build/existing.json": {"tokens_per_word": 2.0},
+                "build/existing.json": {"tokens_per_word": existing},
             },
         }
         for language, tokens in (("en", english), ("de", german))
@@ -24,8 +24,8 @@ def report(folder: Path, name: str, english: float, german: float) -> Path:
     return file
 
 
-def test_a_row_has_the_tokens_per_word_of_each_vocabulary_and_of_the_one_compared_with(tmp_path: Path) -> None:
-    files = [report(tmp_path, "50000-0.7", 1.4, 1.6), report(tmp_path, "100000-0.7", 1.3, 1.5)]
+def test_a_row_has_each_vocabulary_and_the_one_that_the_first_report_compares_with(tmp_path: Path) -> None:
+    files = [report(tmp_path, "50000-0.7", 1.4, 1.6), report(tmp_path, "100000-0.7", 1.3, 1.5, existing=2.5)]
     out = tmp_path / "all.json"
     output = CliRunner().invoke(main, [*map(str, files), "--out", str(out)], catch_exceptions=False).output
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in output.splitlines()]
