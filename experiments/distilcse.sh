@@ -12,7 +12,8 @@
 #   banks    CKD with banks of 0 and 4,096
 #   scale    CKD on a quarter of the sentences with as many steps; twice as many steps on the same and on twice the
 #            sentences; and once through 200,000
-#   starts   CKD for a student as wide as its teacher: from random, SimCSE's and the teacher's layers
+#   starts   CKD for a student as wide as its teacher, from the teacher's layers and from those after SimCSE; scores on STS-B dev, as in
+#            the paper's table 3
 #   tables   similarity and geometry of all of them, and the scores on STS-B dev after each stage
 #   transfer the transfer tasks, of CKD and of stage 2 alone, the paper's SimCSE student
 #   costs    what bank, cache, evaluations and checkpoints cost; where nothing else runs
@@ -107,15 +108,17 @@ scale() {
 starts() {
     local wide=(--set student.hidden_size=0 --set stages.project_to_teacher=false)
     # shellcheck disable=SC2046
-    distill simcse-l4 simcse "${corpus[@]}" "${pairs[@]}" $(sentences $SENTENCES) "${alone[@]}" --set student.layers=4
-    both at_rate start-random distilcse $SENTENCES $STEPS "${wide[@]}" --set student.layer_init=random --set student.table_init=random
-    both at_rate start-teacher distilcse $SENTENCES $STEPS "${wide[@]}"
-    both at_rate start-simcse distilcse $SENTENCES $STEPS "${wide[@]}" --set student.source="$OUT/simcse-l4" --set student.layers=0
+    distill starts/simcse-alone simcse "${corpus[@]}" "${pairs[@]}" $(sentences $SENTENCES) "${alone[@]}" --set student.layers=4 \
+        --dev "$EVAL/stsb/dev.tsv"
+    both tuned starts/teacher distilcse $SENTENCES $STEPS "${wide[@]}"
+    both tuned starts/simcse distilcse $SENTENCES $STEPS "${wide[@]}" --set student.source="$OUT/starts/simcse-alone" --set student.layers=0
+    $PYTHON experiments/best_on_dev.py --all "$OUT"/starts/{simcse-alone,*-rate-*,*-seed-*} > "$RESULTS/distilcse-starts.json"
+    cat "$RESULTS/distilcse-starts.json"
 }
 
 tables() {
-    local students=("$OUT"/*-seed-*) name
-    for name in "$OUT"/distilcse-[0-9]* "$OUT"/start-* "$OUT/simcse-l4"; do [ ! -d "$name" ] || students+=("$name"); done
+    local students=("$OUT"/{distilcse,stage}-*-seed-* "$OUT"/distilcse-seed-*) name
+    for name in "$OUT"/distilcse-[0-9]*; do [ ! -d "$name" ] || students+=("$name"); done
     score distilcse "$OUT" $TEACHER "${students[@]}"
     $PYTHON experiments/best_on_dev.py --all "${students[@]}" > "$RESULTS/distilcse-dev.json"  # after each stage
     $COMMAND evaluate "${students[@]}" --geometry "$EVAL/stsb/dev.tsv" --out "$RESULTS/distilcse-geometry.json" --force

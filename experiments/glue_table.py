@@ -5,7 +5,8 @@
 Reads what `edgeembed finetune --json` printed into FOLDER/STUDENT/TASK/RATE-SEED.json. Of each student and task the
 table has the learning rate whose seed 0 is best on the development split: the median over the seeds, each of them, and
 the median's share of the score of the task's teacher, which is the student called "teacher".
-`--best FOLDER/STUDENT/TASK` prints this learning rate alone.
+`--known FILE` adds the runs of an earlier JSON file that are not in the folder. `--best FOLDER/STUDENT/TASK` prints the
+best learning rate alone.
 """
 
 import json
@@ -63,6 +64,16 @@ def read_runs(folder: Path) -> list[Run]:
     return [read_run(file) for file in sorted(folder.rglob("*-[0-9].json")) if file.stat().st_size]
 
 
+def read_known(file: Path, runs: Iterable[Run]) -> list[Run]:
+    """Return these runs and those that only an earlier JSON file has, in the order of their names."""
+    known = (Run(**each) for each in json.loads(file.read_text(encoding="utf-8")))
+    return [run for _, run in sorted(({_key(run): run for run in known} | {_key(run): run for run in runs}).items())]
+
+
+def _key(run: Run) -> tuple[str, str, str, int]:
+    return run.student, run.task, run.learning_rate, run.seed
+
+
 def best_rate(runs: Iterable[Run]) -> str:
     """Return the learning rate whose seed 0 has the best score, of runs of one student and task."""
     return max((run for run in runs if run.seed == 0), key=lambda run: run.score).learning_rate
@@ -101,12 +112,17 @@ def _cell(seeds: Mapping[int, float], teacher: float | None) -> str:
 @click.command(help=__doc__)
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="JSON file for all runs.")
+@click.option(
+    "--known", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="An earlier JSON file to add to."
+)
 @click.option("--best", is_flag=True, help="Print the best learning rate of a student's task, and no table.")
-def main(folder: Path, out: Path | None, best: bool) -> None:
+def main(folder: Path, out: Path | None, known: Path | None, best: bool) -> None:
     """Print the table."""
     runs = read_runs(folder)
     if not runs:
         raise click.BadParameter(f"{folder} has no reports; expected files such as STUDENT/TASK/1e-3-0.json")
+    if known is not None:
+        runs = read_known(known, runs)
     if out is not None:
         out.write_text(json.dumps([asdict(run) for run in runs], indent=1) + "\n", encoding="utf-8")
     click.echo(best_rate(runs) if best else markdown_table(glue_table(runs)))

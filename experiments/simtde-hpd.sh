@@ -11,9 +11,8 @@
 #   hpd      HPD-128, projection-128, whitening-128, of the teacher's last layers: two passes over the same text; with augmentation,
 #            as many steps as without; HPD for as many steps as the baselines take, too; scores
 #   dimensions  HPD-128 and 384 and whitening after it, in this way without augmentation; scores
-#   encoders the encoders that HPD's students start from: all-mpnet-base-v2 is the teacher, all-MiniLM-L6-v2 has MiniLM's shape, and one
-#            of TinyBERT's is pretrained here
-#   hpdtables  HPD's tables 1, 2 and 4, of these: three passes over the text, with augmentation and without; scores
+#   hpdtables  HPD's tables 1, 2 and 4 with students that are independent of their teacher, all-mpnet-base-v2: two passes over the same
+#            text for each of ROWS and of ENCODERS, minilm (all-MiniLM-L6-v2) or tinybert-shape, which is pretrained here; scores
 #   retrieval  HPD's table 3: an index of 1,024 lists of captions, of which each picture has five
 # Each method is trained at each of RATES, its rate is chosen on STS-B dev, and it is trained at that rate with each of SEEDS. SimTDE's
 # ablations have the seed 0 alone.
@@ -24,6 +23,8 @@ OUT=${OUT:-build/simtde-hpd}
 source experiments/students.sh
 NLI=$TRAIN/pairs/nli_triplets.tsv.xz
 MPNET=$OUT/all-mpnet-base-v2
+ENCODERS=${ENCODERS:-minilm}
+ROWS=${ROWS:-simcse projection-128 hpd-128 hpd-128-augmented hpd-256 hpd-384 hpd-384-augmented}
 SENTENCES=${SENTENCES:-60000}
 COMPARED="simtde-small simtde-small-all-layers lrn-kd"
 SIMTDE="$COMPARED lmx-kd simtde-small-random-table simtde-small-random-table-no-token-loss simtde-small-hidden-states
@@ -120,32 +121,35 @@ timing() {
         --sts "$EVAL/stsb/test.tsv" --out "$RESULTS/simtde-timing.json" --force
 }
 
-encoders() {
-    mpnet
+pretrain() {
     [ -d "$OUT/tinybert-shape" ] || $PYTHON -m experiments.pretrained_encoder $(printf -- '--corpus %s ' "$TRAIN"/en/*.txt.xz) \
         --limit "${PRETRAINING_SENTENCES:-1500000}" --out "$OUT/tinybert-shape"
 }
 
+# row NAME RECIPE OPTION...: the students of a row of HPD's tables, if it is one of ROWS
+row() { case " $ROWS " in *" $1 "*) tuned "hpd-$encoder/$1" "${@:2}" ;; esac; }
+
 hpdtables() {
-    encoders
-    local text=(--corpus "$NLI#anchor,positive,hard_negative" --corpus "$TRAIN/pairs/nli_pairs.tsv.xz#premise,hypothesis" --teacher "$MPNET")
-    local encoder source width dim seed RATES=${RATES:-1e-4 5e-4 1e-3}
-    for encoder in tinybert-shape minilm; do
+    mpnet
+    local text=(--corpus "$NLI#anchor,positive,hard_negative" --teacher "$MPNET" --set stages.epochs=2)
+    local labeled=(--pairs "$NLI" --set stages.epochs=2) encoder source width dim seed student RATES=${RATES:-1e-4 5e-4 1e-3}
+    for encoder in $ENCODERS; do
+        mkdir -p "$OUT/hpd-$encoder"
         case $encoder in
-            tinybert-shape) source=$OUT/tinybert-shape width=312 ;;
+            tinybert-shape) source=$OUT/tinybert-shape width=312 && pretrain ;;
             minilm) source=$TEACHER width=384 ;;
         esac
-        tuned "hpd-$encoder/simcse" whitening-128 --pairs "$NLI" --teacher "$source" --set head.whiten_dim=0
-        tuned "hpd-$encoder/projection-128" projection-128 --pairs "$NLI" --teacher "$source"
+        row simcse whitening-128 "${labeled[@]}" --teacher "$source" --set head.whiten_dim=0
+        row projection-128 projection-128 "${labeled[@]}" --teacher "$source"
         for dim in 128 256 $width; do
-            tuned "hpd-$encoder/hpd-$dim" hpd-128 "${text[@]}" --wordnet "$TRAIN/wordnet" --set "student.source=$source" \
-                --set "head.dim=$dim" --set "stages.losses.mse=$dim"
-            tuned "hpd-$encoder/hpd-$dim-no-augmentation" hpd-128-no-augmentation "${text[@]}" --set "student.source=$source" \
-                --set "head.dim=$dim" --set "stages.losses.mse=$dim"
+            local shape=(--set "student.source=$source" --set "head.dim=$dim" --set "stages.losses.mse=$dim")
+            row "hpd-$dim" hpd-128-no-augmentation "${text[@]}" "${shape[@]}"
+            row "hpd-$dim-augmented" hpd-128 "${text[@]}" --wordnet "$TRAIN/wordnet" "${shape[@]}"
         done
         for seed in $SEEDS; do
-            whiten "hpd-$encoder/simcse" "$seed" 128
-            for dim in 128 256; do whiten "hpd-$encoder/hpd-$width" "$seed" $dim; done
+            for student in simcse-128 "hpd-$width-128" "hpd-$width-256"; do
+                [ ! -e "$OUT/hpd-$encoder/${student%-*}-seed-$seed" ] || whiten "hpd-$encoder/${student%-*}" "$seed" "${student##*-}"
+            done
         done
         score "hpd-$encoder" "$OUT/hpd-$encoder" "$MPNET" "$OUT/hpd-$encoder"/*-seed-*
     done
@@ -156,15 +160,15 @@ retrieval() {
     [ -f "$OUT/captions.tsv" ] || xz -dc "$TRAIN/pairs/captions5_en.tsv.xz" | awk -F'\t' -v OFS='\t' '
         NR == 1 { print "question1", "question2", "is_duplicate"; next }
         { for (i = 2; i <= NF; i++) if ($i != "") print $1, $i, 1 }' > "$OUT/captions.tsv"
-    $COMMAND evaluate "$OUT"/hpd-tinybert-shape/hpd-{128,256,312}-seed-0 "$OUT"/hpd-minilm/hpd-{128,256,384}-seed-0 --against "$MPNET" \
+    $COMMAND evaluate "$OUT"/hpd-minilm/hpd-{128,256,384}-seed-0 --against "$MPNET" \
         --semantic-retrieval "$OUT/captions.tsv" --out "$RESULTS/hpd-captions.json" --markdown "$OUT/captions.md" --force
 }
 
-mkdir -p "$OUT"/{simtde,simtde-base,hpd,hpd-tinybert-shape,hpd-minilm}
+mkdir -p "$OUT"/{simtde,simtde-base,hpd}
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        simtde | small | base | timing | rates | hpd | dimensions | encoders | hpdtables | retrieval) $step ;;
+        simtde | small | base | timing | rates | hpd | dimensions | hpdtables | retrieval) $step ;;
         *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac
 done

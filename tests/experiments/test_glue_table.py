@@ -57,6 +57,22 @@ def test_all_runs_are_written_to_a_file(folder: Path) -> None:
     }
 
 
+def test_an_earlier_file_is_kept_where_the_folder_has_no_newer_run(folder: Path, tmp_path: Path) -> None:
+    out, newer = tmp_path / "runs.json", tmp_path / "newer"
+    CliRunner().invoke(main, [str(folder), "--out", str(out)], catch_exceptions=False)
+    report(newer / "random/rte", "1e-3-0", 56.0)
+    report(newer / "random/sst2", "1e-3-0", 80.0)
+    CliRunner().invoke(main, [str(newer), "--known", str(out), "--out", str(out)], catch_exceptions=False)
+    runs = {
+        (run["student"], run["task"], run["seed"]): run["metrics"]["accuracy"]
+        for run in json.loads(out.read_text())
+        if run["metric"] == "accuracy"
+    }
+    assert runs["random", "rte", 0] == 56.0
+    assert runs["random", "sst2", 0] == 80.0
+    assert runs["general", "rte", 2] == 63.0
+
+
 def test_the_best_rate_can_be_printed_alone(folder: Path) -> None:
     assert CliRunner().invoke(main, [str(folder / "general/rte"), "--best"]).output == "5e-4\n"
 
