@@ -8,7 +8,7 @@
 #   glue      TASKS of GLUE after general distillation, and with teachers of the tasks, from random weights and pretrained, or some
 #             ROWS of these: tables 1 to 3 and 8; the learning rate of each, one of RATES, is the best on dev, as in the paper
 #   glue_table
-#             the table of all classifiers of the step glue that are there, and of those that are in cmow-glue.json and not there
+#             the table of the classifiers of TASKS that are there, and of those that are in cmow-glue.json and not there
 #   students  hybrid, hybrid in one direction, CMOW and CBOW of sentence embeddings, with each of SEEDS: 60,000 sentences, three times;
 #             full tables, random vectors and widths, all as in the paper
 #   small     a student of sentence embeddings for ranking: small matrices, low-rank tables; 160,000 sentences, three times
@@ -107,9 +107,10 @@ teachers() { each_task task_teacher; }
 glue() { each_task rows; }
 
 glue_table() {
-    local known=()
-    [ ! -f "$RESULTS/cmow-glue.json" ] || known=(--known "$RESULTS/cmow-glue.json")
-    $PYTHON -m experiments.glue_table "$OUT/glue" "${known[@]}" --out "$RESULTS/cmow-glue.json" | tee "$OUT/glue.md"
+    local file=$RESULTS/cmow-glue.json options
+    read -ra options <<< "$(printf -- '--task %s ' $TASKS)"
+    [ ! -f "$file" ] || options+=(--known "$file")
+    $PYTHON -m experiments.glue_table "$OUT/glue" "${options[@]}" --out "$file" | tee "$OUT/glue.md"
 }
 
 embeddings=(--set corpus.max_characters=250 --set stages.epochs=3 --set stages.checkpoint_steps=235 --dev "$EVAL/stsb/dev.tsv")

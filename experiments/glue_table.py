@@ -5,8 +5,8 @@
 Reads what `edgeembed finetune --json` printed into FOLDER/STUDENT/TASK/RATE-SEED.json. Of each student and task the
 table has the learning rate whose seed 0 is best on the development split: the median over the seeds, each of them, and
 the median's share of the score of the task's teacher, which is the student called "teacher".
-`--known FILE` adds the runs of an earlier JSON file that are not in the folder. `--best FOLDER/STUDENT/TASK` prints the
-best learning rate alone.
+`--known FILE` adds the runs of an earlier JSON file that are not in the folder. `--task` limits the table to some tasks,
+not the file. `--best FOLDER/STUDENT/TASK` prints the best learning rate alone.
 """
 
 import json
@@ -115,16 +115,21 @@ def _cell(seeds: Mapping[int, float], teacher: float | None) -> str:
 @click.option(
     "--known", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="An earlier JSON file to add to."
 )
+@click.option(
+    "--task", "tasks", multiple=True, type=click.Choice(list(_TITLES)), help="A task of the table. Repeatable."
+)
 @click.option("--best", is_flag=True, help="Print the best learning rate of a student's task, and no table.")
-def main(folder: Path, out: Path | None, known: Path | None, best: bool) -> None:
+def main(folder: Path, out: Path | None, known: Path | None, tasks: tuple[str, ...], best: bool) -> None:
     """Print the table."""
     runs = read_runs(folder)
-    if not runs:
-        raise click.BadParameter(f"{folder} has no reports; expected files such as STUDENT/TASK/1e-3-0.json")
     if known is not None:
         runs = read_known(known, runs)
+    if not runs:
+        raise click.BadParameter(f"{folder} has no reports; expected files such as STUDENT/TASK/1e-3-0.json")
     if out is not None:
         out.write_text(json.dumps([asdict(run) for run in runs], indent=1) + "\n", encoding="utf-8")
+    if tasks:
+        runs = [run for run in runs if run.task in tasks]
     click.echo(best_rate(runs) if best else markdown_table(glue_table(runs)))
 
 

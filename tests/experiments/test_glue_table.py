@@ -73,6 +73,13 @@ def test_an_earlier_file_is_kept_where_the_folder_has_no_newer_run(folder: Path,
     assert runs["general", "rte", 2] == 63.0
 
 
+def test_the_table_can_be_limited_to_some_tasks(folder: Path) -> None:
+    lines = CliRunner().invoke(main, [str(folder), "--task", "rte", "--task", "sst2"]).output.splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert rows[0] == ["student", "average", "RTE"]
+    assert rows[2] == ["general", "62.0", "62.0 (62.0, 58.0, 63.0)"]
+
+
 def test_the_best_rate_can_be_printed_alone(folder: Path) -> None:
     assert CliRunner().invoke(main, [str(folder / "general/rte"), "--best"]).output == "5e-4\n"
 
