@@ -5,8 +5,8 @@
 Reads what `edgeembed finetune --json` printed into FOLDER/STUDENT/TASK/RATE-SEED.json. Of each student and task the
 table has the learning rate whose seed 0 is best on the development split: the median over the seeds, each of them, and
 the median's share of the score of the task's teacher, which is the student called "teacher".
-`--known FILE` adds the runs of an earlier JSON file that are not in the folder. `--task` limits the table to some tasks,
-not the file. `--best FOLDER/STUDENT/TASK` prints the best learning rate alone.
+`--known FILE` adds the runs of an earlier JSON file that are not in the folder. `--task` limits the table to some
+tasks, not the file. `--best FOLDER/STUDENT/TASK` prints the best learning rate alone.
 """
 
 import json
