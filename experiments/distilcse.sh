@@ -112,7 +112,7 @@ starts() {
         --dev "$EVAL/stsb/dev.tsv"
     both tuned starts/teacher distilcse $SENTENCES $STEPS "${wide[@]}"
     both tuned starts/simcse distilcse $SENTENCES $STEPS "${wide[@]}" --set student.source="$OUT/starts/simcse-alone" --set student.layers=0
-    $PYTHON experiments/best_on_dev.py --all "$OUT"/starts/{simcse-alone,*-rate-*,*-seed-*} > "$RESULTS/distilcse-starts.json"
+    $PYTHON experiments/best_on_dev.py --all "$OUT"/starts/{simcse-alone,*-rate-*} > "$RESULTS/distilcse-starts.json"
     cat "$RESULTS/distilcse-starts.json"
 }
 
