@@ -61,15 +61,20 @@ task() {
     for seed in $SEEDS; do classifier "$folder" "$rate" "$seed" "$@"; done
 }
 
-# each_task FUNCTION: calls it for each of TASKS; name, metric, options, batch and epochs (the teacher's) are then set
+# each_task FUNCTION: calls it for each of TASKS; name, metric, options, settings (a student's) and epochs (a teacher's)
+# are then set
 each_task() {
-    local line name metric options batch epochs
+    local line name metric options settings epochs
     GLUE=$OUT/glue/data
     $PYTHON experiments/glue_data.py "$(dirname "$EVAL")" "$GLUE"
     for line in "rte accuracy" "mrpc accuracy-f1" "stsb pearson-spearman" "cola matthews" "sst2 accuracy" "mnli accuracy"; do
         read -r name metric <<< "$line"
         case " $TASKS " in *" $name "*) ;; *) continue ;; esac
-        case $name in sst2 | mnli) batch=128 epochs=1 ;; *) batch=64 epochs=3 ;; esac  # batches of the paper, larger for more examples
+        # Batches as in the paper. Tasks with more examples have larger ones, and fewer epochs.
+        case $name in
+            sst2 | mnli) epochs=1 settings=(--set batch_size=128 --set patience=2) ;;
+            *) epochs=3 settings=(--set batch_size=64) ;;
+        esac
         options=()
         [ "$name" != stsb ] || options=(--score-range 1 5)  # 21 bins
         "$1"
@@ -84,7 +89,7 @@ task_teacher() {
 
 # row NAME ENCODER [OPTION...]: the classifiers of a task in a row of the table
 row() {
-    case " $ROWS " in *" $1 "*) task "$1" "$name" "$metric" "$2" "${options[@]}" --set "batch_size=$batch" "${@:3}" ;; esac
+    case " $ROWS " in *" $1 "*) task "$1" "$name" "$metric" "$2" "${options[@]}" "${settings[@]}" "${@:3}" ;; esac
 }
 
 rows() {
