@@ -117,7 +117,7 @@ starts() {
 }
 
 tables() {
-    local students=("$OUT"/{distilcse,stage}-*-seed-* "$OUT"/distilcse-seed-*) name
+    local students=("$OUT"/*-seed-*) name
     for name in "$OUT"/distilcse-[0-9]*; do [ ! -d "$name" ] || students+=("$name"); done
     score distilcse "$OUT" $TEACHER "${students[@]}"
     $PYTHON experiments/best_on_dev.py --all "${students[@]}" > "$RESULTS/distilcse-dev.json"  # after each stage

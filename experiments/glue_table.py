@@ -64,7 +64,7 @@ def read_runs(folder: Path) -> list[Run]:
     return [read_run(file) for file in sorted(folder.rglob("*-[0-9].json")) if file.stat().st_size]
 
 
-def read_known(file: Path, runs: Iterable[Run]) -> list[Run]:
+def add_known(runs: Iterable[Run], file: Path) -> list[Run]:
     """Return these runs and those that only an earlier JSON file has, in the order of their names."""
     known = (Run(**each) for each in json.loads(file.read_text(encoding="utf-8")))
     return [run for _, run in sorted(({_key(run): run for run in known} | {_key(run): run for run in runs}).items())]
@@ -113,7 +113,7 @@ def _cell(seeds: Mapping[int, float], teacher: float | None) -> str:
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="JSON file for all runs.")
 @click.option(
-    "--known", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="An earlier JSON file to add to."
+    "--known", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="An earlier JSON file to add."
 )
 @click.option(
     "--task", "tasks", multiple=True, type=click.Choice(list(_TITLES)), help="A task of the table. Repeatable."
@@ -123,7 +123,7 @@ def main(folder: Path, out: Path | None, known: Path | None, tasks: tuple[str, .
     """Print the table."""
     runs = read_runs(folder)
     if known is not None:
-        runs = read_known(known, runs)
+        runs = add_known(runs, known)
     if not runs:
         raise click.BadParameter(f"{folder} has no reports; expected files such as STUDENT/TASK/1e-3-0.json")
     if out is not None:

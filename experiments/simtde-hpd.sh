@@ -24,7 +24,7 @@ source experiments/students.sh
 NLI=$TRAIN/pairs/nli_triplets.tsv.xz
 MPNET=$OUT/all-mpnet-base-v2
 ENCODERS=${ENCODERS:-minilm}
-ROWS=${ROWS:-simcse projection-128 hpd-128 hpd-128-augmented hpd-256 hpd-384 hpd-384-augmented}
+ROWS=${ROWS:-simcse projection-128 hpd-128 hpd-128-augmented hpd-256 hpd-312 hpd-384}  # hpd-312 is of tinybert-shape, hpd-384 of minilm
 SENTENCES=${SENTENCES:-60000}
 COMPARED="simtde-small simtde-small-all-layers lrn-kd"
 SIMTDE="$COMPARED lmx-kd simtde-small-random-table simtde-small-random-table-no-token-loss simtde-small-hidden-states
@@ -42,11 +42,12 @@ simtde() {
     score simtde "$OUT/simtde" $TEACHER "$OUT"/simtde/*-seed-*
 }
 
-# whiten NAME SEED DIM: the student NAME-seed-SEED, whitened as by recipe whitening-128 or hpd-384-whitening-DIM, without training it again
+# whiten NAME SEED DIM: the student NAME-seed-SEED, whitened as by recipe whitening-128 or hpd-384-whitening-DIM, without training it again,
+# if this student is there
 whiten() {
-    local out=$OUT/$1-whitening-$3-seed-$2
-    [ -d "$out" ] || $COMMAND export "$OUT/$1-seed-$2" --dim "$3" --whiten --fit "$NLI#anchor,positive,hard_negative" --precision fp32 \
-        --out "$out"
+    local student=$OUT/$1-seed-$2 out=$OUT/$1-whitening-$3-seed-$2
+    [ -d "$out" ] || [ ! -d "$student" ] || $COMMAND export "$student" --dim "$3" --whiten --fit "$NLI#anchor,positive,hard_negative" \
+        --precision fp32 --out "$out"
 }
 
 # HPD's students here: the teacher's last layers, learning from the sentences of the triplets.
@@ -132,24 +133,26 @@ row() { case " $ROWS " in *" $1 "*) tuned "hpd-$encoder/$1" "${@:2}" ;; esac; }
 hpdtables() {
     mpnet
     local text=(--corpus "$NLI#anchor,positive,hard_negative" --teacher "$MPNET" --set stages.epochs=2)
-    local labeled=(--pairs "$NLI" --set stages.epochs=2) encoder source width dim seed student RATES=${RATES:-1e-4 5e-4 1e-3}
+    local labeled=(--pairs "$NLI" --set stages.epochs=2) encoder source width dim seed shape RATES=${RATES:-1e-4 5e-4 1e-3}
     for encoder in $ENCODERS; do
         mkdir -p "$OUT/hpd-$encoder"
         case $encoder in
-            tinybert-shape) source=$OUT/tinybert-shape width=312 && pretrain ;;
+            tinybert-shape)
+                pretrain
+                source=$OUT/tinybert-shape width=312
+                ;;
             minilm) source=$TEACHER width=384 ;;
         esac
         row simcse whitening-128 "${labeled[@]}" --teacher "$source" --set head.whiten_dim=0
         row projection-128 projection-128 "${labeled[@]}" --teacher "$source"
         for dim in 128 256 $width; do
-            local shape=(--set "student.source=$source" --set "head.dim=$dim" --set "stages.losses.mse=$dim")
+            shape=(--set "student.source=$source" --set "head.dim=$dim" --set "stages.losses.mse=$dim")
             row "hpd-$dim" hpd-128-no-augmentation "${text[@]}" "${shape[@]}"
             row "hpd-$dim-augmented" hpd-128 "${text[@]}" --wordnet "$TRAIN/wordnet" "${shape[@]}"
         done
         for seed in $SEEDS; do
-            for student in simcse-128 "hpd-$width-128" "hpd-$width-256"; do
-                [ ! -e "$OUT/hpd-$encoder/${student%-*}-seed-$seed" ] || whiten "hpd-$encoder/${student%-*}" "$seed" "${student##*-}"
-            done
+            whiten "hpd-$encoder/simcse" "$seed" 128
+            for dim in 128 256; do whiten "hpd-$encoder/hpd-$width" "$seed" $dim; done
         done
         score "hpd-$encoder" "$OUT/hpd-$encoder" "$MPNET" "$OUT/hpd-$encoder"/*-seed-*
     done
