@@ -16,6 +16,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from edgeembed.classification.examples import ClassificationData, Examples
 from edgeembed.classification.model import TextClassifier, is_classifier_folder
+from edgeembed.hardware import has_bf16
 from edgeembed.models import find_transformers_model
 
 _BATCH_SIZE = 64
@@ -26,6 +27,8 @@ Logits = npt.NDArray[np.float32]
 def teacher_logits(teacher: str | os.PathLike[str] | TextClassifier, data: ClassificationData, device: str) -> Logits:
     """Return a teacher's logits of the training split, float32 (examples, classes), in the order of `data.labels`.
 
+    Where the device is fast in bfloat16, the teacher reads the texts in it.
+
     Args:
         teacher: A classifier, the folder that `edgeembed finetune` wrote, or the name of a transformers model for
             sequence classification.
@@ -35,17 +38,20 @@ def teacher_logits(teacher: str | os.PathLike[str] | TextClassifier, data: Class
     Raises:
         InputError: If there is no such teacher, it has other labels, or its folder refers to code of its own.
     """
+    precision = torch.autocast(torch.device(device).type, torch.bfloat16, enabled=has_bf16(device))
     if not isinstance(teacher, TextClassifier):
         folder = Path(teacher)
         if not is_classifier_folder(folder):
-            return _transformers_logits(os.fspath(teacher), data, device)
+            with precision:
+                return _transformers_logits(os.fspath(teacher), data, device)
         teacher = TextClassifier.load(folder)
     if teacher.labels != data.labels or teacher.is_pairs != data.is_pairs:
         raise InputError(
             f"the teacher has the labels {', '.join(teacher.labels)} for {_inputs(teacher.is_pairs)}; expected "
             f"{', '.join(data.labels)} for {_inputs(data.is_pairs)}"
         )
-    return predict_logits(teacher.to(device), data.train)
+    with precision:
+        return predict_logits(teacher.to(device), data.train)
 
 
 @torch.no_grad()

@@ -160,6 +160,7 @@ def test_a_saved_classifier_loads_and_can_be_a_teacher(
     teacher_folder: Path, order: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")  # as a trainer before it in this process leaves it
+    monkeypatch.setattr("edgeembed.classification.teachers.has_bf16", lambda _: False)
     data = read_classification_data(*order)
     model, _ = train(load_model(str(teacher_folder)), data, TrainingSettings(epochs=1), metric="matthews")
     folder = tmp_path / "classifier"
@@ -176,9 +177,21 @@ def test_a_saved_classifier_loads_and_can_be_a_teacher(
         model.save(folder, force=True)
 
 
-def test_the_logits_of_a_transformers_teacher_follow_the_order_of_the_labels(
-    teacher_folder: Path, pairs: tuple[Path, Path], tmp_path: Path
+def test_a_teacher_reads_in_bfloat16_where_that_is_fast(
+    teacher_folder: Path, order: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    data = read_classification_data(*order)
+    teacher = TextClassifier(load_model(str(teacher_folder)), data.labels)
+    monkeypatch.setattr("edgeembed.classification.teachers.has_bf16", lambda _: True)
+    rounded, exact = teacher_logits(teacher, data, "cpu"), predict_logits(teacher, data.train)
+    assert rounded.dtype == np.float32
+    assert 0 < np.abs(rounded - exact).max() < 0.05 * np.abs(exact).max()
+
+
+def test_the_logits_of_a_transformers_teacher_follow_the_order_of_the_labels(
+    teacher_folder: Path, pairs: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgeembed.classification.teachers.has_bf16", lambda _: False)
     torch.manual_seed(2)
     tokenizer = AutoTokenizer.from_pretrained(teacher_folder)
     labels = {0: "same", 1: "other"}
