@@ -23,7 +23,7 @@ OUT=${OUT:-build/simtde-hpd}
 source experiments/students.sh
 NLI=$TRAIN/pairs/nli_triplets.tsv.xz
 MPNET=$OUT/all-mpnet-base-v2
-ENCODERS=${ENCODERS:-minilm}
+ENCODERS=${ENCODERS:-minilm masked}
 ROWS=${ROWS:-simcse projection-128 hpd-128 hpd-128-augmented hpd-256 hpd-312 hpd-384}  # hpd-312 is of tinybert-shape, hpd-384 of minilm
 SENTENCES=${SENTENCES:-60000}
 COMPARED="simtde-small simtde-small-all-layers lrn-kd"
@@ -141,6 +141,7 @@ hpdtables() {
                 pretrain
                 source=$OUT/tinybert-shape width=312
                 ;;
+            masked) source=build/cmow/masked-teacher width=384 ;;
             minilm) source=$TEACHER width=384 ;;
         esac
         row simcse whitening-128 "${labeled[@]}" --teacher "$source" --set head.whiten_dim=0
@@ -154,7 +155,7 @@ hpdtables() {
             whiten "hpd-$encoder/simcse" "$seed" 128
             for dim in 128 256; do whiten "hpd-$encoder/hpd-$width" "$seed" $dim; done
         done
-        score "hpd-$encoder" "$OUT/hpd-$encoder" "$MPNET" "$OUT/hpd-$encoder"/*-seed-*
+        score "hpd-$encoder" "$OUT/hpd-$encoder" "$MPNET" "$OUT/hpd-$encoder"/*-seed-* "$source"
     done
 }
 
