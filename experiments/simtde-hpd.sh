@@ -12,7 +12,8 @@
 #            as many steps as without; HPD for as many steps as the baselines take, too; scores
 #   dimensions  HPD-128 and 384 and whitening after it, in this way without augmentation; scores
 #   hpdtables  HPD's tables 1, 2 and 4 with students that are independent of their teacher, all-mpnet-base-v2: two passes over the same
-#            text for each of ROWS and of ENCODERS, minilm (all-MiniLM-L6-v2) or tinybert-shape, which is pretrained here; scores
+#            text for each of ROWS and of ENCODERS: minilm (all-MiniLM-L6-v2), masked (its layers after masked language modeling, the
+#            step masked of cmow.sh) or tinybert-shape, which is pretrained here; hpd-128-four-passes is a further row; scores
 #   retrieval  HPD's table 3: an index of 1,024 lists of captions, of which each picture has five
 # Each method is trained at each of RATES, its rate is chosen on STS-B dev, and it is trained at that rate with each of SEEDS. SimTDE's
 # ablations have the seed 0 alone.
@@ -150,6 +151,7 @@ hpdtables() {
             shape=(--set "student.source=$source" --set "head.dim=$dim" --set "stages.losses.mse=$dim")
             row "hpd-$dim" hpd-128-no-augmentation "${text[@]}" "${shape[@]}"
             row "hpd-$dim-augmented" hpd-128 "${text[@]}" --wordnet "$TRAIN/wordnet" "${shape[@]}"
+            row "hpd-$dim-four-passes" hpd-128-no-augmentation "${text[@]}" "${shape[@]}" --set stages.epochs=4
         done
         for seed in $SEEDS; do
             whiten "hpd-$encoder/simcse" "$seed" 128
