@@ -17,7 +17,8 @@ from edgeembed.teacher.cache import EMBEDDINGS_FILE, EmbeddingCache, text_finger
 from edgeembed.teacher.shards import ShardFolder, select_embeddings
 
 _BATCH_SIZE = 128
-_BATCH_SIZE_ON_ACCELERATORS = 1024  # smaller ones leave it waiting for the launches of small kernels
+# Smaller batches leave an accelerator waiting for launches of small kernels; larger ones of long texts need gigabytes.
+_BATCH_SIZE_ON_ACCELERATORS = 256
 
 
 @dataclass(frozen=True)
