@@ -10,8 +10,8 @@
 #   stage_2  stage 2 alone. Each of these is trained at each of RATES, its rate is chosen on STS-B dev, and it is trained at that
 #            rate with each of SEEDS; prototypes only at RATE
 #   banks    CKD with banks of 0 and 4,096
-#   scale    CKD on a quarter of the sentences with as many steps; twice as many steps on the same and on twice the
-#            sentences; and once through 200,000
+#   scale    CKD on 15,000, 60,000 and 240,000 sentences in as many steps, and KD on the last: 15 times as many steps as above, in small
+#            batches; scores
 #   starts   CKD for a student as wide as its teacher, from the teacher's layers and from those after SimCSE; scores on STS-B dev, as in
 #            the paper's table 3
 #   tables   similarity and geometry of all of them, and the scores on STS-B dev after each stage
@@ -26,6 +26,7 @@ NLI=$TRAIN/pairs/nli_triplets.tsv.xz
 MINED=$OUT/mined.tsv
 STEPS=${STEPS:-240}
 SENTENCES=${SENTENCES:-60000}
+BATCH=${BATCH:-256}  # in stage 1
 PASSES=${PASSES:-0.2}  # over the triplets, in stage 2
 RATES=${RATES:-5e-4 1e-3 2e-3}  # with which a student that starts at random learns in so few steps; the paper's is 3e-4, for thousands
 WEIGHT=${WEIGHT:-0.001}  # of PKD's distances: the best on STS-B dev (step weights)
@@ -36,10 +37,10 @@ second=(--set stages.1.epochs="$PASSES" --set stages.1.checkpoint_steps=29)
 alone=(--set stages.epochs="$PASSES" --set stages.checkpoint_steps=29 --set stages.batch_size=128)
 pairs=(--pairs "$NLI#anchor,positive,hard_negative" --pairs "$MINED")
 
-# sentences COUNT [STEPS]: the options for that many sentences in as many steps of 256
+# sentences COUNT [STEPS]: the options for that many sentences in as many steps of BATCH
 sentences() {
-    echo --set corpus.max_characters=120 --set stages.batch_size=256 --set "corpus.limit=$(($1 + 1000))" --set "corpus.limit_per_source=$(($1 / 6))" \
-        --set "stages.epochs=$(python3 -c "print(round(${2:-$STEPS} * 256 / $1, 4))")"
+    echo --set corpus.max_characters=120 --set "corpus.limit=$(($1 + 1000))" --set "corpus.limit_per_source=$(($1 / 6))" \
+        --set "stages.batch_size=$BATCH" --set "stages.epochs=$(python3 -c "print(round(${2:-$STEPS} * $BATCH / $1, 4))")"
 }
 
 mine() {
@@ -98,12 +99,12 @@ banks() {
     done
 }
 
+# 3,750 steps of 64, in which the bank of 65,536 is renewed three times. Rates are half of the best ones for steps of 256.
 scale() {
-    local row
-    for row in "15000 $STEPS" "60000 $((2 * STEPS))" "120000 $((2 * STEPS))" "200000 780"; do
-        # shellcheck disable=SC2086
-        both at_rate "distilcse-${row/ /-}" distilcse $row
-    done
+    local count SEEDS=0 BATCH=64 CHECKPOINT_STEPS=375
+    for count in 15000 60000 240000; do RATES=1e-3 both tuned "scale/distilcse-$count" distilcse $count 3750; done
+    RATES=5e-4 both tuned scale/distilcse-kd-240000 distilcse-kd 240000 3750
+    score distilcse-scale "$OUT/scale" $TEACHER "$OUT"/scale/*-seed-0
 }
 
 starts() {

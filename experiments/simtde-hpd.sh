@@ -3,7 +3,7 @@
 #     experiments/simtde-hpd.sh STEP...
 # Steps of docs/results/simtde.md and hpd.md:
 #   simtde   SimTDE's table 2 and ablation study, with its small teacher: SENTENCES sentences, one epoch; scores
-#   small    SimTDE-128-L3(384) on more text; simtde scores it too
+#   long     SimTDE and the rows whose weights start at random, on four times the text in small batches: 16 times as many steps; scores
 #   base     rows with a large teacher, all-mpnet-base-v2: SimTDE-384-L3(768), ablations, LRN-KD-768-L2(768), LMX-KD-384-L12(384);
 #            scores
 #   timing   SimTDE's table 4, with students of these shapes; where nothing else runs
@@ -13,7 +13,8 @@
 #   dimensions  HPD-128 and 384 and whitening after it, in this way without augmentation; scores
 #   hpdtables  HPD's tables 1, 2 and 4 with students that are independent of their teacher, all-mpnet-base-v2: two passes over the same
 #            text for each of ROWS and of ENCODERS: minilm (all-MiniLM-L6-v2), masked (its layers after masked language modeling, the
-#            step masked of cmow.sh) or tinybert-shape, which is pretrained here; hpd-128-four-passes is a further row; scores
+#            step masked of cmow.sh) or tinybert-shape, which is pretrained here; hpd-128-batches-of-64,
+#            hpd-128-four-passes and hpd-128-ten-passes are further rows; scores
 #   retrieval  HPD's table 3: an index of 1,024 lists of captions, of which each picture has five
 # Each method is trained at each of RATES, its rate is chosen on STS-B dev, and it is trained at that rate with each of SEEDS. SimTDE's
 # ablations have the seed 0 alone.
@@ -81,10 +82,15 @@ dimensions() {
     $COMMAND evaluate "${students[@]}" --sts "$EVAL" --out "$RESULTS/hpd-dimensions.json" --markdown "$OUT/dimensions.md" --force
 }
 
-# At the rate that is best for 60,000 sentences.
-small() {
-    SEEDS=0 RATES=1e-3 tuned simtde/simtde-small-160000-sentences simtde-small "${corpus[@]}" \
-        --set corpus.limit=161000 --set corpus.limit_per_source=20000 --set corpus.max_characters=250
+# Rows whose weights start at random, beside those that start from the teacher, for 3,750 steps of 64 in place of 235 of 256.
+long() {
+    local name RATES=${RATES:-5e-4 1e-3} CHECKPOINT_STEPS=375
+    for name in simtde-small simtde-small-random-table simtde-small-random-table-no-token-loss simtde-small-hidden-states lmx-kd \
+        simtde-small-all-layers; do
+        SEEDS=0 tuned "simtde-long/$name" "$name" "${corpus[@]}" --set corpus.limit=241000 --set corpus.limit_per_source=40000 \
+            --set corpus.max_characters=250 --set stages.batch_size=64
+    done
+    score simtde-long "$OUT/simtde-long" $TEACHER "$OUT"/simtde-long/*-seed-*
 }
 
 rates() {
@@ -151,7 +157,9 @@ hpdtables() {
             shape=(--set "student.source=$source" --set "head.dim=$dim" --set "stages.losses.mse=$dim")
             row "hpd-$dim" hpd-128-no-augmentation "${text[@]}" "${shape[@]}"
             row "hpd-$dim-augmented" hpd-128 "${text[@]}" --wordnet "$TRAIN/wordnet" "${shape[@]}"
+            row "hpd-$dim-batches-of-64" hpd-128-no-augmentation "${text[@]}" "${shape[@]}" --set stages.batch_size=64
             row "hpd-$dim-four-passes" hpd-128-no-augmentation "${text[@]}" "${shape[@]}" --set stages.epochs=4
+            row "hpd-$dim-ten-passes" hpd-128-no-augmentation "${text[@]}" "${shape[@]}" --set stages.epochs=10
         done
         for seed in $SEEDS; do
             whiten "hpd-$encoder/simcse" "$seed" 128
@@ -170,11 +178,11 @@ retrieval() {
         --semantic-retrieval "$OUT/captions.tsv" --out "$RESULTS/hpd-captions.json" --markdown "$OUT/captions.md" --force
 }
 
-mkdir -p "$OUT"/{simtde,simtde-base,hpd}
+mkdir -p "$OUT"/{simtde,simtde-long,simtde-base,hpd}
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        simtde | small | base | timing | rates | hpd | dimensions | hpdtables | retrieval) $step ;;
+        simtde | long | base | timing | rates | hpd | dimensions | hpdtables | retrieval) $step ;;
         *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac
 done
