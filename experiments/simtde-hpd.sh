@@ -161,11 +161,13 @@ hpdtables() {
             row "hpd-$dim-four-passes" hpd-128-no-augmentation "${text[@]}" "${shape[@]}" --set stages.epochs=4
             row "hpd-$dim-ten-passes" hpd-128-no-augmentation "${text[@]}" "${shape[@]}" --set stages.epochs=10
         done
+        [ -d "$OUT/teacher-128" ] || $PYTHON -m experiments.pca_teacher --teacher "$MPNET" --corpus "$NLI#anchor,positive,hard_negative" \
+            --limit 5000 --out "$OUT/teacher-128"
         for seed in $SEEDS; do
             whiten "hpd-$encoder/simcse" "$seed" 128
             for dim in 128 256; do whiten "hpd-$encoder/hpd-$width" "$seed" $dim; done
         done
-        score "hpd-$encoder" "$OUT/hpd-$encoder" "$MPNET" "$OUT/hpd-$encoder"/*-seed-* "$source"
+        score "hpd-$encoder" "$OUT/hpd-$encoder" "$MPNET" "$OUT/hpd-$encoder"/*-seed-* "$source" "$OUT/teacher-128"
     done
 }
 

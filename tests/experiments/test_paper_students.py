@@ -16,6 +16,7 @@ from sklearn.decomposition import PCA
 from edgeembed.models import load_masked_lm, load_model
 from edgeembed.teacher.encoding import with_normalization
 from experiments.best_on_dev import main as best_on_dev
+from experiments.pca_teacher import command as pca_teacher
 from experiments.pca_teacher import with_pca
 from experiments.pretrained_encoder import Training, pretrain
 from experiments.random_teacher import Shape
@@ -64,6 +65,19 @@ def test_a_teacher_with_pca_gives_the_components_that_a_student_learns(
     found = SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(sentences)
     np.testing.assert_allclose(np.abs(found), np.abs(components), atol=1e-3)
     assert explained == pytest.approx(pca.explained_variance_ratio_.sum(), abs=1e-4)
+
+
+def test_a_teacher_with_pca_is_fitted_to_sentences_of_a_corpus(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(sentences), encoding="utf-8")
+    options = ["--teacher", str(teacher_folder), "--dim", "4", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(pca_teacher, [*options, "--corpus", str(corpus), "--limit", "20"])
+    assert "4 dimensions" in result.output
+    assert "20 sentences" in result.output
+    assert load_model(str(tmp_path / "out")).encode(sentences[:2]).shape == (2, 4)
+    assert "pass one of them" in CliRunner().invoke(pca_teacher, options).output
 
 
 def test_a_model_in_pieces_is_joined(tmp_path: Path) -> None:
