@@ -14,7 +14,8 @@
 #   hpdtables  HPD's tables 1, 2 and 4 with students that are independent of their teacher, all-mpnet-base-v2: two passes over the same
 #            text for each of ROWS and of ENCODERS: minilm (all-MiniLM-L6-v2), masked (its layers after masked language modeling, the
 #            step masked of cmow.sh) or tinybert-shape, which is pretrained here; hpd-128-batches-of-64,
-#            hpd-128-four-passes and hpd-128-ten-passes are further rows; scores
+#            hpd-128-four-passes, hpd-128-ten-passes and hpd-128-more-text (30,000 sentences of the ten files besides, as many
+#            steps as four passes) are further rows; scores
 #   retrieval  HPD's table 3: an index of 1,024 lists of captions, of which each picture has five
 # Each method is trained at each of RATES, its rate is chosen on STS-B dev, and it is trained at that rate with each of SEEDS. SimTDE's
 # ablations have the seed 0 alone.
@@ -137,8 +138,16 @@ pretrain() {
 # row NAME RECIPE OPTION...: the students of a row of HPD's tables, if it is one of ROWS
 row() { case " $ROWS " in *" $1 "*) tuned "hpd-$encoder/$1" "${@:2}" ;; esac; }
 
+more_text() {
+    local file
+    [ -f "$OUT/more.txt" ] || for file in "${corpus[@]}"; do
+        [ "$file" = --corpus ] || xz -dc "$file" | awk 'length >= 10 && length <= 120' | shuf -n 3000 --random-source=<(yes)
+    done > "$OUT/more.txt"
+}
+
 hpdtables() {
     mpnet
+    more_text
     local text=(--corpus "$NLI#anchor,positive,hard_negative" --teacher "$MPNET" --set stages.epochs=2)
     local labeled=(--pairs "$NLI" --set stages.epochs=2) encoder source width dim seed shape RATES=${RATES:-1e-4 5e-4 1e-3}
     for encoder in $ENCODERS; do
@@ -160,6 +169,7 @@ hpdtables() {
             row "hpd-$dim-batches-of-64" hpd-128-no-augmentation "${text[@]}" "${shape[@]}" --set stages.batch_size=64
             row "hpd-$dim-four-passes" hpd-128-no-augmentation "${text[@]}" "${shape[@]}" --set stages.epochs=4
             row "hpd-$dim-ten-passes" hpd-128-no-augmentation "${text[@]}" "${shape[@]}" --set stages.epochs=10
+            row "hpd-$dim-more-text" hpd-128-no-augmentation "${text[@]}" --corpus "$OUT/more.txt" "${shape[@]}" --set stages.epochs=2.43
         done
         [ -d "$OUT/teacher-128" ] || $PYTHON -m experiments.pca_teacher --teacher "$MPNET" --corpus "$NLI#anchor,positive,hard_negative" \
             --limit 5000 --out "$OUT/teacher-128"
