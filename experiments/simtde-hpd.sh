@@ -3,7 +3,8 @@
 #     experiments/simtde-hpd.sh STEP...
 # Steps of docs/results/simtde.md and hpd.md:
 #   simtde   SimTDE's table 2 and ablation study, with its small teacher: SENTENCES sentences, one epoch; scores
-#   long     SimTDE and the rows whose weights start at random, on four times the text in small batches: 16 times as many steps; scores
+#   long     LONG of these rows, SimTDE and those whose weights start at random, on four times the text in small batches: 16 times as
+#            many steps; scores
 #   base     rows with a large teacher, all-mpnet-base-v2: SimTDE-384-L3(768), ablations, LRN-KD-768-L2(768), LMX-KD-384-L12(384);
 #            scores
 #   timing   SimTDE's table 4, with students of these shapes; where nothing else runs
@@ -32,6 +33,7 @@ SENTENCES=${SENTENCES:-60000}
 COMPARED="simtde-small simtde-small-all-layers lrn-kd"
 SIMTDE="$COMPARED lmx-kd simtde-small-random-table simtde-small-random-table-no-token-loss simtde-small-hidden-states
     simtde-small-kl simtde-small-pair-cosine simtde-small-pair-cosine-mae"
+LONG=${LONG:-simtde-small simtde-small-random-table simtde-small-random-table-no-token-loss lmx-kd simtde-small-hidden-states}
 
 sentences=("${corpus[@]}" --set "corpus.limit=$((SENTENCES + 1000))" --set "corpus.limit_per_source=$((SENTENCES / 6))"
     --set corpus.max_characters=250)
@@ -85,9 +87,8 @@ dimensions() {
 
 # Rows whose weights start at random, beside those that start from the teacher, for 3,750 steps of 64 in place of 235 of 256.
 long() {
-    local name RATES=${RATES:-5e-4 1e-3} CHECKPOINT_STEPS=375
-    for name in simtde-small simtde-small-random-table simtde-small-random-table-no-token-loss simtde-small-hidden-states lmx-kd \
-        simtde-small-all-layers; do
+    local name RATES=${RATES:-1e-3} CHECKPOINT_STEPS=375
+    for name in $LONG; do
         SEEDS=0 tuned "simtde-long/$name" "$name" "${corpus[@]}" --set corpus.limit=241000 --set corpus.limit_per_source=40000 \
             --set corpus.max_characters=250 --set stages.batch_size=64
     done
