@@ -139,16 +139,26 @@ pretrain() {
 # row NAME RECIPE OPTION...: the students of a row of HPD's tables, if it is one of ROWS
 row() { case " $ROWS " in *" $1 "*) tuned "hpd-$encoder/$1" "${@:2}" ;; esac; }
 
+# 3,000 sentences of each of the ten files, the same in each run.
 more_text() {
     local file
-    [ -f "$OUT/more.txt" ] || for file in "${corpus[@]}"; do
+    [ ! -f "$OUT/more.txt" ] || return 0
+    for file in "${corpus[@]}"; do
         [ "$file" = --corpus ] || xz -dc "$file" | awk 'length >= 10 && length <= 120' | shuf -n 3000 --random-source=<(yes)
-    done > "$OUT/more.txt"
+    done > "$OUT/more.txt.new"
+    mv "$OUT/more.txt.new" "$OUT/more.txt"
+}
+
+# The teacher's principal components, which an HPD student of 128 dimensions is to reach.
+teacher_128() {
+    [ -d "$OUT/teacher-128" ] || $PYTHON -m experiments.pca_teacher --teacher "$MPNET" --corpus "$NLI#anchor,positive,hard_negative" \
+        --limit 5000 --out "$OUT/teacher-128"
 }
 
 hpdtables() {
     mpnet
     more_text
+    teacher_128
     local text=(--corpus "$NLI#anchor,positive,hard_negative" --teacher "$MPNET" --set stages.epochs=2)
     local labeled=(--pairs "$NLI" --set stages.epochs=2) encoder source width dim seed shape RATES=${RATES:-1e-4 5e-4 1e-3}
     for encoder in $ENCODERS; do
@@ -172,8 +182,6 @@ hpdtables() {
             row "hpd-$dim-ten-passes" hpd-128-no-augmentation "${text[@]}" "${shape[@]}" --set stages.epochs=10
             row "hpd-$dim-more-text" hpd-128-no-augmentation "${text[@]}" --corpus "$OUT/more.txt" "${shape[@]}" --set stages.epochs=2.43
         done
-        [ -d "$OUT/teacher-128" ] || $PYTHON -m experiments.pca_teacher --teacher "$MPNET" --corpus "$NLI#anchor,positive,hard_negative" \
-            --limit 5000 --out "$OUT/teacher-128"
         for seed in $SEEDS; do
             whiten "hpd-$encoder/simcse" "$seed" 128
             for dim in 128 256; do whiten "hpd-$encoder/hpd-$width" "$seed" $dim; done
