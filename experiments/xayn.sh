@@ -78,6 +78,7 @@ wide() { student semantic-wide-seed-0 xayn-semantic-wide 100000-0.7; }
 
 pca() {
     [ -d "$OUT/teacher-128" ] || $PYTHON -m experiments.pca_teacher --teacher $TEACHER --parallel "$TRAIN/parallel" --out "$OUT/teacher-128"
+    facts xayn-teacher-128 "$OUT/teacher-128"
 }
 
 base() {
@@ -174,7 +175,7 @@ bundles() {
                 --out "$OUT/bundle-$size-$precision"
         done
     done
-    du --apparent-size -sb "$OUT"/bundle-*
+    facts xayn-bundles "$OUT"/bundle-*
 }
 
 bench() {

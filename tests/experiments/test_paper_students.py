@@ -16,6 +16,7 @@ from sklearn.decomposition import PCA
 from edgeembed.models import load_masked_lm, load_model
 from edgeembed.teacher.encoding import with_normalization
 from experiments.best_on_dev import main as best_on_dev
+from experiments.folder_facts import main as folder_facts
 from experiments.pca_teacher import command as pca_teacher
 from experiments.pca_teacher import with_pca
 from experiments.pretrained_encoder import Training, pretrain
@@ -108,3 +109,29 @@ def test_the_best_student_on_the_development_set_is_that_after_the_last_stage(tm
     assert CliRunner().invoke(best_on_dev, folders).output == f"{folders[1]}\n"
     rows = json.loads(CliRunner().invoke(best_on_dev, [*folders, "--all"]).output)
     assert [(row["name"], row["dev_spearman"]) for row in rows] == [("second", [10.0, 70.5]), ("first", [80.0, 60.0])]
+
+
+def test_facts_of_folders_are_those_of_their_manifests(tmp_path: Path) -> None:
+    manifests: dict[str, tuple[str, dict[str, object]]] = {
+        "bundle": (
+            "edgeembed.json",
+            {"precision": "int8", "parity": {"sentences": 9, "min_cosine": 0.9, "mean_cosine": 1.0}},
+        ),
+        "student": ("edgeembed_student.json", {"report": {"seconds": {"teacher": 2.5}, "explained_variance": None}}),
+    }
+    for name, (file, manifest) in manifests.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_text(json.dumps(manifest))
+    (tmp_path / "bundle" / "weights").write_bytes(bytes(1000))
+    result = CliRunner().invoke(folder_facts, [str(tmp_path / name) for name in manifests])
+    bundle, student = json.loads(result.output)
+    assert bundle["size_bytes"] == 1000 + (tmp_path / "bundle" / "edgeembed.json").stat().st_size
+    assert bundle["parity"] == {"sentences": 9, "min_cosine": 0.9, "mean_cosine": 1.0}
+    assert student["seconds"] == {"teacher": 2.5}
+    assert "explained_variance" not in student
+
+
+def test_a_folder_without_a_manifest_has_no_facts(tmp_path: Path) -> None:
+    result = CliRunner().invoke(folder_facts, [str(tmp_path)])
+    assert result.exit_code == 1
+    assert "has no manifest" in result.output
