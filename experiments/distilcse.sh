@@ -99,11 +99,12 @@ banks() {
     done
 }
 
-# 3,750 steps of 64, in which the bank of 65,536 is renewed three times. Rates are half of the best ones for steps of 256.
+# 3,750 steps of 64, in which the bank of 65,536 is renewed three times. Rates are half of the best ones for steps of 256. No run may
+# end early: the patience of three epochs is two scores on STS-B dev where sentences are few.
 scale() {
-    local count SEEDS=0 BATCH=64 CHECKPOINT_STEPS=375
-    for count in 15000 60000 240000; do RATES=1e-3 both tuned "scale/distilcse-$count" distilcse $count 3750; done
-    RATES=5e-4 both tuned scale/distilcse-kd-240000 distilcse-kd 240000 3750
+    local count SEEDS=0 BATCH=64 CHECKPOINT_STEPS=375 all=(--set stages.0.patience=0)
+    for count in 15000 60000 240000; do RATES=1e-3 both tuned "scale/distilcse-$count" distilcse $count 3750 "${all[@]}"; done
+    RATES=5e-4 both tuned scale/distilcse-kd-240000 distilcse-kd 240000 3750 "${all[@]}"
     score distilcse-scale "$OUT/scale" $TEACHER "$OUT"/scale/*-seed-0
 }
 

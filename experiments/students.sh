@@ -15,6 +15,10 @@ export HF_HUB_OFFLINE=1
 # benchmarks, which measure what a user has.
 KEEP_MEMORY="env MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=17179869184"
 
+# The sets on which the papers and we have scores, file by file: so STS12 and STS14 are also scored without the pairs in STS-B.
+sts=()
+for name in sts12 sts14 stsb sickr; do sts+=(--sts "$EVAL/$name/test.tsv"); done
+
 corpus=()
 for name in wikipedia tatoeba dialogue_sgd questions_titles commonvoice captions news ted nltk_mixed amazon; do
     corpus+=(--corpus "$TRAIN/en/$name.txt.xz")
@@ -52,13 +56,11 @@ tuned() {
 facts() { $PYTHON -m experiments.folder_facts "${@:2}" | tee "$RESULTS/$1.json"; }
 
 # score NAME FOLDER TEACHER STUDENT...: the scores of students and their teacher, and those on STS-B dev of each rate of the students in
-# FOLDER: RESULTS/NAME.json, RESULTS/NAME-rates.json and, as tables, OUT/NAME.md. The sets are those on which the papers and we have
-# scores, file by file: so STS12 and STS14 are also scored without the pairs that are in STS-B.
+# FOLDER: RESULTS/NAME.json, RESULTS/NAME-rates.json and, as tables, OUT/NAME.md.
 score() {
-    local name=$1 folder=$2 teacher=$3 set files=()
+    local name=$1 folder=$2 teacher=$3
     shift 3
-    for set in sts12 sts14 stsb sickr; do files+=(--sts "$EVAL/$set/test.tsv"); done
-    $COMMAND evaluate "$@" "$teacher" "${files[@]}" --out "$RESULTS/$name.json" --force
+    $COMMAND evaluate "$@" "$teacher" "${sts[@]}" --out "$RESULTS/$name.json" --force
     $PYTHON experiments/best_on_dev.py --all "$folder"/*-rate-* > "$RESULTS/$name-rates.json"
     $PYTHON -m experiments.seed_table "$RESULTS/$name.json" --teacher "$(basename "$teacher")" --rates "$RESULTS/$name-rates.json" \
         | tee "$OUT/$name.md"
