@@ -11,7 +11,7 @@
 #            rate with each of SEEDS; prototypes only at RATE
 #   banks    CKD with banks of 0 and 4,096
 #   scale    CKD on 15,000, 60,000 and 240,000 sentences in as many steps, and KD on the last: 15 times as many steps as above, in small
-#            batches; scores
+#            batches; similarity and geometry
 #   starts   CKD for a student as wide as its teacher, from the teacher's layers and from those after SimCSE; scores on STS-B dev, as in
 #            the paper's table 3
 #   tables   similarity and geometry of all of them, and the scores on STS-B dev after each stage
@@ -106,6 +106,7 @@ scale() {
     for count in 15000 60000 240000; do RATES=1e-3 both tuned "scale/distilcse-$count" distilcse $count 3750 "${all[@]}"; done
     RATES=5e-4 both tuned scale/distilcse-kd-240000 distilcse-kd 240000 3750 "${all[@]}"
     score distilcse-scale "$OUT/scale" $TEACHER "$OUT"/scale/*-seed-0
+    $COMMAND evaluate "$OUT"/scale/*-seed-0 --geometry "$EVAL/stsb/dev.tsv" --out "$RESULTS/distilcse-scale-geometry.json" --force
 }
 
 starts() {
