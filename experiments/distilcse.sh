@@ -102,10 +102,10 @@ banks() {
 # 3,750 steps of 64, in which the bank of 65,536 is renewed three times. Rates are half of the best ones for steps of 256. No run may
 # end early: the patience of three epochs is two scores on STS-B dev where sentences are few.
 scale() {
-    local SEEDS=0 BATCH=64 CHECKPOINT_STEPS=375 all=(--set stages.0.patience=0)
-    RATES=1e-3 both tuned scale/distilcse-15000 distilcse 15000 3750 "${all[@]}"
-    RATES="5e-4 1e-3" both tuned scale/distilcse-240000 distilcse 240000 3750 "${all[@]}"
-    RATES=5e-4 both tuned scale/distilcse-kd-240000 distilcse-kd 240000 3750 "${all[@]}"
+    local SEEDS=0 BATCH=64 CHECKPOINT_STEPS=375 to_the_end=(--set stages.0.patience=0)
+    RATES=1e-3 both tuned scale/distilcse-15000 distilcse 15000 3750 "${to_the_end[@]}"
+    RATES="5e-4 1e-3" both tuned scale/distilcse-240000 distilcse 240000 3750 "${to_the_end[@]}"
+    RATES=5e-4 both tuned scale/distilcse-kd-240000 distilcse-kd 240000 3750 "${to_the_end[@]}"
     score distilcse-scale "$OUT/scale" $TEACHER "$OUT"/scale/*-seed-0
     $COMMAND evaluate "$OUT"/scale/*-seed-0 --geometry "$EVAL/stsb/dev.tsv" --out "$RESULTS/distilcse-scale-geometry.json" --force
 }

@@ -25,7 +25,8 @@ def folder_facts(folder: Path) -> dict[str, Any]:
     """
     file = next((folder / name for name in MANIFESTS if (folder / name).is_file()), None)
     if file is None:
-        raise click.ClickException(f"{folder} has no manifest; expected a bundle, a student or one of {MANIFESTS[2:]}")
+        expected = ", ".join(MANIFESTS)
+        raise click.ClickException(f"{folder} has none of {expected}; pass the folder of a bundle, student or teacher")
     manifest = json.loads(file.read_text(encoding="utf-8"))
     recorded = {**manifest, **manifest.get("report", {})}
     facts: dict[str, Any] = {"name": folder.name}

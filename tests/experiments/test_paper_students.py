@@ -134,4 +134,4 @@ def test_facts_of_folders_are_those_of_their_manifests(tmp_path: Path) -> None:
 def test_a_folder_without_a_manifest_has_no_facts(tmp_path: Path) -> None:
     result = CliRunner().invoke(folder_facts, [str(tmp_path)])
     assert result.exit_code == 1
-    assert "has no manifest" in result.output
+    assert "pass the folder of a bundle, student or teacher" in result.output
