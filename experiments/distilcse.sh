@@ -10,8 +10,8 @@
 #   stage_2  stage 2 alone. Each of these is trained at each of RATES, its rate is chosen on STS-B dev, and it is trained at that
 #            rate with each of SEEDS; prototypes only at RATE
 #   banks    CKD with banks of 0 and 4,096
-#   scale    CKD on 15,000 and 240,000 sentences in as many steps, and KD on the last: 15 times as many steps as above, in small
-#            batches; similarity and geometry
+#   scale    CKD and KD on 240,000 sentences, and CKD on 15,000 with the seed 0, in as many steps: 15 times as many steps as above, in
+#            small batches; similarity and geometry
 #   starts   CKD for a student as wide as its teacher, from the teacher's layers and from those after SimCSE; scores on STS-B dev, as in
 #            the paper's table 3
 #   tables   similarity and geometry of all of them, and the scores on STS-B dev after each stage
@@ -99,15 +99,17 @@ banks() {
     done
 }
 
-# 3,750 steps of 64, in which the bank of 65,536 is renewed three times. Rates are half of the best ones for steps of 256. No run may
-# end early: the patience of three epochs is two scores on STS-B dev where sentences are few.
+# 3,750 steps of 64, in which the bank of 65,536 is renewed three times. No run may end early: the patience of three epochs is two
+# scores on STS-B dev where sentences are few.
 scale() {
-    local SEEDS=0 BATCH=64 CHECKPOINT_STEPS=375 to_the_end=(--set stages.0.patience=0)
-    RATES=1e-3 both tuned scale/distilcse-15000 distilcse 15000 3750 "${to_the_end[@]}"
-    RATES="5e-4 1e-3" both tuned scale/distilcse-240000 distilcse 240000 3750 "${to_the_end[@]}"
-    RATES=5e-4 both tuned scale/distilcse-kd-240000 distilcse-kd 240000 3750 "${to_the_end[@]}"
-    score distilcse-scale "$OUT/scale" $TEACHER "$OUT"/scale/*-seed-0
-    $COMMAND evaluate "$OUT"/scale/*-seed-0 --geometry "$EVAL/stsb/dev.tsv" --out "$RESULTS/distilcse-scale-geometry.json" --force
+    local BATCH=64 CHECKPOINT_STEPS=375 to_the_end=(--set stages.0.patience=0)
+    SEEDS=0 RATES=1e-3 both tuned scale/distilcse-15000 distilcse 15000 3750 "${to_the_end[@]}"
+    RATES="5e-4 1e-3 2e-3" both tuned scale/distilcse-240000 distilcse 240000 3750 "${to_the_end[@]}"
+    RATES="5e-4 1e-3" both tuned scale/distilcse-kd-240000 distilcse-kd 240000 3750 "${to_the_end[@]}"
+    score distilcse-scale "$OUT/scale" $TEACHER "$OUT"/scale/*-seed-*
+    $COMMAND evaluate "$OUT"/scale/*-seed-* --geometry "$EVAL/stsb/dev.tsv" --out "$RESULTS/distilcse-scale-geometry.json" --force
+    $PYTHON -m experiments.seed_table "$RESULTS/distilcse-scale-geometry.json" | tee "$OUT/scale-geometry.md"
+    $PYTHON experiments/best_on_dev.py --all "$OUT"/scale/*-seed-* > "$RESULTS/distilcse-scale-dev.json"  # after each stage
 }
 
 starts() {
@@ -139,7 +141,8 @@ transfer() {
 }
 
 costs() {
-    $PYTHON experiments/distilcse_costs.py "$OUT/distilcse-seed-0" "$TRAIN/en/wikipedia.txt.xz" "$EVAL/stsb/dev.tsv" > "$RESULTS/distilcse-costs.json"
+    $PYTHON experiments/distilcse_costs.py "$OUT/distilcse-seed-0" "$TRAIN/en/wikipedia.txt.xz" "$EVAL/stsb/dev.tsv" \
+        > "$RESULTS/distilcse-costs.json"
 }
 
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
