@@ -90,6 +90,7 @@ base() {
 
 control() {
     local ten=() all=() file language name
+    mkdir -p "$OUT/control"
     [ -d "$OUT/words" ] || {
         ${PYTHON3:-python3} -m venv "$OUT/wordfreq"
         "$OUT/wordfreq/bin/python" -m pip install --quiet wordfreq==3.1.1 click
@@ -105,9 +106,9 @@ control() {
         # Without case, as multilingual BERT's and as the lists of words are.
         [ -f "$OUT/words-$name.json" ] || $COMMAND vocab "${texts[@]}" --size 105879 --smoothing 1 --uncased --out "$OUT/words-$name.json" \
             --json > "$OUT/words-$name.report"
-        student "semantic-words-$name-seed-0" xayn-semantic "words-$name"
+        student "control/semantic-words-$name" xayn-semantic "words-$name"
     done
-    $COMMAND evaluate "$OUT"/semantic-words-{ten,all}-seed-0 "${similarity_sets[@]}" --out "$RESULTS/xayn-control.json" \
+    $COMMAND evaluate "$OUT"/control/semantic-words-{ten,all} "${similarity_sets[@]}" --out "$RESULTS/xayn-control.json" \
         --markdown "$OUT/control.md" --force
 }
 
@@ -120,7 +121,8 @@ teachers() {
         [ -f "$OUT/$kind.tsv" ] || $COMMAND mine --pairs "$TRAIN/pairs/$kind.tsv.xz#$columns" --out "$OUT/$kind.tsv"
         pairs+=(--pairs "$OUT/$kind.tsv")
     done
-    [ -d "$OUT/teacher-relevance" ] || $COMMAND distill --recipe xayn-relevance-teacher "${pairs[@]}" --out "$OUT/teacher-relevance" --resume
+    [ -d "$OUT/teacher-relevance" ] || $COMMAND distill --recipe xayn-relevance-teacher "${pairs[@]}" --out "$OUT/teacher-relevance" \
+        --resume
 }
 
 taught() {
