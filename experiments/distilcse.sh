@@ -105,8 +105,9 @@ scale() {
     local BATCH=64 CHECKPOINT_STEPS=375 to_the_end=(--set stages.0.patience=0)
     SEEDS=0 RATES=1e-3 both tuned scale/distilcse-15000 distilcse 15000 3750 "${to_the_end[@]}"
     RATES="5e-4 1e-3 2e-3" both tuned scale/distilcse-240000 distilcse 240000 3750 "${to_the_end[@]}"
-    RATES="5e-4 1e-3" both tuned scale/distilcse-kd-240000 distilcse-kd 240000 3750 "${to_the_end[@]}"
-    score distilcse-scale "$OUT/scale" $TEACHER "$OUT"/scale/*-seed-*
+    RATES="2.5e-4 5e-4 1e-3" both tuned scale/distilcse-kd-240000 distilcse-kd 240000 3750 "${to_the_end[@]}"
+    # The last is for the comparison with 15,000 sentences, at the same rate.
+    score distilcse-scale "$OUT/scale" $TEACHER "$OUT"/scale/*-seed-* "$OUT/scale/distilcse-240000-rate-1e-3"
     $COMMAND evaluate "$OUT"/scale/*-seed-* --geometry "$EVAL/stsb/dev.tsv" --out "$RESULTS/distilcse-scale-geometry.json" --force
     $PYTHON -m experiments.seed_table "$RESULTS/distilcse-scale-geometry.json" | tee "$OUT/scale-geometry.md"
     $PYTHON experiments/best_on_dev.py --all "$OUT"/scale/*-seed-* > "$RESULTS/distilcse-scale-dev.json"  # after each stage
