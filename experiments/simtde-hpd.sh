@@ -11,7 +11,7 @@
 #   rates    how long teacher embeddings and an epoch take, of sentences of 120 and of 250 characters at most; where nothing else runs
 #   hpd      HPD-128, projection-128, whitening-128, of the teacher's last layers: two passes over the same text; with augmentation,
 #            as many steps as without; HPD for as many steps as the baselines take, too; scores
-#   dimensions  HPD-128 and 384 and whitening after it, in this way without augmentation; scores
+#   dimensions  HPD-128, 256 and 384 and whitening after it, in this way without augmentation; scores
 #   hpdtables  HPD's tables 1, 2 and 4 with students that are independent of their teacher, all-mpnet-base-v2: two passes over the same
 #            text for each of ROWS and of ENCODERS: minilm (all-MiniLM-L6-v2), masked (its layers after masked language modeling, the
 #            step masked of cmow.sh) or tinybert-shape, which is pretrained here; hpd-128-batches-of-64,
@@ -75,12 +75,12 @@ hpd() {
 
 dimensions() {
     local seed dim students=()
-    for dim in 128 384; do
+    for dim in 128 256 384; do
         RATES=5e-4 tuned "dimensions-$dim" "hpd-$dim" "${last_layers[@]}" --set augmentation.required=false --set stages.epochs=2
     done
     for seed in $SEEDS; do
         for dim in 128 256; do whiten dimensions-384 "$seed" $dim; done
-        students+=("$OUT"/dimensions-{128,384,384-whitening-128,384-whitening-256}-seed-"$seed")
+        students+=("$OUT"/dimensions-{128,256,384,384-whitening-128,384-whitening-256}-seed-"$seed")
     done
     $COMMAND evaluate "${students[@]}" "${sts[@]}" --out "$RESULTS/hpd-dimensions.json" --markdown "$OUT/dimensions.md" --force
 }

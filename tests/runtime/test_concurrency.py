@@ -39,7 +39,9 @@ def test_error_drops_items_that_have_not_started() -> None:
 
     def work(i: int) -> None:
         started.append(i)
-        raise ValueError(i)
+        if i == 0:
+            raise ValueError(i)
+        time.sleep(0.01)  # all items would take five seconds: the error is seen long before
 
     with pytest.raises(ValueError, match="0"):
         list(run_in_threads(work, range(1000), threads=2))
