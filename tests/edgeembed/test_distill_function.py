@@ -112,6 +112,7 @@ def test_callbacks_run_in_all_stages_and_the_report_has_the_history(
     assert steps.log_folders == [str(tmp_path / "s.logs" / f"stage-{number}") for number in (1, 2)]
     assert "TENSORBOARD_LOGGING_DIR" not in os.environ
     assert [points[-1][0] for points in report.history] == [9, 9]
+    assert report.steps == (9, 9)
     assert [points[-1][1] for points in report.history] == list(report.final_losses)
 
 
@@ -169,6 +170,7 @@ def test_the_report_has_a_short_text_tables_json_and_a_plot() -> None:
         explained_variance=None,
         reused_sentences=0,
         augmentation=None,
+        steps=(2000, 10),
         losses=(0.5, 0.25),
         final_losses=(0.4, 0.2),
         dev_spearman=(None, 81.26),
@@ -181,7 +183,7 @@ def test_the_report_has_a_short_text_tables_json_and_a_plot() -> None:
         "stage 1: loss 0.4000 at the end",
         "stage 2: loss 0.2000 at the end, Spearman 81.3 (x100) on the development set",
     ]
-    assert "| 2 | 0.2500 | 0.2000 | 81.3 |" in report.to_markdown()
+    assert "| 2 | 10 | 0.2500 | 0.2000 | 81.3 |" in report.to_markdown()
     assert json.loads(report.to_json())["history"][1] == [[1, 0.3], [2, 0.2]]
     assert "<svg" in report.to_svg()
     assert "data:image/svg+xml;base64," in report._repr_markdown_()
