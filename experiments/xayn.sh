@@ -25,6 +25,7 @@ OUT=${OUT:-build/xayn}
 source experiments/students.sh
 MPNET=$OUT/all-mpnet-base-v2
 PAIRS=${PAIRS:-20000}
+QUESTIONS=${QUESTIONS:-6000}  # of each of the relevance teacher's two files
 VOCABULARIES=${VOCABULARIES:-100000-0.7 50000-0.7 150000-0.7 english-1.0 english-0.7 english-0.3}
 SIZES=${SIZES:-100000 50000 150000}
 # The paper's 2e-5 is for 140,000 steps; these are two passes, some thousand steps.
@@ -115,10 +116,16 @@ control() {
 teachers() {
     [ -d "$OUT/teacher-semantic" ] || $COMMAND distill --recipe xayn-semantic-teacher --scored "$EVAL/stsb/train.tsv" \
         --dev "$EVAL/stsb/dev.tsv" --out "$OUT/teacher-semantic" --resume
-    local kind columns pairs=()
+    local kind columns header pairs=()
     for kind in medquad_qa:question,answer wikipedia_title_lead:title,lead; do
         columns=${kind#*:} kind=${kind%%:*}
-        [ -f "$OUT/$kind.tsv" ] || $COMMAND mine --pairs "$TRAIN/pairs/$kind.tsv.xz#$columns" --out "$OUT/$kind.tsv"
+        [ -f "$OUT/$kind.tsv" ] || {
+            xz -dc "$TRAIN/pairs/$kind.tsv.xz" | {
+                IFS= read -r header && echo "$header"
+                shuf -n "$QUESTIONS" --random-source=<(yes)
+            } > "$OUT/$kind-drawn.tsv"
+            $COMMAND mine --pairs "$OUT/$kind-drawn.tsv#$columns" --out "$OUT/$kind.tsv"
+        }
         pairs+=(--pairs "$OUT/$kind.tsv")
     done
     [ -d "$OUT/teacher-relevance" ] || $COMMAND distill --recipe xayn-relevance-teacher "${pairs[@]}" --out "$OUT/teacher-relevance" \
@@ -128,6 +135,7 @@ teachers() {
 taught() {
     student semantic-taught-seed-0 xayn-semantic 100000-0.7 --teacher "$OUT/teacher-semantic"
     student relevance-taught-seed-0 xayn-relevance 100000-0.7 --teacher "$OUT/teacher-relevance"
+    facts xayn-taught "$OUT"/teacher-{semantic,relevance} "$OUT"/{semantic,relevance}-taught-seed-0
 }
 
 # Sets the array `teachers` to those that are there beside the default one.
