@@ -46,8 +46,8 @@ edgeembed export path/to/this/folder --out bundle --precision int8
 
 ## Scores
 
-| stage | mean loss | final loss | Spearman x100 on the development set |
-|---|---|---|---|
+| stage | steps | mean loss | final loss | Spearman x100 on the development set |
+|---|---|---|---|---|
 {scores}
 """
 
@@ -78,9 +78,10 @@ def student_card(name: str, provenance: dict[str, Any], teacher_card: dict[str, 
         seed=provenance["seed"],
         command=f"`{command}`" if command else _UNKNOWN,
         scores="\n".join(
-            f"| {number} | {mean:.4f} | {final:.4f} | {_UNKNOWN if dev is None else f'{dev:.1f}'} |"
-            for number, (mean, final, dev) in enumerate(
-                zip(report["losses"], report["final_losses"], report["dev_spearman"], strict=True), start=1
+            f"| {number} | {steps:,} | {mean:.4f} | {final:.4f} | {_UNKNOWN if dev is None else f'{dev:.1f}'} |"
+            for number, (steps, mean, final, dev) in enumerate(
+                zip(report["steps"], report["losses"], report["final_losses"], report["dev_spearman"], strict=True),
+                start=1,
             )
         ),
     )

@@ -64,7 +64,7 @@ def test_the_card_states_the_provenance_and_no_file_contains_local_paths(
     )
     assert front_matter["datasets"] == ["letters"]
     assert "sentence-transformers" in front_matter["tags"]
-    assert f"{report['final_losses'][0]:.4f}" in card
+    assert f"| 1 | {report['steps'][0]} | {report['losses'][0]:.4f} | {report['final_losses'][0]:.4f} |" in card
     assert f"{report['dev_spearman'][0]:.1f}" in card
     for stated in ("letters.txt", "270 sentences", "CC0-1.0", "Seed: 0", "SentenceTransformer(", "edgeembed export"):
         assert stated in card
