@@ -45,7 +45,7 @@ PASSAGES = "passages.npy"
 _REQUIRED = {DOCUMENTS, VECTORS, PASSAGES}
 _DOCUMENT_FIELDS = {"id", "text", "metadata"}
 # Writing a folder takes longer than reading it, so that a reader rarely needs a second attempt.
-_MAX_ATTEMPTS = 10
+_MAX_ATTEMPTS = 100
 
 
 @dataclass(frozen=True)
