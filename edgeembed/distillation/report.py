@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from edgeembed_runtime.report import Report
 
+from edgeembed.students.card import stage_table
+
 if TYPE_CHECKING:
     from edgeembed.augmentation import AugmentationSummary
     from edgeembed.corpus.parallel import LanguageCounts
@@ -81,14 +83,8 @@ class DistillationReport(Report):
             "time": f"{sum(self.seconds.values()):.0f} s",
         }
         rows = [f"| {name} | {value} |" for name, value in student.items()]
-        stages = [
-            f"| {number} | {steps:,} | {loss:.4f} | {final:.4f} | {'not measured' if dev is None else f'{dev:.1f}'} |"
-            for number, (steps, loss, final, dev) in enumerate(
-                zip(self.steps, self.losses, self.final_losses, self.dev_spearman, strict=True), start=1
-            )
-        ]
-        columns = ["| stage | steps | mean loss | loss at the end | Spearman x100 (dev) |", "|---|---|---|---|---|"]
-        return "\n".join(["| | |", "|---|---|", *rows, "", *columns, *stages]) + "\n"
+        stages = stage_table(self.steps, self.losses, self.final_losses, self.dev_spearman)
+        return "\n".join(["| | |", "|---|---|", *rows, "", stages]) + "\n"
 
     def to_svg(self) -> str:
         """Return a plot of the loss over the steps of all stages, as SVG."""

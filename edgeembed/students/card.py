@@ -1,5 +1,6 @@
 """The model card of a student."""
 
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any
 
@@ -46,9 +47,10 @@ edgeembed export path/to/this/folder --out bundle --precision int8
 
 ## Scores
 
-| stage | steps | mean loss | final loss | Spearman x100 on the development set |
+{stages}
+"""
+_STAGES = """| stage | steps | mean loss | final loss | Spearman x100 on the development set |
 |---|---|---|---|---|
-{scores}
 """
 
 
@@ -77,13 +79,26 @@ def student_card(name: str, provenance: dict[str, Any], teacher_card: dict[str, 
         licenses="; ".join(provenance["licenses"]) or _UNKNOWN,
         seed=provenance["seed"],
         command=f"`{command}`" if command else _UNKNOWN,
-        scores="\n".join(
-            f"| {number} | {steps:,} | {mean:.4f} | {final:.4f} | {_UNKNOWN if dev is None else f'{dev:.1f}'} |"
-            for number, (steps, mean, final, dev) in enumerate(
-                zip(report["steps"], report["losses"], report["final_losses"], report["dev_spearman"], strict=True),
-                start=1,
-            )
-        ),
+        stages=stage_table(report["steps"], report["losses"], report["final_losses"], report["dev_spearman"]),
+    )
+
+
+def stage_table(
+    steps: Iterable[int], losses: Iterable[float], final_losses: Iterable[float], dev_spearman: Iterable[float | None]
+) -> str:
+    """Return a Markdown table of the stages of a training.
+
+    Args:
+        steps: Number of training steps of each stage.
+        losses: Mean loss of each stage.
+        final_losses: Mean loss of the last steps of each stage.
+        dev_spearman: Spearman correlation x100 on the development set after each stage; None without one.
+    """
+    return _STAGES + "\n".join(
+        f"| {number} | {count:,} | {mean:.4f} | {final:.4f} | {'not measured' if dev is None else f'{dev:.1f}'} |"
+        for number, (count, mean, final, dev) in enumerate(
+            zip(steps, losses, final_losses, dev_spearman, strict=True), start=1
+        )
     )
 
 
