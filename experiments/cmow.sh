@@ -48,11 +48,12 @@ general() {
 # classifier FOLDER RATE SEED TASK METRIC ENCODER [OPTION...]: a classifier of a GLUE task, unless it is there
 classifier() {
     local out=$1/$2-$3
-    [ -d "$out" ] || $KEEP_MEMORY $COMMAND finetune "$6" --train "$GLUE/$4_train.tsv" --dev "$GLUE/$4_dev.tsv" --metric "$5" --out "$out" \
-        --seed "$3" --set learning_rate="$2" --set classifier_learning_rate="$2" "${@:7}" --json > "$out.json"
+    [ -d "$out" ] || $KEEP_MEMORY $COMMAND finetune "$6" --train "$GLUE/$4_train.tsv" --dev "$GLUE/$4_dev.tsv" --metric "$5" \
+        --out "$out" --seed "$3" --set learning_rate="$2" --set classifier_learning_rate="$2" "${@:7}" --json > "$out.json"
 }
 
-# task NAME TASK METRIC ENCODER [OPTION...]: a classifier of a GLUE task at each of RATES with the seed 0, and at the best with each of SEEDS
+# task NAME TASK METRIC ENCODER [OPTION...]: a classifier of a GLUE task at each of RATES with the seed 0, and at the best with each of
+# SEEDS
 task() {
     local folder=$OUT/glue/$1/$2 rate seed
     shift
@@ -145,7 +146,8 @@ scores() {
 
 bundles() {
     for precision in fp32 fp16 int8; do
-        [ -d "$OUT/numpy-$precision" ] || $COMMAND export "$OUT/hybrid-small" --backend numpy --precision $precision --out "$OUT/numpy-$precision"
+        [ -d "$OUT/numpy-$precision" ] || $COMMAND export "$OUT/hybrid-small" --backend numpy --precision $precision \
+            --out "$OUT/numpy-$precision"
     done
     [ -d "$OUT/onnx-int8" ] || $COMMAND export "$OUT/hybrid-small" --precision int8 --out "$OUT/onnx-int8"
     facts cmow-bundles "$OUT"/numpy-* "$OUT"/onnx-*

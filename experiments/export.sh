@@ -183,8 +183,8 @@ processors() {
 
 bench() {
     ort_int8
-    "$BIN/edgeembed" bench $OUT/teacher-ort-int8 $OUT/teacher-ort-int8-fused $OUT/teacher-fp32 $OUT/teacher-fp16 $OUT/teacher-int8 $OUT/teacher-int4 \
-        $OUT/reduced-* $OUT/student-* --texts $STSB/dev.tsv --out $OUT/reports/bench.json --force
+    "$BIN/edgeembed" bench $OUT/teacher-ort-int8 $OUT/teacher-ort-int8-fused $OUT/teacher-fp32 $OUT/teacher-fp16 $OUT/teacher-int8 \
+        $OUT/teacher-int4 $OUT/reduced-* $OUT/student-* --texts $STSB/dev.tsv --out $OUT/reports/bench.json --force
     "$BIN/edgeembed" bench $OUT/multilingual-* --runs 100 --texts $OUT/two-languages.txt \
         --out $OUT/reports/bench-multilingual.json --force
 }

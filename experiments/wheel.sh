@@ -18,12 +18,12 @@
 #   nanos    nano with other tables and batches, likewise, into docs/results/wheel-nanos.json
 #   tokens   nano with other vocabularies, in tables of about the same size, and a wider FFN, likewise, into docs/results/wheel-tokens.json
 #   minis    mini with other tables, likewise, as bundles, into docs/results/wheel-minis.json
-#   depths   mini with more layers or a wider FFN, likewise, as bundles, into docs/results/wheel-depths.json; their latency beside mini's, where
-#            nothing else runs, into docs/results/wheel-depths-latency.json
+#   depths   mini with more layers or a wider FFN, likewise, as bundles, into docs/results/wheel-depths.json; their latency beside mini's,
+#            where nothing else runs, into docs/results/wheel-depths-latency.json
 #   teachers mini that learns similarities from all-mpnet-base-v2 too, likewise, as bundles, into docs/results/wheel-teachers.json
 #   install  the bundles into runtime/edgeembed_runtime/models, with scores and times in their cards
-# Without STEP, all of them but shapes, ablation, batches, tables, nanos, tokens, minis, depths, teachers and install. Whatever is there already is
-# not made again.
+# Without STEP, all of them but shapes, ablation, batches, tables, nanos, tokens, minis, depths, teachers and install. Whatever is there
+# already is not made again.
 # COMMAND is edgeembed's, where it is not .venv/bin/edgeembed. OPTIONS go to every distillation: OPTIONS="--set corpus.limit=30000"
 # tries everything out, in a work tree of its own, since scores replace those in docs/results.
 set -euo pipefail
@@ -98,7 +98,8 @@ bundles() {
     teacher_bundle
     [ -d "$OUT/optimum-int8" ] || {
         optimum export onnx --task feature-extraction --model \
-            "$($PYTHON -c 'import sys; from edgeembed.models import find_torch_model; print(find_torch_model(sys.argv[1]))' $TEACHER)" "$OUT/optimum.fp32"
+            "$($PYTHON -c 'import sys; from edgeembed.models import find_torch_model; print(find_torch_model(sys.argv[1]))' $TEACHER)" \
+            "$OUT/optimum.fp32"
         optimum onnxruntime quantize --avx512_vnni --onnx_model "$OUT/optimum.fp32" -o "$OUT/optimum-int8"
     }
     du --apparent-size -sb "$OUT"/bundles/* "$OUT/optimum-int8"
@@ -148,7 +149,8 @@ shape() {
     local name=$1-$2-$3-$4
     [ -d "$OUT/shapes/$name" ] || {
         learn nano "$OUT/shapes/$name.student" --corpus "$OUT/text" --set corpus.limit=30000 --set "$(stage 0.01 256)" \
-            --set student.layers="$1" --set student.intermediate_size="$2" --set student.hidden_size="$3" --set student.attention_heads="$4" \
+            --set student.layers="$1" --set student.intermediate_size="$2" --set student.hidden_size="$3" \
+            --set student.attention_heads="$4" \
             --set vocabulary.size=12000 --set student.token_dim=128 --set student.table_bits=0 --set head.kind=linear --set head.dim=384
         $COMMAND export "$OUT/shapes/$name.student" --precision int8 --out "$OUT/shapes/$name" --sentences "$OUT/text"
     }
@@ -287,8 +289,9 @@ install() {
     for name in "${NAMES[@]}"; do
         $PYTHON experiments/wheel_card.py quality "$name" > "$OUT/$name-quality.json"
         $PYTHON experiments/wheel_card.py latency "$name" > "$OUT/$name-latency.json"
-        $COMMAND export "$OUT/$name" --backend "$(backend "$name")" --precision int8 --out "runtime/edgeembed_runtime/models/$name" --name "edgeembed-$name" \
-            --sentences "$OUT/text" --quality "$OUT/$name-quality.json" --latency "$OUT/$name-latency.json" --near-cosine 0.25 \
+        $COMMAND export "$OUT/$name" --backend "$(backend "$name")" --precision int8 \
+            --out "runtime/edgeembed_runtime/models/$name" --name "edgeembed-$name" --sentences "$OUT/text" \
+            --quality "$OUT/$name-quality.json" --latency "$OUT/$name-latency.json" --near-cosine 0.25 \
             --license apache-2.0 --language en --force
     done
 }
@@ -296,7 +299,8 @@ install() {
 [ $# -gt 0 ] || set -- text vectors mini nano micro bundles dev scores bench
 for step in "$@"; do
     case $step in
-        text | vectors | mini | nano | micro | bundles | dev | scores | bench | shapes | ablation | batches | tables | nanos | tokens | minis | depths | teachers | install) $step ;;
-        *) echo "$0: no step $step; expected text, vectors, mini, nano, micro, bundles, dev, scores, bench, shapes, ablation, batches, tables, nanos, tokens, minis, depths, teachers or install" >&2 && exit 2 ;;
+        text | vectors | mini | nano | micro | bundles | dev | scores | bench | install) $step ;;
+        shapes | ablation | batches | tables | nanos | tokens | minis | depths | teachers) $step ;;
+        *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac
 done
