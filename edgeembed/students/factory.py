@@ -20,6 +20,7 @@ from edgeembed.students.initialization import (
     check_source_model,
     recipe_cmow_config,
     student_tokenizer,
+    with_padding_of,
 )
 from edgeembed.students.transformer import FactorizedEmbedding
 from edgeembed.vocabulary import source_token_ids, train_wordpiece, trim_wordpiece
@@ -81,6 +82,8 @@ def check_student(
 def build_vocabulary(recipe: Recipe, source: SentenceTransformer, sentences: Sequence[str]) -> Tokenizer:
     """Return the student's vocabulary: trained, trimmed, read from a file, or the source's own.
 
+    If the source numbers positions from its padding token's id (RoBERTa), the student's padding token has this id, too.
+
     Args:
         recipe: The recipe; `vocabulary.kind` decides.
         source: The model that the student is initialized from.
@@ -88,15 +91,18 @@ def build_vocabulary(recipe: Recipe, source: SentenceTransformer, sentences: Seq
 
     Raises:
         InputError: If the source's tokenizer cannot be trimmed, the text is too small for the vocabulary size, or the
-            file cannot be read.
+            file cannot be read or has no padding token.
     """
     settings = recipe.vocabulary
-    if settings.kind == "file":
-        return _from_file(settings.file)
-    if settings.kind == "trained":
-        return train_wordpiece(sentences, settings.size, lowercase=settings.lowercase)
-    tokenizer = copy_tokenizer(source)
-    return trim_wordpiece(tokenizer, sentences, settings.size) if settings.kind == "trimmed" else tokenizer
+    if settings.kind == "teacher":
+        return copy_tokenizer(source)
+    if settings.kind == "trimmed":
+        tokenizer = trim_wordpiece(copy_tokenizer(source), sentences, settings.size)
+    elif settings.kind == "file":
+        tokenizer = _from_file(settings.file)
+    else:
+        tokenizer = train_wordpiece(sentences, settings.size, lowercase=settings.lowercase)
+    return with_padding_of(source, tokenizer, settings.kind)
 
 
 def _from_file(name: str) -> Tokenizer:

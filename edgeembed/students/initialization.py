@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from edgeembed_exporters.reduction.tokenizer_trimming import move_token
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
@@ -173,34 +174,46 @@ def student_tokenizer(
         max_seq_length: Maximum number of tokens, special tokens included.
 
     Raises:
-        InputError: If the vocabulary has no padding token, or has it at another id than a source that numbers
-            positions from the padding id (RoBERTa).
+        InputError: If the vocabulary has no padding token.
     """
     source_tokenizer: PreTrainedTokenizerBase = source[0].tokenizer
     if kind == "teacher":
         wrapped = copy.deepcopy(source_tokenizer)
         wrapped.model_max_length = max_seq_length
         return wrapped
-    special: Mapping[str, Any] = (
-        source_tokenizer.special_tokens_map if kind == "trimmed" else _special_tokens(tokenizer)
-    )
-    wrapped = PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         model_max_length=max_seq_length,
         clean_up_tokenization_spaces=False,
-        **{name: token for name, token in special.items() if isinstance(token, str)},
+        **_special_tokens(tokenizer, source, kind),
     )
-    encoder = source[0].auto_model
-    numbers_from_padding = max_positions(encoder) < encoder.config.max_position_embeddings
-    if numbers_from_padding and wrapped.pad_token_id != source_tokenizer.pad_token_id:
-        raise InputError(
-            f"the {kind} vocabulary has {wrapped.pad_token} at id {wrapped.pad_token_id}, but the model numbers "
-            f"positions from {source_tokenizer.pad_token_id}; expected it there: choose vocabulary.kind=teacher"
-        )
-    return wrapped
 
 
-def _special_tokens(tokenizer: Tokenizer) -> dict[str, str]:
+def with_padding_of(source: SentenceTransformer, tokenizer: Tokenizer, kind: str) -> Tokenizer:
+    """Return a student's vocabulary with the padding token at the source's id, if the source numbers positions from it.
+
+    RoBERTa and its descendants do so.
+
+    Args:
+        source: The model that the student is initialized from.
+        tokenizer: The vocabulary.
+        kind: The recipe's `vocabulary.kind`: "trained", "trimmed" or "file".
+
+    Raises:
+        InputError: If the vocabulary has no padding token, or fewer tokens than this id.
+    """
+    token, index = _special_tokens(tokenizer, source, kind)["pad_token"], source[0].tokenizer.pad_token_id
+    numbers_from_padding = encoder_architecture(source[0].auto_model).position_offset > 0
+    if numbers_from_padding and tokenizer.token_to_id(token) != index:
+        return move_token(tokenizer, token, index)
+    return tokenizer
+
+
+def _special_tokens(tokenizer: Tokenizer, source: SentenceTransformer, kind: str) -> dict[str, str]:
+    """Return the special tokens of a student's vocabulary by role: "pad_token" and others."""
+    if kind == "trimmed":
+        given: Mapping[str, Any] = source[0].tokenizer.special_tokens_map
+        return {role: token for role, token in given.items() if isinstance(token, str)}
     found = {
         role: token
         for role, spellings in _SPECIAL_TOKENS.items()

@@ -21,7 +21,12 @@ from edgeembed.recipe.schema import StudentSettings
 from edgeembed.students import transformer
 from edgeembed.students.architectures import encoder_architecture, encoder_layers, ffn_width
 from edgeembed.students.factory import check_student
-from edgeembed.students.initialization import build_transformer, check_source_model, student_tokenizer
+from edgeembed.students.initialization import (
+    build_transformer,
+    check_source_model,
+    student_tokenizer,
+    with_padding_of,
+)
 from edgeembed.students.transformer import FactorizedEmbedding, RoundedEmbedding, round_rows
 
 ARCHITECTURES = ["bert", "camembert", "distilbert", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta"]
@@ -297,13 +302,16 @@ def test_an_unsupported_architecture_is_an_error() -> None:
         check_source_model(SentenceTransformer(modules=[torch.nn.Linear(2, 2)], device="cpu"), settings())
 
 
-def test_another_padding_id_is_an_error_if_positions_are_numbered_from_it(
-    tokenizer: Tokenizer, teacher_folder: Path, tmp_path: Path
+@pytest.mark.parametrize("architecture", ["mpnet", "xlm-roberta"])
+def test_padding_moves_to_the_id_that_positions_are_numbered_from(
+    architecture: str, tokenizer: Tokenizer, teacher_folder: Path, tmp_path: Path
 ) -> None:
-    teacher = teacher_like("roberta", tokenizer, tmp_path)
-    with pytest.raises(InputError, match=r"choose vocabulary.kind=teacher"):
-        student_tokenizer(tokenizer, teacher, "trained", 32)
-    assert student_tokenizer(tokenizer, load_model(str(teacher_folder)), "trained", 32).pad_token_id == 0
+    teacher = teacher_like(architecture, tokenizer, tmp_path)
+    moved = with_padding_of(teacher, tokenizer, "file")
+    assert student_tokenizer(moved, teacher, "file", 32).pad_token_id == teacher[0].tokenizer.pad_token_id == 1
+    assert moved.encode("a cat").tokens == tokenizer.encode("a cat").tokens
+    assert moved.get_vocab_size() == tokenizer.get_vocab_size()
+    assert with_padding_of(load_model(str(teacher_folder)), tokenizer, "file") is tokenizer
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

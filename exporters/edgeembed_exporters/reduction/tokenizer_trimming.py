@@ -67,6 +67,30 @@ def trim_tokenizer(
     return _with_tokens(tokens.content, vocabulary, _sort(tokens, kept - tokens.vocabulary))
 
 
+def move_token(tokenizer: Tokenizer, token: str, index: int) -> Tokenizer:
+    """Return a tokenizer in which a token has another id. The tokens between the two ids move by one.
+
+    Args:
+        tokenizer: A WordPiece, BPE or Unigram tokenizer; it is not changed.
+        token: A token of its vocabulary, not one that was added later.
+        index: The token's new id.
+
+    Raises:
+        InputError: If the tokenizer is of another kind, or the vocabulary has no such token or id.
+    """
+    tokens = _SubwordTokens(tokenizer)
+    vocabulary = sorted(tokens.vocabulary, key=lambda each: tokens.ids[each])
+    added = sorted(tokens.ids.keys() - tokens.vocabulary, key=lambda each: tokens.ids[each])
+    if token not in tokens.vocabulary or index >= len(vocabulary):
+        raise InputError(
+            f"the token {token} is to have the id {index}; expected one of the vocabulary's {len(vocabulary)} tokens, "
+            "and an id below their number"
+        )
+    vocabulary.remove(token)
+    vocabulary.insert(index, token)
+    return _with_tokens(tokens.content, vocabulary, added)
+
+
 def _count_tokens(tokenizer: Tokenizer, sentences: Iterable[str]) -> Counter[str]:
     counts: Counter[int] = Counter()
     for encoding in encode_all(tokenizer, sentences):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from edgeembed_exporters.reduction.tokenizer_trimming import trim_tokenizer
+from edgeembed_exporters.reduction.tokenizer_trimming import move_token, trim_tokenizer
 from edgeembed_runtime.errors import InputError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -165,6 +165,22 @@ def test_a_pinned_token_keeps_its_id() -> None:
     assert trim_tokenizer(source, NARROW, pinned=[40]).id_to_token(40) == source.id_to_token(40)
     with pytest.raises(InputError, match=r"token 399 must keep its id, but \d+ tokens are kept"):
         trim_tokenizer(source, NARROW, pinned=[399])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_moved_token_has_its_new_id_and_texts_have_the_same_tokens(kind: str) -> None:
+    tokenizer, token = TRAINED[kind], TRAINED[kind].id_to_token(0)
+    moved = move_token(tokenizer, token, 3)
+    assert [moved.id_to_token(index) for index in range(4)] == [tokenizer.id_to_token(index) for index in (1, 2, 3, 0)]
+    assert sorted(moved.get_vocab()) == sorted(tokenizer.get_vocab())
+    for text in WIDE:
+        assert moved.encode(text).tokens == tokenizer.encode(text).tokens
+
+
+@pytest.mark.parametrize(("token", "index"), [("no such token", 0), ("[PAD]", 1_000_000)])
+def test_a_token_or_id_outside_the_vocabulary_raises_an_error(token: str, index: int) -> None:
+    with pytest.raises(InputError, match=r"expected one of the vocabulary's \d+ tokens, and an id below their number"):
+        move_token(TRAINED["wordpiece"], token, index)
 
 
 def test_requested_tokens_are_kept() -> None:
