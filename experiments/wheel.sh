@@ -126,6 +126,9 @@ scores() {
     done
     $COMMAND evaluate "${NAMES[@]/#/$OUT/bundles/}" $TEACHER --sts "$EVAL" --sts "$EVAL/stsb/dev.tsv" --sts "$EVAL/sts17/en-en.tsv" \
         "${sets[@]}" --out docs/results/wheel-scores.json --markdown "$OUT/scores.md" --force
+    # The encoders of the installed wheel, also without the pairs of STS-B, on whose dev set settings were chosen.
+    $COMMAND evaluate "${NAMES[@]}" --against $TEACHER --sts "$EVAL/sts12/test.tsv" --sts "$EVAL/sts14/test.tsv" \
+        --out docs/results/wheel-outside-stsb.json --force
 }
 
 bench() {
