@@ -8,7 +8,8 @@
 #   micro    the student micro
 #   bundles  all three at int8; the teacher at int8, by edgeembed and by optimum
 #   dev      scores to choose by: STS-B dev, SICK-R trial, SciFact's train queries, into docs/results/wheel-dev.json
-#   scores   the test sets' scores of the bundles and the teacher, into docs/results/wheel-scores.json
+#   scores   the test sets' scores of the bundles and the teacher, into docs/results/wheel-scores.json, and those of the installed encoders
+#            outside STS-B, into docs/results/wheel-outside-stsb.json
 #   bench    size and latency on sentences and passages, beside both int8 teachers, into docs/results/wheel-{sentences,passages}.json;
 #            where nothing else runs
 #   shapes   the same of other shapes, hardly trained
