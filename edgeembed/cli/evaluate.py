@@ -88,6 +88,11 @@ def _paths_option(name: str, metavar: str, text: str) -> Callable[[Command], Com
     type=click.IntRange(min=2),
     help="Maximum number of rows of such a file, a random sample.",
 )
+@click.option(
+    "--add-to",
+    metavar="FILE",
+    help="JSON of earlier scores on the same tasks, with the same --against: the models are added to it in the output.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the scores to a JSON file.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables as Markdown.")
 @click.option("--force", is_flag=True, help="Replace existing files.")

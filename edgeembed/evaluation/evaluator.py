@@ -19,7 +19,7 @@ from edgeembed.evaluation.encoders import EncoderLike, SentenceEncoder, count_pa
 from edgeembed.evaluation.entity_resolution import read_entities
 from edgeembed.evaluation.geometry import POSITIVES_ABOVE, read_geometry
 from edgeembed.evaluation.glue import read_glue
-from edgeembed.evaluation.report import EvaluationReport, ModelEvaluation
+from edgeembed.evaluation.report import EvaluationReport, ModelEvaluation, read_evaluation
 from edgeembed.evaluation.scores import Score
 from edgeembed.evaluation.semantic_retrieval import (
     IVFSettings,
@@ -79,6 +79,7 @@ def evaluate(  # noqa: PLR0913  # one parameter per kind of task
     cross_lingual_retrieval: PathLike | Sequence[PathLike] = (),
     bitext: PathLike | Sequence[PathLike] = (),
     bitext_rows: int = MAX_ROWS,
+    add_to: PathLike | None = None,
     reporter: Reporter | None = None,
 ) -> EvaluationReport:
     """Evaluate models side by side on one or more tasks.
@@ -109,13 +110,17 @@ def evaluate(  # noqa: PLR0913  # one parameter per kind of task
         cross_lingual_retrieval: Folders of translated BEIR folders: nDCG@10.
         bitext: Files of sentences and their translations: accuracy of finding the translation.
         bitext_rows: Maximum number of distinct pairs per file of `bitext`.
+        add_to: JSON file of an earlier report on the same tasks, with the same reference. The models are added to those
+            of this report, and replace those of the same name.
         reporter: Receives the progress; None is silent.
 
     Returns:
-        The report: one evaluation per model, in order. A model that is given twice is scored once.
+        The report: one evaluation per model, in order, after those of `add_to`. A model that is given twice is scored
+        once.
 
     Raises:
-        InputError: If there are no models or tasks, or an argument is wrong; before a model is loaded.
+        InputError: If there are no models or tasks, or an argument is wrong, before a model is loaded; if the tasks of
+            `add_to` differ, after the first model was scored.
         CheckError: If a model's embeddings cannot be scored.
         MissingExtraError: If `semantic_retrieval` is given and faiss is not installed.
     """
@@ -127,6 +132,8 @@ def evaluate(  # noqa: PLR0913  # one parameter per kind of task
         raise InputError("catalog is given without entities; expected files of queries in entities")
     encoders = [*([] if against is None else [against]), *_as_models(models)]
     names = _unique_names(encoders)
+    reference = None if against is None else names[0]
+    earlier = None if add_to is None else _read_earlier(add_to, reference, semantic_retrieval)
     searches = [make_retrieval_task(each) for each in as_retrieval_tasks(semantic_retrieval, "semantic_retrieval")]
     retrieval_sets, bitext_paths = as_retrieval_tasks(retrieval), as_list("bitext", bitext)
     tasks: list[Task] = [
@@ -152,22 +159,25 @@ def evaluate(  # noqa: PLR0913  # one parameter per kind of task
     loaders = {name: find_encoder(encoder) for name, encoder in zip(names, encoders, strict=True)}
 
     settings = IVFSettings(nlist, nprobe)
-    results = {name: _score_model(name, load(), tasks, searches, settings, reporter) for name, load in loaders.items()}
+    results = {}
+    for name, load in loaders.items():
+        results[name] = _score_model(name, load(), tasks, searches, settings, reporter)
+        if earlier is not None:
+            earlier.check_tasks(name, results[name].scores)
     scores = _add_searches(results, searches, settings, reporter)
-    reference = None if against is None else names[0]
-    return EvaluationReport(
-        tuple(
-            ModelEvaluation(
-                name,
-                scores[name],
-                reference,
-                scores[reference] if reference is not None else (),
-                results[name].parameters,
-                results[reference].parameters if reference is not None else None,
-            )
-            for name in (names if reference is None else names[1:])
+    evaluations = [
+        ModelEvaluation(
+            name,
+            scores[name],
+            reference,
+            scores[reference] if reference is not None else (),
+            results[name].parameters,
+            results[reference].parameters if reference is not None else None,
         )
-    )
+        for name in (names if reference is None else names[1:])
+    ]
+    kept = [] if earlier is None else [each for each in earlier if each.model not in names]
+    return EvaluationReport((*kept, *evaluations))
 
 
 @dataclass(frozen=True)
@@ -177,6 +187,15 @@ class _ModelResult:
     parameters: Parameters | None
     scores: tuple[Score, ...]
     indexes: tuple[IVFIndex, ...]
+
+
+def _read_earlier(file: PathLike, reference: str | None, semantic_retrieval: object) -> EvaluationReport:
+    if semantic_retrieval:
+        raise InputError("add_to is given with semantic_retrieval, whose times compare only within a run; omit one")
+    report = read_evaluation(os.fspath(file))
+    if (found := report.models[0].reference) != reference:
+        raise InputError(f"{file} has the reference {found}, but against is {reference}; expected the same one")
+    return report
 
 
 def _as_models(models: EncoderLike | Sequence[EncoderLike]) -> list[EncoderLike]:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import cattrs
 from edgeembed_bench.model_info import Parameters
 from edgeembed_bench.render import Table, markdown_tables
 from edgeembed_bench.subjects import unique_names
@@ -168,6 +169,25 @@ class EvaluationReport(Report):
 
         return make_tables(_rows(self.models))
 
+    def check_tasks(self, model: str, scores: Sequence[Score]) -> None:
+        """Check that the models of this report were scored on the tasks of another model.
+
+        Args:
+            model: Name of the other model.
+            scores: Its scores.
+
+        Raises:
+            InputError: If a task, its metric or its number of items differs.
+        """
+        earlier, given = ({(s.task, s.metric, s.items) for s in each} for each in (self.models[0].scores, scores))
+        for task, metric, items in sorted(earlier ^ given):
+            has, lacks = (
+                ("the earlier report", model) if (task, metric, items) in earlier else (model, "the earlier report")
+            )
+            raise InputError(
+                f"{has} was scored on {task} ({metric}, {items:,} items), {lacks} was not; expected the same tasks"
+            )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the evaluations as built-in types, in the list "models"."""
         return {"models": [model.to_dict() for model in self]}
@@ -190,6 +210,29 @@ class EvaluationReport(Report):
 
     def _markdown(self) -> str:
         return markdown_tables(self.tables) + "\n"
+
+
+def read_evaluation(file: str | Path) -> EvaluationReport:
+    """Read a report from a file.
+
+    Args:
+        file: A JSON file that `EvaluationReport.to_json` or `edgeembed evaluate --out` wrote.
+
+    Raises:
+        InputError: If the file cannot be read, or is not a valid report.
+    """
+    expected = "expected a file that edgeembed evaluate --out wrote"
+    try:
+        content = json.loads(Path(file).read_text(encoding="utf-8"))
+        models = cattrs.structure(content if isinstance(content, list) else [content], tuple[ModelEvaluation, ...])
+    except cattrs.BaseValidationError as error:
+        problem = next(iter(cattrs.transform_error(error)), str(error))
+        raise InputError(f"{file} is not a valid report: {problem}; {expected}") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; {expected}") from error
+    if not models:
+        raise InputError(f"{file} has no models; {expected}")
+    return EvaluationReport(models)
 
 
 def _rows(models: Sequence[ModelEvaluation]) -> dict[str, ModelEvaluation]:

@@ -54,6 +54,16 @@ def test_json_on_stdout_and_in_the_file_are_the_same(sts_file: Path, tmp_path: P
     assert json.loads(run.stdout)["scores"][0]["items"] == 4
 
 
+def test_models_are_added_to_the_file_that_they_are_written_to(sts_file: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "scores.json")
+    CliRunner().invoke(command, ["student", "--sts", str(sts_file), "--out", out])
+    options = ["--sts", str(sts_file), "--add-to", out, "--out", out, "--force"]
+    run = CliRunner().invoke(command, ["another", *options])
+    assert run.exit_code == 0
+    assert "student" in run.stdout
+    assert [each["model"] for each in json.loads(Path(out).read_text())] == ["student", "another"]
+
+
 def test_repeated_files_are_scored_in_order(sts_file: Path) -> None:
     run = CliRunner().invoke(command, ["student", "--sts", str(sts_file), "--sts", str(sts_file), "--json"])
     assert len(json.loads(run.stdout)["scores"]) == 2

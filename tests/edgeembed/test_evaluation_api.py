@@ -103,6 +103,51 @@ def test_a_report_has_lines_tables_and_files(tmp_path: Path) -> None:
         report["other"]
 
 
+def test_models_are_added_to_an_earlier_report_and_replace_those_of_the_same_name(
+    teacher_folder: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "scores.json"
+    evaluate(["mini", "nano"], sts=PAIRS, against=teacher_folder).to_json(file)
+    earlier = json.loads(file.read_text())
+    report = evaluate(["micro", "mini"], sts=PAIRS, against=teacher_folder, add_to=file)
+    assert [each.model for each in report] == ["nano", "micro", "mini"]
+    assert [report["nano"].to_dict(), report["mini"].to_dict()] == [earlier[1], earlier[0]]
+
+
+def test_one_model_is_added_to_a_report_of_one_model(tmp_path: Path) -> None:
+    file = tmp_path / "scores.json"
+    evaluate("nano", sts=PAIRS).to_json(file)
+    assert [each.model for each in evaluate("micro", sts=PAIRS, add_to=file)] == ["nano", "micro"]
+
+
+def test_an_earlier_report_of_other_tasks_or_another_reference_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "scores.json"
+    evaluate("nano", sts=PAIRS).to_json(file)
+    more = SentencePairs("pairs", [*PAIRS.first, "c"], [*PAIRS.second, "dd"], np.array([3.0, 2.0, 1.0, 0.0]), None)
+    with pytest.raises(InputError, match=r"(the earlier report|micro) was scored on pairs \(Spearman x100, . items\)"):
+        evaluate("micro", sts=more, add_to=file)
+    with pytest.raises(InputError, match="has the reference None, but against is mini; expected the same one"):
+        evaluate("micro", sts=PAIRS, against="mini", add_to=file)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "has no models"),
+        ("{", "cannot be read"),
+        ('[{"model": "a"}]', "is not a valid report: required field missing"),
+        ('[{"model": "a", "scores": 3}]', "is not a valid report"),
+        ("3", "is not a valid report"),
+    ],
+)
+def test_a_file_that_is_no_report_is_a_one_line_error(tmp_path: Path, content: str, message: str) -> None:
+    file = tmp_path / "scores.json"
+    file.write_text(content)
+    with pytest.raises(InputError, match=message) as error:
+        evaluate("micro", sts=PAIRS, add_to=file)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -118,6 +163,11 @@ def test_a_report_has_lines_tables_and_files(tmp_path: Path) -> None:
         ({"documents_by": "mini"}, "documents_by is given without retrieval"),
         ({"documents_by": "absent", "retrieval": SET}, "no model called absent"),
         ({"catalog": "all.txt"}, "catalog is given without entities"),
+        (
+            {"add_to": "absent.json"},
+            "absent.json cannot be read: .*; expected a file that edgeembed evaluate --out wrote",
+        ),
+        ({"add_to": "absent.json", "semantic_retrieval": SET}, "add_to is given with semantic_retrieval"),
         ({"nlist": 0}, "nlist is 0; expected an integer of at least 1"),
         ({"bitext_rows": 1}, "bitext_rows is 1; expected an integer of at least 2"),
     ],
