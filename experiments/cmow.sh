@@ -140,8 +140,7 @@ small() {
 scores() {
     local students=() name
     for name in "$OUT"/{hybrid-small,general-embeddings,general} "$OUT"/*-seed-*; do [ ! -d "$name" ] || students+=("$name"); done
-    $COMMAND evaluate "${students[@]}" --against $TEACHER "${sts[@]}" --word-order "$TRAIN/en/ted.txt.xz" \
-        --out "$RESULTS/cmow.json" --markdown "$OUT/scores.md" --force
+    evaluated cmow "${students[@]}" --against $TEACHER "${sts[@]}" --word-order "$TRAIN/en/ted.txt.xz" --markdown "$OUT/scores.md"
 }
 
 bundles() {

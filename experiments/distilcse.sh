@@ -108,7 +108,7 @@ scale() {
     RATES="2.5e-4 5e-4 1e-3" both tuned scale/distilcse-kd-240000 distilcse-kd 240000 3750 "${to_the_end[@]}"
     # The last is for the comparison with 15,000 sentences, at the same rate.
     score distilcse-scale "$OUT/scale" $TEACHER "$OUT"/scale/*-seed-* "$OUT/scale/distilcse-240000-rate-1e-3"
-    $COMMAND evaluate "$OUT"/scale/*-seed-* --geometry "$EVAL/stsb/dev.tsv" --out "$RESULTS/distilcse-scale-geometry.json" --force
+    evaluated distilcse-scale-geometry "$OUT"/scale/*-seed-* --geometry "$EVAL/stsb/dev.tsv"
     $PYTHON -m experiments.seed_table "$RESULTS/distilcse-scale-geometry.json" | tee "$OUT/scale-geometry.md"
     $PYTHON experiments/best_on_dev.py --all "$OUT"/scale/*-seed-* > "$RESULTS/distilcse-scale-dev.json"  # after each stage
 }
@@ -129,15 +129,14 @@ tables() {
     for name in "$OUT"/distilcse-[0-9]*; do [ ! -d "$name" ] || students+=("$name"); done
     score distilcse "$OUT" $TEACHER "${students[@]}"
     $PYTHON experiments/best_on_dev.py --all "${students[@]}" > "$RESULTS/distilcse-dev.json"  # after each stage
-    $COMMAND evaluate "${students[@]}" --geometry "$EVAL/stsb/dev.tsv" --out "$RESULTS/distilcse-geometry.json" --force
+    evaluated distilcse-geometry "${students[@]}" --geometry "$EVAL/stsb/dev.tsv"
     $PYTHON -m experiments.seed_table "$RESULTS/distilcse-geometry.json" | tee "$OUT/geometry.md"
 }
 
 # Of the tasks at hand SST-2 is left out: its classifiers of 67,000 phrases take longer than all others together.
 transfer() {
-    $COMMAND evaluate "$OUT"/distilcse-seed-* "$OUT"/stage-2-alone-seed-* $TEACHER --transfer "$EVAL/senteval/subj.tsv" \
-        --transfer "$EVAL/senteval/trec_train.tsv" --transfer "$EVAL/senteval/mrpc_tok_train.tsv" \
-        --out "$RESULTS/distilcse-transfer.json" --force
+    evaluated distilcse-transfer "$OUT"/distilcse-seed-* "$OUT"/stage-2-alone-seed-* $TEACHER --transfer "$EVAL/senteval/subj.tsv" \
+        --transfer "$EVAL/senteval/trec_train.tsv" --transfer "$EVAL/senteval/mrpc_tok_train.tsv"
     $PYTHON -m experiments.seed_table "$RESULTS/distilcse-transfer.json" --teacher $TEACHER | tee "$OUT/transfer.md"
 }
 

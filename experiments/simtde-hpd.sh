@@ -84,7 +84,7 @@ dimensions() {
         for dim in 128 256; do whiten dimensions-384 "$seed" $dim; done
         students+=("$OUT"/dimensions-{128,256,384,384-whitening-128,384-whitening-256}-seed-"$seed")
     done
-    $COMMAND evaluate "${students[@]}" "${sts[@]}" --out "$RESULTS/hpd-dimensions.json" --markdown "$OUT/dimensions.md" --force
+    evaluated hpd-dimensions "${students[@]}" "${sts[@]}" --markdown "$OUT/dimensions.md"
 }
 
 # Rows whose weights start at random, beside those that start from the teacher, for 3,750 steps of 64 in place of 235 of 256.

@@ -52,6 +52,13 @@ tuned() {
     done
 }
 
+# evaluated NAME ARGUMENT...: scores, added to those in RESULTS/NAME.json: models that are not scored again stay there
+evaluated() {
+    local file=$RESULTS/$1.json earlier=()
+    [ ! -f "$file" ] || earlier=(--add-to "$file")
+    $COMMAND evaluate "${@:2}" "${earlier[@]}" --out "$file" --force
+}
+
 # facts NAME FOLDER...: what models' folders record of themselves: RESULTS/NAME.json
 facts() { $PYTHON -m experiments.folder_facts "${@:2}" | tee "$RESULTS/$1.json"; }
 
@@ -60,7 +67,7 @@ facts() { $PYTHON -m experiments.folder_facts "${@:2}" | tee "$RESULTS/$1.json";
 score() {
     local name=$1 folder=$2 teacher=$3
     shift 3
-    $COMMAND evaluate "$@" "$teacher" "${sts[@]}" --out "$RESULTS/$name.json" --force
+    evaluated "$name" "$@" "$teacher" "${sts[@]}"
     $PYTHON experiments/best_on_dev.py --all "$folder"/*-rate-* > "$RESULTS/$name-rates.json"
     $PYTHON -m experiments.seed_table "$RESULTS/$name.json" --teacher "$(basename "$teacher")" --rates "$RESULTS/$name-rates.json" \
         | tee "$OUT/$name.md"

@@ -87,6 +87,9 @@ base() {
     [ -d "$OUT/base-128" ] || $PYTHON -m experiments.pca_teacher --teacher "$MPNET" --parallel "$TRAIN/parallel" --out "$OUT/base-128"
     student semantic-base-seed-0 xayn-semantic 100000-0.7 --teacher "$MPNET"
     student semantic-base-wide-seed-0 xayn-semantic-wide 100000-0.7 --teacher "$MPNET"
+    # The teachers in English alone: their other scores take an hour.
+    evaluated xayn-base "$OUT"/semantic-base-seed-0 "$OUT"/semantic-base-wide-seed-0 "$OUT/base-128" --against "$MPNET" \
+        --cross-lingual-sts "$EVAL/stsb_multi_mt#en-en" --cross-lingual-sts "$EVAL/sts17#en-en"
 }
 
 control() {
@@ -109,8 +112,7 @@ control() {
             --json > "$OUT/words-$name.report"
         student "control/semantic-words-$name" xayn-semantic "words-$name"
     done
-    $COMMAND evaluate "$OUT"/control/semantic-words-{ten,all} "${similarity_sets[@]}" --out "$RESULTS/xayn-control.json" \
-        --markdown "$OUT/control.md" --force
+    evaluated xayn-control "$OUT"/control/semantic-words-{ten,all} "${similarity_sets[@]}" --markdown "$OUT/control.md"
 }
 
 teachers() {
@@ -142,7 +144,7 @@ taught() {
 find_teachers() {
     local name
     teachers=()
-    for name in teacher-semantic teacher-relevance teacher-128 base-128 all-mpnet-base-v2; do
+    for name in teacher-semantic teacher-relevance teacher-128; do
         [ ! -d "$OUT/$name" ] || teachers+=("$OUT/$name")
     done
 }
@@ -158,8 +160,7 @@ similarity() {
     local students teachers
     find_students 'semantic-*' 'relevance-*'
     find_teachers
-    $COMMAND evaluate "${students[@]}" "${teachers[@]}" --against $TEACHER "${similarity_sets[@]}" --out "$RESULTS/xayn.json" \
-        --markdown "$OUT/scores.md" --force
+    evaluated xayn "${students[@]}" "${teachers[@]}" --against $TEACHER "${similarity_sets[@]}" --markdown "$OUT/scores.md"
 }
 
 retrieval() {
@@ -167,9 +168,8 @@ retrieval() {
     find_students 'relevance-*' semantic-100000 semantic-wide semantic-taught
     find_teachers
     for set in scifact cacm; do retrieval+=(--retrieval "$EVAL/retrieval/$set"); done
-    $COMMAND evaluate "${students[@]}" "${teachers[@]}" --against $TEACHER "${retrieval[@]}" --cross-lingual-retrieval \
-        "$EVAL/retrieval/xquad#en-en,de-de,es-es,ru-ru,tr-tr,de-en,es-en,ru-en,tr-en" \
-        --out "$RESULTS/xayn-retrieval.json" --markdown "$OUT/retrieval.md" --force
+    evaluated xayn-retrieval "${students[@]}" "${teachers[@]}" --against $TEACHER "${retrieval[@]}" --cross-lingual-retrieval \
+        "$EVAL/retrieval/xquad#en-en,de-de,es-es,ru-ru,tr-tr,de-en,es-en,ru-en,tr-en" --markdown "$OUT/retrieval.md"
 }
 
 scores() {
