@@ -110,8 +110,8 @@ def evaluate(  # noqa: PLR0913  # one parameter per kind of task
         cross_lingual_retrieval: Folders of translated BEIR folders: nDCG@10.
         bitext: Files of sentences and their translations: accuracy of finding the translation.
         bitext_rows: Maximum number of distinct pairs per file of `bitext`.
-        add_to: JSON file of an earlier report on the same tasks, with the same reference. The models are added to those
-            of this report, and replace those of the same name.
+        add_to: JSON file of an earlier report on the same tasks, with the same reference, which is not scored again.
+            The models are added to those of this report, and replace those of the same name.
         reporter: Receives the progress; None is silent.
 
     Returns:
@@ -160,8 +160,11 @@ def evaluate(  # noqa: PLR0913  # one parameter per kind of task
 
     settings = IVFSettings(nlist, nprobe)
     results = {}
-    for name, load in loaders.items():
-        results[name] = _score_model(name, load(), tasks, searches, settings, reporter)
+    if earlier is not None and reference is not None:
+        known = earlier.models[0]
+        results[reference] = _ModelResult(known.reference_parameters, known.reference_scores, ())
+    for name in [each for each in loaders if each not in results]:
+        results[name] = _score_model(name, loaders[name](), tasks, searches, settings, reporter)
         if earlier is not None:
             earlier.check_tasks(name, results[name].scores)
     scores = _add_searches(results, searches, settings, reporter)

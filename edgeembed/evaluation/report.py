@@ -177,16 +177,19 @@ class EvaluationReport(Report):
             scores: Its scores.
 
         Raises:
-            InputError: If a task, its metric or its number of items differs.
+            InputError: If a task, its metric or its number of items differs, or the order of the tasks.
         """
-        earlier, given = ({(s.task, s.metric, s.items) for s in each} for each in (self.models[0].scores, scores))
-        for task, metric, items in sorted(earlier ^ given):
+        earlier, given = ([(s.task, s.metric, s.items) for s in each] for each in (self.models[0].scores, scores))
+        for task, metric, items in sorted({*earlier} ^ {*given}):
             has, lacks = (
                 ("the earlier report", model) if (task, metric, items) in earlier else (model, "the earlier report")
             )
             raise InputError(
                 f"{has} was scored on {task} ({metric}, {items:,} items), {lacks} was not; expected the same tasks"
             )
+        if earlier != given:
+            order = ", ".join(task for task, _, _ in earlier)
+            raise InputError(f"the tasks are in another order than in the earlier report; expected {order}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the evaluations as built-in types, in the list "models"."""

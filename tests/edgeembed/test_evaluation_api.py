@@ -1,5 +1,6 @@
 """The public function evaluate: which models and data it takes, and its report."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from edgeembed_runtime import Encoder
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.evaluation import RetrievalSet, SentencePairs, evaluate, evaluator
+from edgeembed.evaluation import RetrievalSet, SentencePairs, evaluate, evaluator, suite
 from edgeembed.models import load_model
 
 PAIRS = SentencePairs("pairs", ["a", "a", "b"], ["aa", "bb", "cc"], np.array([3.0, 2.0, 1.0]), None)
@@ -104,14 +105,21 @@ def test_a_report_has_lines_tables_and_files(tmp_path: Path) -> None:
 
 
 def test_models_are_added_to_an_earlier_report_and_replace_those_of_the_same_name(
-    teacher_folder: Path, tmp_path: Path
+    teacher_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "scores.json"
     evaluate(["mini", "nano"], sts=PAIRS, against=teacher_folder).to_json(file)
-    earlier = json.loads(file.read_text())
+    earlier, scored = json.loads(file.read_text()), []
+
+    def score(name: str, *given: Any) -> Any:
+        scored.append(name)
+        return suite.score_tasks(name, *given)
+
+    monkeypatch.setattr(evaluator, "score_tasks", score)
     report = evaluate(["micro", "mini"], sts=PAIRS, against=teacher_folder, add_to=file)
     assert [each.model for each in report] == ["nano", "micro", "mini"]
     assert [report["nano"].to_dict(), report["mini"].to_dict()] == [earlier[1], earlier[0]]
+    assert scored == ["micro", "mini"]
 
 
 def test_one_model_is_added_to_a_report_of_one_model(tmp_path: Path) -> None:
@@ -126,6 +134,10 @@ def test_an_earlier_report_of_other_tasks_or_another_reference_is_an_error(tmp_p
     more = SentencePairs("pairs", [*PAIRS.first, "c"], [*PAIRS.second, "dd"], np.array([3.0, 2.0, 1.0, 0.0]), None)
     with pytest.raises(InputError, match=r"(the earlier report|micro) was scored on pairs \(Spearman x100, . items\)"):
         evaluate("micro", sts=more, add_to=file)
+    other = dataclasses.replace(PAIRS, name="other")
+    evaluate("nano", sts=[PAIRS, other]).to_json(file)
+    with pytest.raises(InputError, match="in another order than in the earlier report; expected pairs, other"):
+        evaluate("micro", sts=[other, PAIRS], add_to=file)
     with pytest.raises(InputError, match="has the reference None, but against is mini; expected the same one"):
         evaluate("micro", sts=PAIRS, against="mini", add_to=file)
 
