@@ -165,7 +165,7 @@ similarity() {
 
 retrieval() {
     local students teachers retrieval=() set
-    find_students 'relevance-*' semantic-100000 semantic-wide semantic-taught
+    find_students 'relevance-*' semantic-100000 semantic-wide semantic-taught semantic-base semantic-base-wide
     find_teachers
     for set in scifact cacm; do retrieval+=(--retrieval "$EVAL/retrieval/$set"); done
     evaluated xayn-retrieval "${students[@]}" "${teachers[@]}" --against $TEACHER "${retrieval[@]}" --cross-lingual-retrieval \
