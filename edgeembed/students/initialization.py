@@ -202,11 +202,10 @@ def with_padding_of(source: SentenceTransformer, tokenizer: Tokenizer, kind: str
     Raises:
         InputError: If the vocabulary has no padding token, or fewer tokens than this id.
     """
+    if not encoder_architecture(source[0].auto_model).position_offset:
+        return tokenizer
     token, index = _special_tokens(tokenizer, source, kind)["pad_token"], source[0].tokenizer.pad_token_id
-    numbers_from_padding = encoder_architecture(source[0].auto_model).position_offset > 0
-    if numbers_from_padding and tokenizer.token_to_id(token) != index:
-        return move_token(tokenizer, token, index)
-    return tokenizer
+    return tokenizer if tokenizer.token_to_id(token) == index else move_token(tokenizer, token, index)
 
 
 def _special_tokens(tokenizer: Tokenizer, source: SentenceTransformer, kind: str) -> dict[str, str]:
