@@ -5,6 +5,8 @@
 #                 smoothing exponents 1.0, 0.7 and 0.3; and an existing one
 #   sizes         a semantic ranker of each of SIZES with each of SEEDS: as many pairs, the same steps and shape
 #   wide          of 100,000 tokens: without PCA, as wide as the teacher
+#   rates         the rankers of 100,000 tokens, 128 wide and as wide as the teacher, at each of RATES with the seed 0; their scores on
+#                 STS-B dev in nine languages
 #   similarity    similarity within and across languages, of all students that are there
 #   retrieval     retrieval within and across languages, of the rankers of 100,000 tokens; MRR@10, nDCG@10 and MAP@100
 #   scores        both
@@ -28,14 +30,13 @@ PAIRS=${PAIRS:-20000}
 QUESTIONS=${QUESTIONS:-6000}  # of each of the relevance teacher's two files
 VOCABULARIES=${VOCABULARIES:-100000-0.7 50000-0.7 150000-0.7 english-1.0 english-0.7 english-0.3}
 SIZES=${SIZES:-100000 50000 150000}
+declare -A recipes=([100000]=xayn-semantic [wide]=xayn-semantic-wide)
 # The paper's 2e-5 is for 140,000 steps; these are two passes, some thousand steps.
 settings=(--parallel "$TRAIN/parallel" --set "parallel.limit=$PAIRS" --set "stages.epochs=${EPOCHS:-2}"
     --set "stages.learning_rate=${RATE:-1e-3}")
 
-similarity_sets=(
-    --cross-lingual-sts
-    "$EVAL/stsb_multi_mt#en-en,de-de,es-es,fr-fr,it-it,nl-nl,pl-pl,pt-pt,ru-ru,en-de,en-es,en-fr,en-it,en-nl,en-pl,en-pt,en-ru"
-    --cross-lingual-sts "$EVAL/sts17#en-en,es-es,es-en,tr-en")
+stsb_pairs=en-en,de-de,es-es,fr-fr,it-it,nl-nl,pl-pl,pt-pt,ru-ru,en-de,en-es,en-fr,en-it,en-nl,en-pl,en-pt,en-ru
+similarity_sets=(--cross-lingual-sts "$EVAL/stsb_multi_mt#$stsb_pairs" --cross-lingual-sts "$EVAL/sts17#en-en,es-es,es-en,tr-en")
 
 # vocabulary SIZE SMOOTHING NAME ENGLISH: a vocabulary of the ten languages, unless it is there
 vocabulary() {
@@ -76,6 +77,22 @@ sizes() {
 }
 
 wide() { student semantic-wide-seed-0 xayn-semantic-wide 100000-0.7; }
+
+rates() {
+    local rate name language students=()
+    for name in ${WIDTHS:-100000 wide}; do
+        for rate in ${RATES:-3e-4 1e-3 3e-3}; do
+            students+=("$OUT/rates/$name-rate-$rate")
+            student "rates/$name-rate-$rate" "${recipes[$name]}" 100000-0.7 --set "stages.learning_rate=$rate"
+        done
+    done
+    # `evaluate` reads the file test.tsv of each language.
+    for language in en de es fr it nl pl pt ru; do
+        mkdir -p "$OUT/stsb_multi_mt-dev/$language"
+        cp "$EVAL/stsb_multi_mt/$language/dev.tsv" "$OUT/stsb_multi_mt-dev/$language/test.tsv"
+    done
+    evaluated xayn-rates "${students[@]}" --cross-lingual-sts "$OUT/stsb_multi_mt-dev#$stsb_pairs" --markdown "$OUT/rates.md"
+}
 
 pca() {
     [ -d "$OUT/teacher-128" ] || $PYTHON -m experiments.pca_teacher --teacher $TEACHER --parallel "$TRAIN/parallel" --out "$OUT/teacher-128"
@@ -201,7 +218,8 @@ bench() {
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        vocabularies | sizes | similarity | retrieval | scores | bundles | bench | wide | pca | base | control | teachers | taught) $step ;;
+        vocabularies | sizes | wide | rates | similarity | retrieval | scores | bundles | bench) $step ;;
+        pca | base | control | teachers | taught) $step ;;
         *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac
 done

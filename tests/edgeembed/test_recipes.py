@@ -614,9 +614,17 @@ def test_xayns_students_are_of_the_size_of_tables_1_and_2(
         pytest.param("simtde-32-L2(128)", [], BERT_TINY, 1.4, id="SimTDE-32-L2(128)"),
         pytest.param("hpd-128", [], MINILM, 23, id="HPD-MiniLM-128"),
         pytest.param("hpd-128", [], TINYBERT, 14, id="HPD-TinyBERT-128"),
+        pytest.param("distilcse", [], MINILM, 14, id="DistilCSE, TinyBERT's shape"),
+        pytest.param(
+            "distilcse",
+            ["student.hidden_size=0", "student.layers=0"],
+            BERT_BASE,
+            110,
+            id="DistilCSE, BERT-base's shape",
+        ),
     ],
 )
-def test_students_are_of_the_size_of_simtdes_and_hpds_tables(
+def test_students_are_of_the_size_of_the_papers_tables(
     name: str, changes: list[str], source: dict[str, int], millions: float
 ) -> None:
     # The papers' figures have two or three digits, and may count a pooler, which no student needs.
