@@ -68,9 +68,10 @@ hpd() {
     tuned hpd/hpd-128-no-augmentation hpd-128-no-augmentation "${last_layers[@]}" --set stages.epochs=2
     tuned hpd/hpd-128-no-augmentation-154-steps hpd-128-no-augmentation "${last_layers[@]}" --set stages.epochs=0.857
     for name in projection-128 whitening-128; do
-        tuned "hpd/$name" "$name" "${last_layers[@]}" --pairs "$NLI" --set stages.epochs=2
+        RATES="3e-5 $RATES" tuned "hpd/$name" "$name" "${last_layers[@]}" --pairs "$NLI" --set stages.epochs=2
     done
     score hpd "$OUT/hpd" $TEACHER "$OUT"/hpd/*-seed-*
+    facts hpd-text "$OUT"/hpd/hpd-128-two-passes-seed-*
     $COMMAND evaluate "$OUT/hpd/hpd-128-seed-0" --against $TEACHER --semantic-retrieval "$EVAL/retrieval/scifact" --nlist 64 \
         --out "$RESULTS/hpd-retrieval.json" --markdown "$OUT/hpd-retrieval.md" --force
 }
@@ -91,7 +92,7 @@ dimensions() {
 long() {
     local name RATES=${RATES:-1e-3} CHECKPOINT_STEPS=375
     for name in $LONG; do
-        SEEDS=0 tuned "simtde-long/$name" "$name" "${corpus[@]}" --set corpus.limit=241000 --set corpus.limit_per_source=40000 \
+        tuned "simtde-long/$name" "$name" "${corpus[@]}" --set corpus.limit=241000 --set corpus.limit_per_source=40000 \
             --set corpus.max_characters=250 --set stages.batch_size=64
     done
     score simtde-long "$OUT/simtde-long" $TEACHER "$OUT"/simtde-long/*-seed-*

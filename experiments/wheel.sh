@@ -12,7 +12,7 @@
 #            outside STS-B, into docs/results/wheel-outside-stsb.json
 #   bench    size and latency on sentences and passages, beside both int8 teachers, into docs/results/wheel-{sentences,passages}.json;
 #            where nothing else runs
-#   shapes   the same of other shapes, hardly trained
+#   shapes   the same of other shapes, hardly trained, into docs/results/wheel-shapes.json
 #   ablation micro without one kind of text at a time, two seeds: scores by the sets of dev, into docs/results/wheel-ablation.json
 #   batches  micro with smaller batches, likewise, into docs/results/wheel-batches.json
 #   tables   micro with other bits, widths and vocabularies, likewise, into docs/results/wheel-tables.json
@@ -167,7 +167,7 @@ shapes() {
         shape $each
     done
     $COMMAND bench "$OUT"/shapes/*-*[0-9] --against "teacher, int8=$TEACHER_BUNDLE" --texts "$EVAL/stsb/dev.tsv" --no-sweep \
-        --out "$OUT/shapes.json" --markdown "$OUT/shapes.md" --force
+        --out docs/results/wheel-shapes.json --markdown "$OUT/shapes.md" --force
 }
 
 # The files of each kind of text.

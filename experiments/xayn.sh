@@ -17,7 +17,6 @@
 #   pca           the teacher with the PCA that students learn from (12/128 in the paper)
 #   teachers      a teacher of similarity (figure 2) and one of relevance (figure 3)
 #   taught        a semantic and a relevance ranker of these
-# Rows of the paper that the page has not:
 #   base          the same of all-mpnet-base-v2, which is 768 wide as the paper's teachers: 12/768, 12/128, 1/768 and 1/128
 # See students.sh, too. PAIRS (a language), EPOCHS and RATE change what students learn from, each with an OUT of its own;
 # EPOCHS=20 RATE=2e-5 PAIRS=100000 are the paper's.
