@@ -13,7 +13,13 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
 from edgeembed.hardware import has_bf16
-from edgeembed.teacher.cache import EMBEDDINGS_FILE, EmbeddingCache, text_fingerprint
+from edgeembed.teacher.cache import (
+    EMBEDDINGS_FILE,
+    EmbeddingCache,
+    copy_from_other_caches,
+    describe_texts,
+    text_fingerprint,
+)
 from edgeembed.teacher.shards import ShardFolder, select_embeddings
 
 _BATCH_SIZE = 128
@@ -54,7 +60,8 @@ def encode_with_cache(
     """Encode sentences with the teacher, reusing the embeddings that are on disk.
 
     Sentences are encoded in order of length, which minimizes padding, and written in checksummed chunks: an interrupted
-    run resumes at the first missing chunk, and damaged chunks are encoded again.
+    run resumes at the first missing chunk, and damaged chunks are encoded again. Embeddings that caches of other texts
+    hold, such as those of an earlier seed or of a smaller corpus, are copied.
 
     Args:
         teacher: The teacher. Where the device is fast in bfloat16, a bfloat16 copy encodes.
@@ -74,14 +81,23 @@ def encode_with_cache(
     precision = "bf16" if has_bf16(teacher.device.type) else "fp32"
     folder = cache / f"{fingerprint[:16]}-{text_fingerprint(sentences)}-{precision}"
     with _cache_errors(folder):
-        stored = _open_cache(folder, sentences, int(teacher.get_embedding_dimension()))
-        reused = stored.complete_rows
-        progress(reused)
-        if reused < len(sentences):
-            # A copy, because the student may be initialized from the teacher's unrounded weights.
-            encoder = copy.deepcopy(teacher).bfloat16() if precision == "bf16" else teacher
-            for done in stored.fill(lambda rows: encode_texts(encoder, [sentences[row] for row in rows])):
-                progress(done)
+        stored = EmbeddingCache(folder, describe_texts(sentences), int(teacher.get_embedding_dimension()))
+        others = (each for each in sorted(cache.glob(f"{fingerprint[:16]}-*-{precision}")) if each != folder)
+        copied = copy_from_other_caches(stored, others)
+        reused = done = len(sentences) - len(stored.missing_rows) + int(copied.sum())
+        progress(done)
+        # A copy, because the student may be initialized from the teacher's unrounded weights.
+        encoder = copy.deepcopy(teacher).bfloat16() if precision == "bf16" and reused < len(sentences) else teacher
+
+        def encode(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float16]:
+            encoded, new = stored.embeddings[rows], rows[~copied[rows]]
+            if new.size:
+                encoded[~copied[rows]] = encode_texts(encoder, [sentences[row] for row in new])
+            return encoded
+
+        for rows in stored.fill(encode):
+            done += int((~copied[rows]).sum())
+            progress(done)
     return CachedEmbeddings(folder, stored.shape, precision, reused)
 
 
@@ -102,18 +118,12 @@ def copy_from_shards(shards: ShardFolder, sentences: Sequence[str], cache: Path)
     model = shards.model
     folder = cache / f"{model.fingerprint[:16]}-{text_fingerprint(sentences)}-{model.precision}"
     with _cache_errors(folder):
-        stored = _open_cache(folder, sentences, model.dimension)
-        reused = stored.complete_rows
-        if reused < len(sentences):
+        stored = EmbeddingCache(folder, describe_texts(sentences), model.dimension)
+        if len(stored.missing_rows):
             selected = select_embeddings(shards, sentences, stored.embeddings)
             for _ in stored.fill(lambda rows: selected[rows]):
                 pass
     return CachedEmbeddings(folder, stored.shape, model.precision, len(sentences))
-
-
-def _open_cache(folder: Path, sentences: Sequence[str], dimension: int) -> EmbeddingCache:
-    order = np.argsort([len(sentence) for sentence in sentences], kind="stable")
-    return EmbeddingCache(folder, (len(sentences), dimension), order)
 
 
 @contextmanager

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from edgeembed_runtime.errors import InputError
+from sentence_transformers import SentenceTransformer
 
 from edgeembed.models import load_model
 from edgeembed.teacher import cache as cache_module
+from edgeembed.teacher import encoding as encoding_module
 from edgeembed.teacher.cache import model_fingerprint
 from edgeembed.teacher.encoding import encode_with_cache
 
@@ -58,6 +60,56 @@ def test_each_text_and_teacher_has_its_own_cache(teacher_folder: Path, sentences
         encode_with_cache(teacher, "one", sentences[1:], tmp_path).folder,
     }
     assert len(folders) == 3
+
+
+def test_texts_of_an_earlier_list_are_not_encoded_again(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    teacher, encoded, progress = load_model(str(teacher_folder)), list[str](), list[int]()
+    encode_texts = encoding_module.encode_texts
+
+    def recording(teacher: SentenceTransformer, texts: list[str]) -> npt.NDArray[np.float16]:
+        encoded.extend(texts)
+        return encode_texts(teacher, texts)
+
+    first = encode_with_cache(teacher, "print", sentences[:200], tmp_path)
+    monkeypatch.setattr(encoding_module, "encode_texts", recording)
+    mixed = sentences[::-1]
+    second = encode_with_cache(teacher, "print", mixed, tmp_path, progress=progress.append)
+    assert sorted(encoded) == sorted(sentences[200:])
+    assert second.reused_sentences == progress[0] == 200
+    assert progress == sorted(progress)
+    assert progress[-1] == len(sentences)
+    np.testing.assert_array_equal(second.embeddings[::-1][:200], first.embeddings)
+    assert paired_cosines(second.embeddings, teacher.encode(mixed)).min() > 0.999
+    assert encode_with_cache(teacher, "print", mixed, tmp_path).reused_sentences == len(sentences)
+
+
+def test_embeddings_of_another_teacher_are_not_reused(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    teacher = load_model(str(teacher_folder))
+    encode_with_cache(teacher, "one", sentences, tmp_path)
+    assert encode_with_cache(teacher, "two", sentences[1:], tmp_path).reused_sentences == 0
+
+
+@pytest.mark.parametrize("damage", ["embeddings", "texts", "empty texts", "no texts"])
+def test_a_damaged_cache_of_another_list_is_not_reused(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path, damage: str
+) -> None:
+    teacher = load_model(str(teacher_folder))
+    folder = encode_with_cache(teacher, "print", sentences, tmp_path).folder
+    if damage == "embeddings":
+        (folder / "vectors.f16").write_bytes(bytes((folder / "vectors.f16").stat().st_size))
+    elif damage == "empty texts":
+        (folder / "texts.npy").write_bytes(b"")
+    elif damage == "texts":
+        (folder / "texts.npy").write_bytes(b"damaged")
+    else:
+        (folder / "texts.npy").unlink()
+    cached = encode_with_cache(teacher, "print", sentences[1:], tmp_path)
+    assert cached.reused_sentences == 0
+    assert paired_cosines(cached.embeddings, teacher.encode(sentences[1:])).min() > 0.999
 
 
 def test_a_chunk_that_does_not_match_its_checksum_is_encoded_again(
