@@ -156,7 +156,7 @@ class EmbeddingCache:
 
 
 def copy_from_other_caches(cache: EmbeddingCache, folders: Iterable[Path]) -> npt.NDArray[np.bool_]:
-    """Copy the missing embeddings that other caches of the same teacher hold into the memory of a cache.
+    """Copy missing embeddings of a cache from other caches of the same teacher.
 
     They count as complete only after `fill` has written their chunks.
 
