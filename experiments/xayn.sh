@@ -5,6 +5,7 @@
 #                 smoothing exponents 1.0, 0.7 and 0.3; and an existing one
 #   sizes         a semantic ranker of each of SIZES with each of SEEDS: as many pairs, the same steps and shape
 #   wide          of 100,000 tokens: without PCA, as wide as the teacher
+#   long          of 100,000 tokens: ten times as many steps, five passes in batches of 64
 #   rates         the rankers of 100,000 tokens, 128 wide and as wide as the teacher, at each of RATES with the seed 0; their scores on
 #                 STS-B dev in nine languages
 #   similarity    similarity within and across languages, of all students that are there
@@ -76,6 +77,8 @@ sizes() {
 }
 
 wide() { student semantic-wide-seed-0 xayn-semantic-wide 100000-0.7; }
+
+long() { student semantic-long-seed-0 xayn-semantic 100000-0.7 --set stages.epochs=5 --set stages.batch_size=64; }
 
 rates() {
     local rate name language students=()
@@ -181,7 +184,7 @@ similarity() {
 
 retrieval() {
     local students teachers retrieval=() set
-    find_students 'relevance-*' semantic-100000 semantic-wide semantic-taught semantic-base semantic-base-wide
+    find_students 'relevance-*' semantic-100000 semantic-wide semantic-long semantic-taught semantic-base semantic-base-wide
     find_teachers
     for set in scifact cacm; do retrieval+=(--retrieval "$EVAL/retrieval/$set"); done
     evaluated xayn-retrieval "${students[@]}" "${teachers[@]}" --against $TEACHER "${retrieval[@]}" --cross-lingual-retrieval \
@@ -217,7 +220,7 @@ bench() {
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        vocabularies | sizes | wide | rates | similarity | retrieval | scores | bundles | bench) $step ;;
+        vocabularies | sizes | wide | long | rates | similarity | retrieval | scores | bundles | bench) $step ;;
         pca | base | control | teachers | taught) $step ;;
         *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac
