@@ -17,7 +17,7 @@
 #            step masked of cmow.sh) or tinybert-shape, which is pretrained here; hpd-128-batches-of-64,
 #            hpd-128-four-passes, hpd-128-ten-passes and hpd-128-more-text (30,000 sentences of the ten files besides, as many
 #            steps as four passes) are further rows; scores
-#   retrieval  HPD's table 3: an index of 1,024 lists of captions, of which each picture has five
+#   retrieval  HPD's table 3: an index of 1,024 lists of captions, of which each picture has five; where nothing else runs
 # Each method is trained at each of RATES, its rate is chosen on STS-B dev, and it is trained at that rate with each of SEEDS. SimTDE's
 # ablations have the seed 0 alone.
 # Steps tried out: SENTENCES=2000 RATES=3e-4 SEEDS=0 OPTIONS="--set stages.epochs=0.1" OUT=/tmp/try. See students.sh, too.
@@ -202,12 +202,11 @@ hpdtables() {
 }
 
 retrieval() {
-    mpnet
     [ -f "$OUT/captions.tsv" ] || xz -dc "$TRAIN/pairs/captions5_en.tsv.xz" | awk -F'\t' -v OFS='\t' '
         NR == 1 { print "question1", "question2", "is_duplicate"; next }
         { for (i = 2; i <= NF; i++) if ($i != "") print $1, $i, 1 }' > "$OUT/captions.tsv"
-    $COMMAND evaluate "$OUT"/hpd-minilm/hpd-{128,256,384}-seed-0 --against "$MPNET" \
-        --semantic-retrieval "$OUT/captions.tsv" --out "$RESULTS/hpd-captions.json" --markdown "$OUT/captions.md" --force
+    $COMMAND evaluate "$OUT/hpd/hpd-128-two-passes-seed-0" --against $TEACHER --semantic-retrieval "$OUT/captions.tsv" \
+        --out "$RESULTS/hpd-captions.json" --markdown "$OUT/captions.md" --force
 }
 
 mkdir -p "$OUT"/{simtde,simtde-long,simtde-base,hpd}
