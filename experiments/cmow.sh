@@ -95,7 +95,7 @@ row() {
 }
 
 rows() {
-    local taught=(--teacher "$OUT/glue/teacher/$name/$TEACHER_RATE-0")
+    local taught=(--teacher "$OUT/glue/teacher/$name/$TEACHER_RATE-0" --cache "$OUT/glue/cache")
     row scratch "$OUT/general" --from-scratch  # neither kind of distillation
     row general "$OUT/general"
     row embeddings "$OUT/general-embeddings"

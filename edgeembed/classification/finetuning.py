@@ -23,6 +23,7 @@ from edgeembed.classification.examples import (
     read_classification_data,
 )
 from edgeembed.classification.heads import HeadKind
+from edgeembed.classification.logit_cache import cached_teacher_logits
 from edgeembed.classification.model import CLASSIFIER_FOLDER, Encoding, TextClassifier
 from edgeembed.classification.teachers import teacher_logits
 from edgeembed.classification.training import Metric, TrainingResult, TrainingSettings, check_metric, train_classifier
@@ -87,6 +88,7 @@ def finetune(  # noqa: PLR0913  # one parameter per choice
     out: str | os.PathLike[str],
     *,
     teacher: str | os.PathLike[str] | TextClassifier | None = None,
+    cache: str | os.PathLike[str] | None = None,
     classifier: HeadKind = "mlp",
     encoding: Encoding = "diffcat",
     metric: Metric | None = None,
@@ -112,6 +114,7 @@ def finetune(  # noqa: PLR0913  # one parameter per choice
         teacher: A classifier of the same task to distill from: a folder that `finetune` wrote, a transformers model
             for sequence classification, or a loaded classifier. Then half the loss is the cross-entropy with its
             predictions.
+        cache: Folder for the teacher's predictions, which several runs may share; None computes them again.
         classifier: The head: "linear" or "mlp" on sentence embeddings; "cnn" or "bilstm" for CMOW students.
         encoding: For pairs: "diffcat" encodes the two texts separately, "joint" as one sequence.
         metric: The metric that selects the best epoch: "accuracy", "f1", "matthews", "accuracy-f1" or
@@ -136,6 +139,7 @@ def finetune(  # noqa: PLR0913  # one parameter per choice
     check_single_process()
     out, reporter = check_path("out", out), reporter or SilentReporter()
     check_output_path(out, force=force, kind=CLASSIFIER_FOLDER)
+    cache = None if cache is None else check_path("cache", cache)
     check_seed(seed)
     _check_choice("classifier", classifier, get_args(HeadKind))
     _check_choice("encoding", encoding, get_args(Encoding))
@@ -161,7 +165,11 @@ def finetune(  # noqa: PLR0913  # one parameter per choice
     logits = None
     if teacher is not None:
         with reporter.step("teacher", len(data.train), "texts"):
-            logits = teacher_logits(teacher, data, device)
+            logits = (
+                teacher_logits(teacher, data, device)
+                if cache is None
+                else cached_teacher_logits(teacher, data, device, cache)
+            )
     total = settings.epochs * -(-len(data.train) // settings.batch_size)
     with reporter.step("train", total, "steps") as advance:
         result = train_classifier(

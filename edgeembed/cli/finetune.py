@@ -22,6 +22,11 @@ import click
     "--teacher", metavar="MODEL", help="A classifier of this task to distill from: a folder of ours, or transformers'."
 )
 @click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    help="Folder for the teacher's predictions, which several runs may share.  [default: none]",
+)
+@click.option(
     "--classifier",
     default="mlp",
     show_default=True,

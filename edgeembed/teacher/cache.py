@@ -15,6 +15,7 @@ from edgeembed_runtime.storage.files import sha256
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from torch.nn import Module
 
 EMBEDDINGS_FILE = "vectors.f16"
 CHUNKS_FILE = "chunks.jsonl"
@@ -53,16 +54,26 @@ def model_fingerprint(model: "Path | SentenceTransformer", *, normalize: bool = 
     return digest.hexdigest()
 
 
-def _hash_loaded_model(model: "SentenceTransformer", update: Callable[[bytes], None]) -> None:
+def weights_fingerprint(module: "Module") -> str:
+    """Return the SHA-256 of a module's weights in hexadecimal."""
     import torch
 
-    update(f"{model}\n{model.max_seq_length}\n{model.prompts}\n{model.default_prompt_name}\n".encode())
-    for name, weight in model.state_dict().items():
+    digest = hashlib.sha256()
+    for name, weight in module.state_dict().items():
         values = weight.detach().cpu().contiguous()
-        update(f"{name} {values.dtype} {tuple(values.shape)}\n".encode())
-        update(values.flatten().view(torch.uint8).numpy().tobytes())
+        digest.update(f"{name} {values.dtype} {tuple(values.shape)}\n".encode())
+        digest.update(values.flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _hash_loaded_model(model: "SentenceTransformer", update: Callable[[bytes], None]) -> None:
+    update(f"{model}\n{model.max_seq_length}\n{model.prompts}\n{model.default_prompt_name}\n".encode())
+    update(weights_fingerprint(model).encode())
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
-    update((repr(model.tokenizer) if backend is None else backend.to_str()).encode())
+    if backend is None:
+        update(repr(model.tokenizer).encode())
+    else:  # without the padding and truncation of the last batch
+        update(json.dumps({**json.loads(backend.to_str()), "padding": None, "truncation": None}).encode())
 
 
 def text_fingerprint(sentences: Sequence[str]) -> str:
