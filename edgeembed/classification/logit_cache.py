@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -40,17 +42,23 @@ def cached_teacher_logits(
     stored = _read(file)
     if stored is not None:
         return stored
-    try:
+    with _write_errors(file):
         cache.mkdir(parents=True, exist_ok=True)
-        logits = teacher_logits(teacher, data, device)
-        with atomic_file(file, force=True) as temporary, temporary.open("wb") as handle:
-            np.save(handle, logits)
+    logits = teacher_logits(teacher, data, device)
+    with _write_errors(file), atomic_file(file, force=True) as temporary, temporary.open("wb") as handle:
+        np.save(handle, logits)
+    return logits
+
+
+@contextmanager
+def _write_errors(file: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise InputError(
             f"cannot write the teacher's logits {file}: {error.strerror or error}; expected a writable folder with "
             "free space: check it or choose another --cache"
         ) from error
-    return logits
 
 
 def _key(teacher: str | os.PathLike[str] | TextClassifier, data: ClassificationData, device: str) -> str:
