@@ -2,8 +2,9 @@
 
     python -m experiments.folder_facts FOLDER...
 
-A bundle has its parity with its model, a student the counts of its text and the steps and seconds of its training, a
-teacher with a PCA the share of the variance that its components explain, and a pretrained encoder its loss.
+A bundle has its parity with its model, a student the counts of its text, without any of its sentences, and the steps
+and seconds of its training, a teacher with a PCA the share of the variance that its components explain, and a
+pretrained encoder its loss.
 """
 
 import json
@@ -43,6 +44,8 @@ def folder_facts(folder: Path) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": folder.name}
     facts["size_bytes"] = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     facts |= {name: recorded[name] for name in FACTS if recorded.get(name) not in (None, [])}
+    for method in facts.get("augmentation", {}).get("methods", []):
+        del method["samples"]  # sentences of the text, which may not be published
     if parity := manifest.get("parity"):
         facts["parity"] = {name: parity[name] for name in ("sentences", "min_cosine", "mean_cosine")}
     return facts

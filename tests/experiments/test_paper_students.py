@@ -119,7 +119,15 @@ def test_facts_of_folders_are_those_of_their_manifests(tmp_path: Path) -> None:
         ),
         "student": (
             "edgeembed_student.json",
-            {"report": {"steps": [9], "seconds": {"teacher": 2.5}, "languages": [], "explained_variance": None}},
+            {
+                "report": {
+                    "steps": [9],
+                    "seconds": {"teacher": 2.5},
+                    "languages": [],
+                    "explained_variance": None,
+                    "augmentation": {"sentences": 7, "methods": [{"made": 3, "samples": ["a text"]}]},
+                }
+            },
         ),
     }
     for name, (file, manifest) in manifests.items():
@@ -132,6 +140,7 @@ def test_facts_of_folders_are_those_of_their_manifests(tmp_path: Path) -> None:
     assert bundle["parity"] == {"sentences": 9, "min_cosine": 0.9, "mean_cosine": 1.0}
     assert student["seconds"] == {"teacher": 2.5}
     assert student["steps"] == [9]
+    assert student["augmentation"] == {"sentences": 7, "methods": [{"made": 3}]}
     assert not {"explained_variance", "languages"} & student.keys()
 
 
