@@ -125,7 +125,7 @@ class EmbeddingCache:
         self.folder, self.texts, self.shape = folder, texts, (len(texts), dimension)
         self.embeddings = _open_embeddings(folder / EMBEDDINGS_FILE, self.shape)
         if not (folder / TEXTS_FILE).is_file():
-            with atomic_file(folder / TEXTS_FILE) as temporary, temporary.open("wb") as file:
+            with atomic_file(folder / TEXTS_FILE, force=True) as temporary, temporary.open("wb") as file:
                 np.save(file, texts)
         self._order = _encoding_order(texts)
         self._log = folder / CHUNKS_FILE
