@@ -21,6 +21,8 @@ _TEXTS = Path(__file__).parents[2].parent / "shared" / "data" / "train"
 _LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pl", "pt", "ru", "tr")
 _LIMIT, _UNLIMITED = 24, 2**20
 _CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+# The planes 4 to 13 are empty, 15 and 16 are for private use: of these one in 64.
+_IN_USE = [each for each in _CHARACTERS if ord(each) >> 16 in {0, 1, 2, 3, 14} or ord(each) % 64 == 0]
 _SETTINGS: dict[str, dict[str, bool | None]] = {
     "uncased": {},
     "cased": {"lowercase": False},
@@ -109,9 +111,9 @@ def test_a_sample_of_code_points_has_the_tokens_of_the_library(unlimited: tuple[
 
 
 @pytest.mark.slow
-def test_every_code_point_has_the_tokens_of_the_library(unlimited: tuple[Tokenizer, Any]) -> None:
-    for start in range(0, len(_CHARACTERS), 4096):
-        _check_characters(*unlimited, _CHARACTERS[start : start + 4096])
+def test_every_code_point_in_use_has_the_tokens_of_the_library(unlimited: tuple[Tokenizer, Any]) -> None:
+    for start in range(0, len(_IN_USE), 4096):
+        _check_characters(*unlimited, _IN_USE[start : start + 4096])
 
 
 @settings(max_examples=40, deadline=None)

@@ -244,14 +244,18 @@ def backwards_once() -> dict[str, Any]:
     """Let the counter run backwards in one of three windows."""
     numbers: list[int] = []
 
+    def begin(number: int) -> None:
+        numbers.append(number)
+        jump_to(30_000_000_000)  # a window that is measured again starts as it did before
+
     def work(seconds: float) -> int:
         inferences = encode(seconds / 2)
         if numbers[-1] == 1:
             jump_to(1_000_000)
         return inferences + encode(seconds / 2)
 
-    with machine(Zone("intel-rapl/intel-rapl:0", "package-0", 20, 20, 30_000_000_000, AMD_RANGE_UJ)):
-        return measure_energy(work, before_each=numbers.append)
+    with machine(Zone("intel-rapl/intel-rapl:0", "package-0", 20, 20, range_uj=AMD_RANGE_UJ)):
+        return measure_energy(work, before_each=begin)
 
 
 def vanishing() -> dict[str, Any]:
