@@ -6,8 +6,8 @@
 #   sizes         a semantic ranker of each of SIZES with each of SEEDS: as many pairs, the same steps and shape
 #   wide          of 100,000 tokens: without PCA, as wide as the teacher
 #   long          of 100,000 tokens: ten times as many steps, five passes in batches of 64
-#   rates         the rankers of 100,000 tokens, 128 wide and as wide as the teacher, at each of RATES with the seed 0; their scores on
-#                 STS-B dev in nine languages
+#   rates         the rankers of WIDTHS, of 100,000 tokens, at each of RATES with the seed 0; their scores on STS-B dev in nine languages
+#   tuned         of 100,000 tokens: at the best of these rates, with each of SEEDS
 #   similarity    similarity within and across languages, of all students that are there
 #   retrieval     retrieval within and across languages, of the rankers of 100,000 tokens; MRR@10, nDCG@10 and MAP@100
 #   scores        both
@@ -30,6 +30,8 @@ PAIRS=${PAIRS:-20000}
 QUESTIONS=${QUESTIONS:-6000}  # of each of the relevance teacher's two files
 VOCABULARIES=${VOCABULARIES:-100000-0.7 50000-0.7 150000-0.7 english-1.0 english-0.7 english-0.3}
 SIZES=${SIZES:-100000 50000 150000}
+WIDTHS=${WIDTHS:-100000}  # `wide`, too: as wide as the teacher
+BEST_RATE=3e-3  # on STS-B dev, by the step rates
 declare -A recipes=([100000]=xayn-semantic [wide]=xayn-semantic-wide)
 # The paper's 2e-5 is for 140,000 steps; these are two passes, some thousand steps.
 settings=(--parallel "$TRAIN/parallel" --set "parallel.limit=$PAIRS" --set "stages.epochs=${EPOCHS:-2}"
@@ -82,8 +84,8 @@ long() { student semantic-long-seed-0 xayn-semantic 100000-0.7 --set stages.epoc
 
 rates() {
     local rate name language students=()
-    for name in ${WIDTHS:-100000 wide}; do
-        for rate in ${RATES:-3e-4 1e-3 3e-3}; do
+    for name in $WIDTHS; do
+        for rate in ${RATES:-3e-4 1e-3 3e-3 1e-2}; do
             students+=("$OUT/rates/$name-rate-$rate")
             student "rates/$name-rate-$rate" "${recipes[$name]}" 100000-0.7 --set "stages.learning_rate=$rate"
         done
@@ -94,6 +96,13 @@ rates() {
         cp "$EVAL/stsb_multi_mt/$language/dev.tsv" "$OUT/stsb_multi_mt-dev/$language/test.tsv"
     done
     evaluated xayn-rates "${students[@]}" --cross-lingual-sts "$OUT/stsb_multi_mt-dev#$stsb_pairs" --markdown "$OUT/rates.md"
+}
+
+tuned() {
+    local seed
+    for seed in $SEEDS; do
+        student "semantic-tuned-seed-$seed" xayn-semantic 100000-0.7 --set "stages.learning_rate=$BEST_RATE" --seed "$seed"
+    done
 }
 
 pca() {
@@ -184,7 +193,7 @@ similarity() {
 
 retrieval() {
     local students teachers retrieval=() set
-    find_students 'relevance-*' semantic-100000 semantic-wide semantic-long semantic-taught semantic-base semantic-base-wide
+    find_students 'relevance-*' semantic-100000 semantic-wide semantic-long semantic-tuned semantic-taught semantic-base semantic-base-wide
     find_teachers
     for set in scifact cacm; do retrieval+=(--retrieval "$EVAL/retrieval/$set"); done
     evaluated xayn-retrieval "${students[@]}" "${teachers[@]}" --against $TEACHER "${retrieval[@]}" --cross-lingual-retrieval \
@@ -220,7 +229,7 @@ bench() {
 [ $# -gt 0 ] || { echo "$0: no step; expected some of those that its first lines describe" >&2 && exit 2; }
 for step in "$@"; do
     case $step in
-        vocabularies | sizes | wide | long | rates | similarity | retrieval | scores | bundles | bench) $step ;;
+        vocabularies | sizes | wide | long | rates | tuned | similarity | retrieval | scores | bundles | bench) $step ;;
         pca | base | control | teachers | taught) $step ;;
         *) echo "$0: no step $step; expected one of those that its first lines describe" >&2 && exit 2 ;;
     esac

@@ -1,5 +1,6 @@
 """The examples of the main README, of the site's first pages, and those of the runtime's README that need a teacher."""
 
+import functools
 import json
 import re
 import shlex
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import edgeembed
 from edgeembed.cli.main import main
 
 _ROOT = Path(__file__).parents[2]
@@ -71,12 +73,14 @@ def test_the_tables_of_the_encoders_in_the_package_are_equal() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.filterwarnings("ignore")
-def test_training_example_passes(place: Path, sentences: list[str]) -> None:
+def test_training_example_passes(place: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "notes.txt").write_text("\n".join(sentences), encoding="utf-8")
     halves = zip(sentences[:40], sentences[40:80], strict=True)
     rows = [f"{one}\t{two}\t{row % 6}" for row, (one, two) in enumerate(halves)]
     (place / "stsb-dev.tsv").write_text("\n".join(["sentence1\tsentence2\tscore", *rows]), encoding="utf-8")
     (block,) = (block for block in _python_blocks() if "import edgeembed\n" in block)
+    short = functools.partial(edgeembed.benchmark, runs=50, processes=3)
+    monkeypatch.setattr(edgeembed, "benchmark", short)
     _run(block)
     assert (place / "bundle" / "edgeembed.json").is_file()
     assert "<table" in (place / "costs.html").read_text(encoding="utf-8")

@@ -96,7 +96,7 @@ def shipped_encoder(shipped: Path) -> Encoder:
 
 @pytest.fixture
 def scratch() -> Iterator[Path]:
-    """Return a folder in memory if the system has one, because files are written a hundred thousand times."""
+    """Return a folder in memory if the system has one, because files are written thousands of times."""
     memory = Path("/dev/shm")  # noqa: S108
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
         yield Path(folder)
@@ -166,8 +166,7 @@ def test_embedding_does_not_depend_on_another_text_of_the_batch(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize(("name", "pairs"), [("encoder", 4000), ("numpy_encoder", 4000), ("shipped_encoder", 2000)])
+@pytest.mark.parametrize(("name", "pairs"), [("encoder", 2000), ("numpy_encoder", 2000), ("shipped_encoder", 500)])
 def test_embedding_does_not_depend_on_another_text_of_very_different_length(
     request: pytest.FixtureRequest, name: str, pairs: int
 ) -> None:
@@ -248,21 +247,21 @@ def test_mutated_bundles_raise_or_work(bundle_path: Path, numpy_bundle: Path, sc
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(900)
 @_on_linux
 @_from_onnxruntime_1_25
-def test_100_000_texts_and_mutated_bundles_cause_no_crash(
+def test_25_000_texts_and_mutated_bundles_cause_no_crash(
     bundle_path: Path, numpy_bundle: Path, shipped: Path, scratch: Path
 ) -> None:
     jobs: Jobs = []
     for kind, bundle, count in (
-        *(("texts", shipped, 10_000), ("bundles", shipped, 500)),
-        *(("texts", bundle_path, 25_000), ("texts", numpy_bundle, 25_000)),
-        *(("bundles", bundle_path, 20_000), ("bundles", numpy_bundle, 19_500)),
+        *(("texts", shipped, 2500), ("bundles", shipped, 100)),
+        *(("texts", bundle_path, 6200), ("texts", numpy_bundle, 6200)),
+        *(("bundles", bundle_path, 5000), ("bundles", numpy_bundle, 5000)),
     ):
         jobs += [(kind, bundle, first, count // 2) for first in (0, count // 2)]
     outcomes = _fuzz(jobs, scratch)
-    assert sum(outcomes.values()) == 100_000
+    assert sum(outcomes.values()) == 25_000
     for part in ("error at load", "error when run", "ran", "not truncated", "truncated", "lone surrogate"):
         assert any(outcome.endswith(part) for outcome in outcomes), f"no input had the outcome {part}"
 
@@ -275,7 +274,7 @@ def _fuzz(jobs: Jobs, scratch: Path) -> Counter[str]:
         folder = scratch / str(number)
         folder.mkdir()
         command = [sys.executable, "-W", "error", str(_DRIVER), kind, str(bundle), str(first), str(count), str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=1100, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=800, check=False)
         seeds, _, outcomes = done.stdout.partition("{")
         last = (seeds.split() or ["none"])[-1]
         assert done.returncode == 0, (
