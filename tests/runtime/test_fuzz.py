@@ -166,7 +166,7 @@ def test_embedding_does_not_depend_on_another_text_of_the_batch(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "pairs"), [("encoder", 2000), ("numpy_encoder", 2000), ("shipped_encoder", 500)])
+@pytest.mark.parametrize(("name", "pairs"), [("encoder", 4000), ("numpy_encoder", 4000), ("shipped_encoder", 500)])
 def test_embedding_does_not_depend_on_another_text_of_very_different_length(
     request: pytest.FixtureRequest, name: str, pairs: int
 ) -> None:
