@@ -42,6 +42,7 @@ def _test(first: Subject, second: Subject, seed: int) -> SignificanceTest:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_bundle_differs_from_itself_in_at_most_one_of_six_runs() -> None:
     differs = [_test(Subject("a", "bundle"), Subject("b", "bundle"), seed).is_significant for seed in range(6)]
     assert None not in differs
@@ -49,6 +50,7 @@ def test_bundle_differs_from_itself_in_at_most_one_of_six_runs() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_subject_slowed_by_five_percent_differs_in_two_of_three_quiet_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
