@@ -6,7 +6,8 @@
 #   sizes         a semantic ranker of each of SIZES with each of SEEDS: as many pairs, the same steps and shape
 #   wide          of 100,000 tokens: without PCA, as wide as the teacher
 #   long          of 100,000 tokens: ten times as many steps, five passes in batches of 64
-#   rates         the rankers of WIDTHS, of 100,000 tokens, at each of RATES with the seed 0; their scores on STS-B dev in nine languages
+#   rates         of 100,000 tokens, at each of RATES with the seed 0; scores on STS-B dev in nine languages. With WIDTHS=wide those
+#                 that are as wide as the teacher
 #   tuned         of 100,000 tokens: at the best of these rates, with each of SEEDS
 #   similarity    similarity within and across languages, of all students that are there
 #   retrieval     retrieval within and across languages, of the rankers of 100,000 tokens; MRR@10, nDCG@10 and MAP@100
@@ -30,7 +31,6 @@ PAIRS=${PAIRS:-20000}
 QUESTIONS=${QUESTIONS:-6000}  # of each of the relevance teacher's two files
 VOCABULARIES=${VOCABULARIES:-100000-0.7 50000-0.7 150000-0.7 english-1.0 english-0.7 english-0.3}
 SIZES=${SIZES:-100000 50000 150000}
-WIDTHS=${WIDTHS:-100000}  # `wide`, too: as wide as the teacher
 BEST_RATE=3e-3  # on STS-B dev, by the step rates
 declare -A recipes=([100000]=xayn-semantic [wide]=xayn-semantic-wide)
 # The paper's 2e-5 is for 140,000 steps; these are two passes, some thousand steps.
@@ -84,7 +84,7 @@ long() { student semantic-long-seed-0 xayn-semantic 100000-0.7 --set stages.epoc
 
 rates() {
     local rate name language students=()
-    for name in $WIDTHS; do
+    for name in ${WIDTHS:-100000}; do
         for rate in ${RATES:-3e-4 1e-3 3e-3 1e-2}; do
             students+=("$OUT/rates/$name-rate-$rate")
             student "rates/$name-rate-$rate" "${recipes[$name]}" 100000-0.7 --set "stages.learning_rate=$rate"

@@ -71,8 +71,8 @@ def resident_kb():
 dice = random.Random(0)
 encoder = Encoder.load(sys.argv[1])
 for done in range(500, 20_001, 500):
-    words = dice.choices(["cat", "file", "reads", "the", "line"], k=128)
-    texts = [" ".join(words[: dice.randint(1, 128)]) for _ in range(500)]
+    words = dice.choices(["cat", "file", "reads", "the", "line"], k=500)
+    texts = [" ".join(words[: dice.randint(1, dice.choice((32, 32, 32, 500)))]) for _ in range(500)]
     encoder.encode(texts, on_truncate="ignore", on_unknown="ignore")
     if done in (500, 20_000):
         print(resident_kb())
