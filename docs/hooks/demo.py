@@ -22,6 +22,8 @@ _ENGINE = (
 )
 _DEMO, _SEARCH = "nano", "micro"
 """The encoder of the demo page, and that of the site's search, which needs no engine."""
+_HISTORY = "changelog/"
+"""The page that only the search by words has: it mentions everything and explains nothing."""
 _WORDS = 50
 """The words of a part of a section, which has a vector of its own: much less is no text, much more is blurred."""
 _TAG = re.compile(r"<[^>]+>")
@@ -48,7 +50,8 @@ def on_post_build(config: MkDocsConfig) -> None:
     site = Path(config.site_dir)
     entries = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))["docs"]
     titles = {entry["location"]: entry["title"] for entry in entries}
-    sections = [_section(entry, titles) for entry in entries if entry["text"]]
+    explaining = [entry for entry in entries if not entry["location"].startswith(_HISTORY)]
+    sections = [_section(entry, titles) for entry in explaining if entry["text"]]
     folder = site / "demo/index"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sections.json").write_text(json.dumps(sections, ensure_ascii=False), encoding="utf-8")
