@@ -10,7 +10,8 @@
 #   timing   SimTDE's table 4, with students of these shapes; where nothing else runs
 #   rates    how long teacher embeddings and an epoch take, of sentences of 120 and of 250 characters at most; where nothing else runs
 #   hpd      HPD-128, projection-128, whitening-128, of the teacher's last layers: two passes over the same text; with augmentation,
-#            as many steps as without, and at 1e-3 as many passes; HPD for as many steps as the baselines take, too; scores
+#            as many steps as without, and at 1e-3 as many passes; HPD for as many steps as the baselines take, too, and with the seed 0
+#            for ten times as many as two passes; scores
 #   dimensions  HPD-128, 256 and 384 and whitening after it, in this way without augmentation; scores
 #   hpdtables  HPD's tables 1, 2 and 4 with students that are independent of their teacher, all-mpnet-base-v2: two passes over the same
 #            text for each of ROWS and of ENCODERS: minilm (all-MiniLM-L6-v2), masked (its layers after masked language modeling, the
@@ -67,6 +68,8 @@ hpd() {
     RATES=1e-3 tuned hpd/hpd-128-two-passes hpd-128 "${last_layers[@]}" --wordnet "$TRAIN/wordnet" --set stages.epochs=2
     tuned hpd/hpd-128-no-augmentation hpd-128-no-augmentation "${last_layers[@]}" --set stages.epochs=2
     tuned hpd/hpd-128-no-augmentation-154-steps hpd-128-no-augmentation "${last_layers[@]}" --set stages.epochs=0.857
+    RATES=1e-3 SEEDS=0 CHECKPOINT_STEPS=180 tuned hpd/hpd-128-no-augmentation-twenty-passes hpd-128-no-augmentation "${last_layers[@]}" \
+        --set stages.epochs=20
     for name in projection-128 whitening-128; do
         RATES="3e-5 $RATES" tuned "hpd/$name" "$name" "${last_layers[@]}" --pairs "$NLI" --set stages.epochs=2
     done
