@@ -93,7 +93,7 @@ dimensions() {
 
 # Rows whose weights start at random, beside those that start from the teacher, for 3,750 steps of 64 in place of 235 of 256.
 long() {
-    local name RATES=${RATES:-1e-3} CHECKPOINT_STEPS=375
+    local name RATES=${RATES:-1e-3 3e-3} CHECKPOINT_STEPS=375
     for name in $LONG; do
         tuned "simtde-long/$name" "$name" "${corpus[@]}" --set corpus.limit=241000 --set corpus.limit_per_source=40000 \
             --set corpus.max_characters=250 --set stages.batch_size=64
