@@ -29,8 +29,10 @@ ours() {
 # shape NAME RECIPE OPTION...: a student that learned next to nothing, since size and latency do not depend on what weights have
 # learned, and its bundle
 shape() {
+    local backend=onnx
+    [ "$1" != cmow ] || backend=numpy
     distill "shapes/$1" "$2" --set stages.epochs=0.01 "${@:3}"
-    [ -d "$OUT/bundles/$1" ] || $COMMAND export "$OUT/shapes/$1" --precision int8 --out "$OUT/bundles/$1"
+    [ -d "$OUT/bundles/$1" ] || $COMMAND export "$OUT/shapes/$1" --backend $backend --precision int8 --out "$OUT/bundles/$1"
 }
 
 bundles() {
