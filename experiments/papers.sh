@@ -12,16 +12,13 @@ cd "$(dirname "$0")/.."
 OUT=${OUT:-build/papers}
 source experiments/students.sh
 NAMES=${NAMES:-mini nano micro}
-SHAPES="simtde hpd distilcse xayn cmow"
-sentences=("${corpus[@]}" --set corpus.limit=241000 --set corpus.limit_per_source=40000 --set corpus.min_characters=10
-    --set corpus.max_characters=250)
 
 # One pass in batches of 64: 3,750 steps, in place of the recipe's stages.
 ours() {
-    local name students=() stage="epochs = 1.0, batch_size = 64, checkpoint_steps = 375, losses = { cosine = 1.0, similarity = 5.0 }"
+    local name stage="epochs = 1.0, batch_size = 64, checkpoint_steps = 375, losses = { cosine = 1.0, similarity = 5.0 }"
     local -A rates=([mini]="5e-4 1e-3" [nano]="1e-3 2e-3 4e-3" [micro]="1e-3 3e-3 6e-3")
     for name in $NAMES; do
-        RATES=${RATES:-${rates[$name]}} tuned "ours/$name" "$name" "${sentences[@]}" --set "stages=[{ $stage }]"
+        RATES=${RATES:-${rates[$name]}} tuned "ours/$name" "$name" "${longer_text[@]}" --set "stages=[{ $stage }]"
     done
     score papers-ours "$OUT/ours" $TEACHER "$OUT"/ours/*-seed-*
 }
@@ -39,19 +36,19 @@ bundles() {
     local language texts=()
     for language in en de fr es it pt nl pl ru tr; do texts+=(--corpus "$language=$TRAIN/multilingual/$language.txt.xz"); done
     [ -f "$OUT/vocabulary.json" ] || $COMMAND vocab "${texts[@]}" --size 100000 --smoothing 0.7 --out "$OUT/vocabulary.json"
-    shape simtde simtde-small "${sentences[@]}"
-    shape hpd hpd-128-no-augmentation --teacher $TEACHER --set student.source= --set student.layers=3 "${sentences[@]}"
-    shape distilcse distilcse-one-stage "${sentences[@]}"
+    shape simtde simtde-small "${longer_text[@]}"
+    shape hpd hpd-128-no-augmentation --teacher $TEACHER --set student.source= --set student.layers=3 "${longer_text[@]}"
+    shape distilcse distilcse-one-stage "${longer_text[@]}"
     shape xayn xayn-semantic --parallel "$TRAIN/parallel" --set parallel.limit=200 --set vocabulary.kind=file \
         --set vocabulary.file="$OUT/vocabulary.json"
-    shape cmow cmow-hybrid-small "${sentences[@]}"
+    shape cmow cmow-hybrid-small "${longer_text[@]}"
     [ -d "$OUT/bundles/teacher" ] || $COMMAND export $TEACHER --precision int8 --out "$OUT/bundles/teacher"
     facts papers-bundles "$OUT"/bundles/*
 }
 
 bench() {
     local name subjects=(mini nano micro)
-    for name in $SHAPES; do subjects+=("$name=$OUT/bundles/$name"); done
+    for name in simtde hpd distilcse xayn cmow; do subjects+=("$name=$OUT/bundles/$name"); done
     $COMMAND bench "${subjects[@]}" --against "teacher=$OUT/bundles/teacher" --texts "$EVAL/stsb/dev.tsv" --no-sweep \
         --out "$RESULTS/papers-costs.json" --markdown "$OUT/costs.md" --force
 }

@@ -95,8 +95,7 @@ dimensions() {
 long() {
     local name RATES=${RATES:-1e-3 3e-3} CHECKPOINT_STEPS=375
     for name in $LONG; do
-        tuned "simtde-long/$name" "$name" "${corpus[@]}" --set corpus.limit=241000 --set corpus.limit_per_source=40000 \
-            --set corpus.max_characters=250 --set stages.batch_size=64
+        tuned "simtde-long/$name" "$name" "${longer_text[@]}" --set stages.batch_size=64
     done
     score simtde-long "$OUT/simtde-long" $TEACHER "$OUT"/simtde-long/*-seed-*
 }

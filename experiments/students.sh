@@ -24,6 +24,10 @@ for name in wikipedia tatoeba dialogue_sgd questions_titles commonvoice captions
     corpus+=(--corpus "$TRAIN/en/$name.txt.xz")
 done
 
+# 240,000 sentences of these files: one text for the students that are compared after 3,750 steps of 64.
+longer_text=("${corpus[@]}" --set corpus.limit=241000 --set corpus.limit_per_source=40000 --set corpus.min_characters=10
+    --set corpus.max_characters=250)
+
 # distill NAME RECIPE OPTION...: a student, unless it is there
 distill() {
     local name=$1 recipe=$2
