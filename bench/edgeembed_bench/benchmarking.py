@@ -85,7 +85,7 @@ def benchmark(
         idle = IdlePower(before, measure_idle(meter))
     subject_results = tuple(
         SubjectResult(
-            subject=subject,
+            subject=subject.for_report(),
             info=first.infos[subject.name],
             size=sizes[subject.name],
             discarded_start=first.starts[subject.name],
@@ -105,7 +105,7 @@ def benchmark(
         texts=TextInfo.of(texts, texts_from, first.counted_by),
         baseline=baseline,
         subjects=subject_results,
-        floor=FloorResult(floor, first.starts[floor.name], tuple(floor_starts)) if floor else None,
+        floor=FloorResult(floor.for_report(), first.starts[floor.name], tuple(floor_starts)) if floor else None,
         left_out=dict(left_out or {}),
     )
 

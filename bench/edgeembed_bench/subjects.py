@@ -70,6 +70,13 @@ class Subject:
             return _NUMPY_IMPORTS
         return (self.argument.partition(":")[0],) if self.adapter == "function" else _IMPORTS[self.adapter]
 
+    def for_report(self) -> "Subject":
+        """Return the subject with paths relative to the working directory, if they are below it.
+
+        A published report then does not tell where on the machine this directory is.
+        """
+        return replace(self, argument=_relative(self.argument), python=_relative(self.python))
+
 
 def check_names(names: Sequence[str], baseline: str | None) -> None:
     """Raise InputError if the names of the subjects are not unique or do not include the baseline.
@@ -213,6 +220,11 @@ def _json_value(file: Path, name: str) -> str | None:
     except (OSError, ValueError):
         return None
     return content.get(name) if isinstance(content, dict) else None
+
+
+def _relative(path: str) -> str:
+    below = Path(path).is_relative_to(Path.cwd())
+    return Path(path).relative_to(Path.cwd()).as_posix() if below else path
 
 
 def _short_name(spec: _Spec) -> str:

@@ -111,3 +111,20 @@ def test_error_of_find_model_is_passed_on() -> None:
 
     with pytest.raises(InputError, match="no model called nothing"):
         parse_subjects(["nothing"], none)
+
+
+def test_report_has_paths_relative_to_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    subject = Subject("mine", "bundle", str(tmp_path / "models" / "mine"), str(tmp_path / "venv" / "bin" / "python"))
+    recorded = subject.for_report()
+    assert (recorded.name, recorded.argument, recorded.python) == ("mine", "models/mine", "venv/bin/python")
+    assert recorded.for_report() == recorded
+
+
+@pytest.mark.parametrize("argument", ["", "BAAI/bge-small-en-v1.5", "my_module:encode", str(builtin_bundle())])
+def test_report_keeps_what_is_not_below_the_working_directory(
+    argument: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    subject = Subject("mine", "bundle", argument)
+    assert subject.for_report() == subject
