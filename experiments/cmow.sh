@@ -68,7 +68,7 @@ task() {
 each_task() {
     local line name metric options settings epochs
     GLUE=$OUT/glue/data
-    $PYTHON experiments/glue_data.py "$(dirname "$EVAL")" "$GLUE"
+    $PYTHON experiments/glue_data.py "$(dirname "$EVAL")" "$GLUE" > "$RESULTS/cmow-glue-data.json"
     for line in "rte accuracy" "mrpc accuracy-f1" "stsb pearson-spearman" "cola matthews" "sst2 accuracy" "mnli accuracy"; do
         read -r name metric <<< "$line"
         case " $TASKS " in *" $name "*) ;; *) continue ;; esac

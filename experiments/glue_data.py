@@ -2,12 +2,15 @@
 
     python experiments/glue_data.py ../shared/data build/glue
 
+Prints as JSON the number of examples of each task and, except for STS-B, the accuracy on its dev set (x100) of always
+choosing the most frequent label.
 CoLA, SST-2, RTE and STS-B have GLUE's own splits. MRPC's dev set is the last 408 rows of its training split, as many as
 GLUE's. MNLI is not at hand: `mnli_*` are pairs of LingNLI, with MNLI's three labels and partly its premises; the dev
 set has the pairs of the last premises, 2,000 or a few more. QQP, QNLI and WNLI are left out: their training splits are
 not at hand.
 """
 
+import json
 import lzma
 import shutil
 from collections import Counter
@@ -38,6 +41,20 @@ def main(data: Path, out: Path) -> None:
     header, *rows = (data / "eval/glue/mrpc_train_full.tsv").read_text(encoding="utf-8").splitlines()
     _write(out, "mrpc", header, rows[:-_MRPC_DEV], rows[-_MRPC_DEV:])
     _write(out, "mnli", *_nli(data / "train/pairs/nli_pairs.tsv.xz"))
+    click.echo(json.dumps([_facts(out, name) for name in (*_COPIES, "mrpc", "mnli")], indent=1))
+
+
+def _facts(folder: Path, name: str) -> dict[str, str | int | float | None]:
+    """Return the number of examples of each split of a task, and the share of the most frequent label."""
+    train, dev = (
+        [line.split("\t") for line in (folder / f"{name}_{split}.tsv").read_text(encoding="utf-8").splitlines()]
+        for split in ("train", "dev")
+    )
+    frequent = None
+    if "label" in dev[0]:
+        place = dev[0].index("label")
+        frequent = 100 * max(Counter(row[place] for row in dev[1:]).values()) / (len(dev) - 1)
+    return {"task": name, "train": len(train) - 1, "dev": len(dev) - 1, "most_frequent_label_accuracy": frequent}
 
 
 def _nli(file: Path) -> tuple[str, list[str], list[str]]:
