@@ -21,7 +21,7 @@ def data(tmp_path: Path) -> Path:
     for split, labels in (("train", "01"), ("dev", "0111")):
         for name in ("glue/cola", "senteval/sst2"):
             write(folder / f"eval/{name}_{split}.tsv", "text\tlabel", [f"text\t{label}" for label in labels])
-        write(folder / f"eval/glue/rte_{split}.tsv", "sentence1\tsentence2\tlabel", [f"a\tb\t{each}" for each in labels])
+        write(folder / f"eval/glue/rte_{split}.tsv", "sentence1\tsentence2\tlabel", [f"a\tb\t{x}" for x in labels])
         write(folder / f"eval/stsb/{split}.tsv", "sentence1\tsentence2\tscore", [f"a\tb\t{each}.5" for each in labels])
     pairs = [f"a\tb\t{number % 2}" for number in range(500)]
     write(folder / "eval/glue/mrpc_train_full.tsv", "sentence1\tsentence2\tlabel", pairs)
