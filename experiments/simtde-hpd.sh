@@ -27,6 +27,7 @@ cd "$(dirname "$0")/.."
 OUT=${OUT:-build/simtde-hpd}
 source experiments/students.sh
 NLI=$TRAIN/pairs/nli_triplets.tsv.xz
+CAPTIONS=$TRAIN/pairs/captions5_en.tsv.xz
 MPNET=$OUT/all-mpnet-base-v2
 ENCODERS=${ENCODERS:-minilm masked}
 ROWS=${ROWS:-simcse projection-128 hpd-128 hpd-128-augmented hpd-256 hpd-312 hpd-384}  # hpd-312 is of tinybert-shape, hpd-384 of minilm
@@ -203,12 +204,24 @@ hpdtables() {
     done
 }
 
+# How many of the captions are also in the text that HPD learned from.
+shared_captions() {
+    awk -F'\t' '
+        FNR == 1 { next }
+        NR == FNR { for (i = 1; i <= 3; i++) learned[$i]; next }
+        !($1 in seen) { seen[$1]; queries++; if ($1 in learned) shared_queries++ }
+        { for (i = 2; i <= NF; i++) if ($i != "" && !($i in found)) { found[$i]; documents++; if ($i in learned) shared++ } }
+        END { printf "{\"queries\": %d, \"shared_queries\": %d, \"documents\": %d, \"shared_documents\": %d}\n", queries,
+            shared_queries, documents, shared }' <(xz -dc "$NLI") <(xz -dc "$CAPTIONS")
+}
+
 retrieval() {
-    [ -f "$OUT/captions.tsv" ] || xz -dc "$TRAIN/pairs/captions5_en.tsv.xz" | awk -F'\t' -v OFS='\t' '
+    [ -f "$OUT/captions.tsv" ] || xz -dc "$CAPTIONS" | awk -F'\t' -v OFS='\t' '
         NR == 1 { print "question1", "question2", "is_duplicate"; next }
         { for (i = 2; i <= NF; i++) if ($i != "") print $1, $i, 1 }' > "$OUT/captions.tsv"
     $COMMAND evaluate "$OUT/hpd/hpd-128-two-passes-seed-0" --against $TEACHER --semantic-retrieval "$OUT/captions.tsv" \
         --out "$RESULTS/hpd-captions.json" --markdown "$OUT/captions.md" --force
+    shared_captions > "$RESULTS/hpd-captions-shared.json"
 }
 
 mkdir -p "$OUT"/{simtde,simtde-long,simtde-base,hpd}

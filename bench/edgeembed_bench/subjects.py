@@ -223,8 +223,8 @@ def _json_value(file: Path, name: str) -> str | None:
 
 
 def _relative(path: str) -> str:
-    below = Path(path).is_relative_to(Path.cwd())
-    return Path(path).relative_to(Path.cwd()).as_posix() if below else path
+    here = Path.cwd()
+    return Path(path).relative_to(here).as_posix() if Path(path).is_relative_to(here) else path
 
 
 def _short_name(spec: _Spec) -> str:
