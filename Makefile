@@ -90,7 +90,7 @@ test-plain: $(PLAIN)/.installed $(PLAIN_RUNTIME)/.installed
 $(PLAIN)/.installed: pyproject.toml
 $(PLAIN)/.installed $(PLAIN_RUNTIME)/.installed: runtime/pyproject.toml constraints-new.txt
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --no-compile --constraint constraints-new.txt --editable ./runtime \
+	$(@D)/bin/python -m pip install --quiet --constraint constraints-new.txt --editable ./runtime \
 	    $(if $(filter $(PLAIN),$(@D)),--editable .) pytest pytest-timeout
 	@touch $@
 

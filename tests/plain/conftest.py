@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=_REASON))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def runs() -> Run:
     """Return a function that runs a command, asserts that it succeeds, and returns what it printed to stdout."""
 
@@ -36,7 +36,7 @@ def runs() -> Run:
     return call
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def refuses() -> Run:
     """Return a function that runs a command, asserts that it fails with exit code 2, and returns its one line."""
 

@@ -1,5 +1,6 @@
 """`edgeembed-runtime` without extras."""
 
+import hashlib
 import importlib.util
 import json
 import shutil
@@ -11,9 +12,9 @@ from edgeembed_runtime.builtin_models import builtin_bundle
 from .conftest import Run
 
 _TEXTS = ("--text", "Open a file and read its lines.", "--text", "Paint a wall.", "--text", "The cat is asleep.")
-# What `pip install edgeembed` brings, and edgeembed-runtime alone does not.
-_ALONE = importlib.util.find_spec("edgeembed") is None
-_needs_absence = pytest.mark.skipif(not _ALONE, reason="edgeembed needs the package itself")
+_runtime_alone = pytest.mark.skipif(
+    importlib.util.find_spec("tokenizers") is not None, reason="edgeembed itself needs pyarrow and tokenizers"
+)
 
 
 @pytest.fixture
@@ -42,13 +43,20 @@ def test_rank_and_search_work(index: Path, runs: Run) -> None:
 
 
 def test_interests_work(runs: Run, tmp_path: Path) -> None:
-    store = tmp_path / "interests.db"
-    runs("edgeembed-runtime", "interests", "like", store, "Our kitten sleeps all day")
-    ranked = runs("edgeembed-runtime", "interests", "rank", store, *_TEXTS)
-    assert "The cat is asleep." in ranked.splitlines()[0]
+    def interests(action: str, *more: str) -> str:
+        return runs("edgeembed-runtime", "interests", action, tmp_path / "interests.db", *more)
+
+    interests("like", "--text", "Our kitten sleeps all day")
+    interests("dislike", "--text", "Paint the fence")
+    interests("view", "--text", "A dog barks", "--seconds", "40")
+    assert interests("rank", *_TEXTS).splitlines()[0].endswith("The cat is asleep.")
+    assert interests("show")
+    assert json.loads(interests("export"))
+    interests("forget", str(json.loads(interests("show", "--json"))["centers"][0]["id"]))
+    interests("forget-all", "--yes")
 
 
-@pytest.mark.parametrize("engine", ["faiss-flat", "faiss-ivf"])
+@pytest.mark.parametrize("engine", ["faiss-hnsw", "faiss-ivf"])
 def test_an_engine_of_faiss_names_the_extra(engine: str, index: Path, refuses: Run, tmp_path: Path) -> None:
     for command in (["index", *_TEXTS, "--out", tmp_path / "other"], ["search", index, "a cat"]):
         assert refuses("edgeembed-runtime", *command, "--engine", engine) == (
@@ -64,7 +72,7 @@ def test_search_by_keywords_names_the_extra(method: str, index: Path, refuses: R
     )
 
 
-@_needs_absence
+@_runtime_alone
 def test_an_index_of_parquet_files_names_the_extra(refuses: Run, tmp_path: Path) -> None:
     tmp_path.joinpath("shards").mkdir()
     command = ["index", "--from", tmp_path / "shards", "--out", tmp_path / "index"]
@@ -73,14 +81,25 @@ def test_an_index_of_parquet_files_names_the_extra(refuses: Run, tmp_path: Path)
     )
 
 
-@_needs_absence
-@pytest.mark.parametrize("command", ["encode", "rank", "index", "interests"])
-def test_a_bundle_with_another_tokenizer_names_the_extra(command: str, refuses: Run, tmp_path: Path) -> None:
+@_runtime_alone
+@pytest.mark.parametrize(
+    "command", [["encode"], ["rank", "a dog"], ["index", "--out", "index"], ["interests", "like", "interests.db"]]
+)
+def test_a_bundle_with_another_tokenizer_names_the_extra(
+    command: list[str], refuses: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     bundle = tmp_path / "bundle"
     shutil.copytree(str(builtin_bundle("nano")), bundle)
     tokenizer = json.loads((bundle / "tokenizer.json").read_text(encoding="utf-8"))
-    tokenizer["pre_tokenizer"] = {"type": "Whitespace"}
-    (bundle / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
-    (bundle / "edgeembed.json.sha256").unlink()
+    content = json.dumps({**tokenizer, "pre_tokenizer": {"type": "Whitespace"}}).encode()
+    (bundle / "tokenizer.json").write_bytes(content)
     manifest = json.loads((bundle / "edgeembed.json").read_text(encoding="utf-8"))
-    print(manifest["files"])
+    (recorded,) = (each for each in manifest["files"] if each["name"] == "tokenizer.json")
+    recorded |= {"size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (bundle / "edgeembed.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (bundle / "edgeembed.json.sha256").unlink()
+    assert refuses("edgeembed-runtime", *command, "--text", "a cat", "--bundle", bundle) == (
+        f"edgeembed-runtime: error: tokenizers, which {bundle / 'tokenizer.json'} needs, is not installed; "
+        "install it with: pip install 'edgeembed-runtime[tokenizers]'\n"
+    )
