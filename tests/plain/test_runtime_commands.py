@@ -19,7 +19,7 @@ _runtime_alone = pytest.mark.skipif(
 
 def _missing(package: str, extra: str) -> str:
     message = f"{package} is not installed; install it with: pip install 'edgeembed-runtime[{extra}]'"
-    return f"edgeembed-runtime: error: {message}\n"
+    return f"edgeembed-runtime: error: {message}"
 
 
 @pytest.fixture
