@@ -24,6 +24,7 @@ from edgeembed_exporters.model_spec import ModelSpec
 from edgeembed_exporters.onnx.ort_format import convert_to_ort
 from edgeembed_exporters.onnx.tracing import SentenceGraph, count_parameters
 from edgeembed_exporters.quantization import quantize
+from edgeembed_exporters.quantization.calibration import with_short_texts
 
 ONNX_FILES: dict[Precision, str] = {
     "fp32": "onnx/model.onnx",
@@ -56,7 +57,7 @@ class GraphWriter:
         self.num_parameters = num_parameters
         self._traced = traced
         tokenizer = bundle_tokenizer(spec)
-        pairs = [(text,) if isinstance(text, str) else text for text in calibration]
+        pairs = [(text,) if isinstance(text, str) else text for text in with_short_texts(calibration)]
         self._calibration_ids = [tokenizer.encode(*texts).ids for texts in pairs]
 
     @property
