@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from edgeembed_runtime._retrieval_inputs import document_vectors, query_vector, validate_encoder
 from edgeembed_runtime._validation import validate_texts, validate_top_k
+from edgeembed_runtime.characters import is_blank
 from edgeembed_runtime.documents import Hit
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError, warn_of_other_role
@@ -281,8 +282,8 @@ class SemanticRanker:
         if embedding is not None:
             return embedding
         texts = validate_texts([text], "text")
-        if not texts[0].strip():
-            raise InputError("the text is blank, expected a text with words")
+        if is_blank(texts[0]):
+            raise InputError("the text is blank, expected a text with a letter, a digit or a symbol")
         row: npt.NDArray[np.float32] = self._encoder.encode_document(texts, on_unknown="error")[0]
         return row
 

@@ -166,11 +166,14 @@ def test_rejected_reaction_neither_creates_nor_changes_a_store(
     path: str, bundle: list[str], reaction: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "texts.txt").write_bytes(b"the dog\n  \nread\n")
-    texts = str(tmp_path / "texts.txt")
+    texts, symbols = str(tmp_path / "texts.txt"), str(tmp_path / "symbols.txt")
+    Path(symbols).write_text("\u2060...\nthe dog\n", encoding="utf-8")
     rejected = {
         "texts.txt, line 2: the line is blank": [texts],
         "--text is blank": ["--text", "the dog", "--text", ""],
         "expected a text that is not blank": [texts, "--text", " \t"],
+        "--text is blank, expected": ["--text", "the dog", "--text", "\u200b"],
+        "symbols.txt, line 1: the line is blank": [symbols],
         "surrogate": ["--text", "the dog", "--text", "a\udcff"],
         "text 1: the vocabulary knows almost none of its words": ["--text", "the dog", "--text", "中文"],
     }
@@ -205,7 +208,7 @@ def test_blank_query_is_rejected(store: str, bundle: list[str], capsys: pytest.C
     assert "the query is blank" in _error(["rank", store, "--query", " ", "--text", "the dog", *bundle], capsys)
     index = str(Path(store).with_name("index"))
     assert main(["index", "--text", "the dog", "--out", index, *bundle]) == 0
-    for argv in (["rank", "", "--text", "the dog"], ["search", index, "\t"]):
+    for argv in (["rank", "", "--text", "the dog"], ["rank", "###", "--text", "a"], ["search", index, "\t"]):
         assert main([*argv, *bundle]) == 2
         assert "error: the query is blank" in capsys.readouterr().err
 

@@ -86,8 +86,11 @@ def test_invalid_queries_are_errors(index: Index, encoder: Encoder, method: Sear
         index.search(np.zeros(encoder.dimension), method=method)
     with pytest.raises(InputError, match="query 1 is float"):
         index.search(["the cat", 1.5], method=method)  # type: ignore[list-item]
-    with pytest.raises(InputError, match="the query is blank"):
-        index.search(" ", method=method)
+    for blank in (" ", "\u200b", "..."):
+        with pytest.raises(InputError, match="the query is blank"):
+            index.search(blank, method=method)
+        with pytest.raises(InputError, match="query 1 is blank"):
+            index.search(["the cat", blank], method=method)
 
 
 def test_an_unknown_method_is_an_error(index: Index) -> None:

@@ -200,17 +200,17 @@ def test_built_in_encoder_separates_topics(shipped: Path) -> None:
     assert _order(ranker, None, documents)[-1] == 0
 
 
-@pytest.mark.parametrize("text", ["", " \n", "\u3000\t"])
+@pytest.mark.parametrize("text", ["", " \n", "\u3000\t", "\u200b\u2060", "\0\x01", "\u0301", "...", "\ufffd", "\ue000"])
 def test_blank_text_is_rejected_unless_its_embedding_is_given(ranker: SemanticRanker, text: str) -> None:
     for react in (ranker.like, ranker.dislike, lambda text: ranker.view(text, 60)):
         with pytest.raises(InputError, match="the text is blank"):
             react(text)
     assert ranker.centers() == []
     assert ranker.like(text, embedding=_AXES[0]) == 1
-    assert ranker.centers()[0].example == ""
+    assert ranker.centers()[0].example == " ".join(text.split())
 
 
-@pytest.mark.parametrize("query", ["", " \n"])
+@pytest.mark.parametrize("query", ["", " \n", "\u200b", "###"])
 def test_blank_query_is_rejected_and_blank_document_is_ranked(ranker: SemanticRanker, query: str) -> None:
     ranker.like("the dog")
     with pytest.raises(InputError, match="the query is blank, expected a text"):
@@ -226,6 +226,8 @@ def test_blank_and_unknown_documents_rank_last(ranker: SemanticRanker, query: st
     ranker.dislike("a socket")
     with pytest.warns(UnknownTextWarning, match="1 of 4 texts"):
         hits = ranker.rank(query, ["", "中文", "a socket", "the cat"])
+    assert [(hit.id, hit.score) for hit in hits[2:]] == [(0, -1), (1, -1)]
+    hits = ranker.rank(query, ["\u200b", "...", "a socket", "the cat"])
     assert [(hit.id, hit.score) for hit in hits[2:]] == [(0, -1), (1, -1)]
 
 
