@@ -78,6 +78,19 @@ def test_score_blends_query_and_interests_by_query_weight(encoder: Encoder) -> N
         assert [scores[i] for i in range(3)] == pytest.approx([(1 - share) * 0.5, share, 0], abs=1e-6)
 
 
+def test_settings_are_those_of_the_file(encoder: Encoder, tmp_path: Path) -> None:
+    settings = InterestSettings(query_weight=0, horizon_days=365)
+    ranker = SemanticRanker(encoder, tmp_path / "interests.db", settings=settings)
+    ranker.like("the dog")
+    other = SemanticRanker(encoder, tmp_path / "interests.db")
+    assert other.settings == ranker.settings
+    assert other.rank("open a socket", ["open a socket", "the dog"])[0].id == 1
+    with pytest.raises(InputError, match=r"has the settings query_weight=0\.0, but query_weight=1\.0 was given"):
+        SemanticRanker(encoder, tmp_path / "interests.db", settings=InterestSettings(query_weight=1, horizon_days=365))
+    other.change_settings(InterestSettings(query_weight=1, horizon_days=365))
+    assert ranker.rank("open a socket", ["open a socket", "the dog"])[0].id == 0
+
+
 def test_default_query_weight_is_0_8(ranker: SemanticRanker) -> None:
     ranker.like("", embedding=_AXES[0])
     assert [hit.score for hit in ranker.rank(_AXES[1], ["a", "b"], embeddings=_AXES[:2])] == pytest.approx([0.8, 0.1])
