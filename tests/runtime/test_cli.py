@@ -349,6 +349,32 @@ def test_ctrl_c_prints_one_line_and_leaves_no_files(bundle: list[str], tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals that a process inherits as ignored")
+def test_ignored_ctrl_c_stays_ignored(bundle: list[str]) -> None:
+    code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + _PROCESS  # as `sh -c 'command &'` does
+    command = [sys.executable, "-c", code, "encode", "-", "--json", *bundle]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
+        process.stdin.write(b"the cat\n" * 100)
+        process.stdin.write(b" " * 200_000)  # more than a pipe holds: when it is written, the command is reading
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate()
+    assert (process.returncode, stderr) == (0, b"")
+    assert len(json.loads(stdout)) > 0
+
+
+def test_handler_that_python_did_not_install_is_left_alone(
+    bundle: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with monkeypatch.context() as patch:
+        patch.setattr(signal, "getsignal", lambda _: None)
+        assert main(["encode", "--text", "cat", *bundle]) == 0
+    assert capsys.readouterr().err == ""
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_closed_pipe_prints_no_error(bundle: list[str], tmp_path: Path) -> None:
     (tmp_path / "many.txt").write_text("cat\n" * 2000, encoding="utf-8")
     command = [sys.executable, "-c", _PROCESS, "encode", str(tmp_path / "many.txt"), *bundle]
