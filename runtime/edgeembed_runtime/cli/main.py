@@ -124,8 +124,8 @@ def _expect_stdout() -> None:
 def _recorded_interrupts() -> Iterator[list[int]]:
     """Yield a list to which every Ctrl-C is appended: one during the import of a C extension raises ImportError.
 
-    A Ctrl-C that is ignored (by `nohup`, or in the background of a script) stays ignored, and so does one that is handled
-    outside of Python. Outside the main thread this has no effect.
+    A Ctrl-C that is ignored, as in the background of a script, stays ignored, and one that is handled outside of Python
+    stays handled there. Outside the main thread this has no effect.
     """
     received: list[int] = []
 
