@@ -105,7 +105,7 @@ def test_a_minimum_that_no_hybrid_score_reaches_is_an_error(index: Index) -> Non
         with pytest.raises(
             InputError, match=r"min_score is .*, expected at most 0\.0328 with method='hybrid'"
         ) as caught:
-            index.search("the dog", min_score=minimum, method="hybrid")  # type: ignore[arg-type]
+            index.search("the dog", min_score=minimum, method="hybrid")  # type: ignore[call-overload]
         assert "\n" not in str(caught.value)
     assert index.search("the dog", min_score=45, method="bm25") == []
     assert len(index.search("the dog", min_score=-5, method="hybrid")) > 0
