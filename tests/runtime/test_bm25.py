@@ -4,6 +4,7 @@ import logging
 import math
 import sys
 import unicodedata
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -89,7 +90,7 @@ def test_each_word_of_a_script_with_marks_finds_its_own_document() -> None:
 
 
 def test_case_and_composition_of_a_character_change_no_word() -> None:
-    forms = ("NFC", "NFD", "NFKC", "NFKD")
+    forms: list[Literal["NFC", "NFD", "NFKC", "NFKD"]] = ["NFC", "NFD", "NFKC", "NFKD"]
     for character in map(chr, range(0x3000)):
         others = {character.upper(), character.lower(), character.casefold()}
         others |= {unicodedata.normalize(form, character) for form in forms}

@@ -289,8 +289,9 @@ class InterestStore:
         if names := [name for name, value in actual.items() if expected[name] != value]:
             here, there = ([f"{name}={short_repr(of[name])}" for name in names] for of in (actual, expected))
             raise InputError(
-                f"{self._database} has the settings {', '.join(here)}, but {', '.join(there)} was given; leave the "
-                "settings out to use those of the file, or change them there with change_settings"
+                f"{self._database} has the settings {', '.join(here)}, but {', '.join(there)} "
+                f"{'was' if len(names) == 1 else 'were'} given; leave the settings out to use those of the file, or "
+                "change them there with change_settings"
             )
 
     def _centers(self, opened: _Opened, now: float) -> list[Center]:
