@@ -367,12 +367,18 @@ def test_ignored_ctrl_c_stays_ignored(bundle: list[str]) -> None:
 def test_handler_that_python_did_not_install_is_left_alone(
     bundle: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = signal.getsignal(signal.SIGINT)
+    install, installed = signal.signal, []
+
+    def record(number: int, handler: Any) -> Any:
+        installed.append(number)
+        return install(number, handler)
+
     with monkeypatch.context() as patch:
         patch.setattr(signal, "getsignal", lambda _: None)
+        patch.setattr(signal, "signal", record)
         assert main(["encode", "--text", "cat", *bundle]) == 0
     assert capsys.readouterr().err == ""
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.SIGINT not in installed
 
 
 def test_closed_pipe_prints_no_error(bundle: list[str], tmp_path: Path) -> None:
