@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from types import SimpleNamespace
 
 import numpy as np
@@ -367,7 +368,7 @@ def test_ignored_ctrl_c_stays_ignored(bundle: list[str]) -> None:
 def test_handler_that_python_did_not_install_is_left_alone(
     bundle: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    install, installed = signal.signal, []
+    install, installed = signal.signal, list[int]()
 
     def record(number: int, handler: Any) -> Any:
         installed.append(number)
