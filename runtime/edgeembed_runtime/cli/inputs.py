@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from edgeembed_runtime.characters import is_blank
 from edgeembed_runtime.errors import InputError, short_repr
 
 _SUFFIX = ".jsonl"
@@ -28,7 +29,7 @@ def read_texts(args: argparse.Namespace, *, allow_blank: bool = True) -> list[st
     """
     if not args.files and not args.text:
         raise InputError("no texts were given, expected a FILE with one text per line, - for stdin, or --text TEXT")
-    if not allow_blank and any(not text.strip() for text in args.text):
+    if not allow_blank and any(map(is_blank, args.text)):
         raise InputError("--text is blank, expected a text that is not blank; leave it out")
     texts: list[str] = []
     for name in args.files:
@@ -102,7 +103,7 @@ def _without_blank(lines: list[str], name: str) -> list[str]:
     while lines and not lines[-1]:
         lines.pop()
     for number, line in enumerate(lines, 1):
-        if not line.strip():
+        if is_blank(line):
             where = "stdin" if name == "-" else name
             raise InputError(f"{where}, line {number}: the line is blank, expected one text per line; remove it")
     return lines

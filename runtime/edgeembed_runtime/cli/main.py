@@ -122,22 +122,28 @@ def _expect_stdout() -> None:
 
 @contextlib.contextmanager
 def _recorded_interrupts() -> Iterator[list[int]]:
-    """Yield a list to which every Ctrl-C is appended: one during the import of a C extension raises ImportError."""
+    """Yield a list to which every Ctrl-C is appended: one during the import of a C extension raises ImportError.
+
+    A Ctrl-C that is ignored, as in the background of a script, stays ignored, and one that is handled outside of Python
+    stays handled there. Outside the main thread this has no effect.
+    """
     received: list[int] = []
 
     def record(number: int, _frame: object) -> None:
         received.append(number)
         raise KeyboardInterrupt
 
-    try:
-        previous = signal.signal(signal.SIGINT, record)
-    except ValueError:  # not in the main thread: no Ctrl-C arrives here
-        yield received
-        return
+    previous = signal.getsignal(signal.SIGINT)
+    is_recorded = False
+    with contextlib.suppress(ValueError):  # not in the main thread: no Ctrl-C arrives here
+        if previous not in (None, signal.SIG_IGN):
+            signal.signal(signal.SIGINT, record)
+            is_recorded = True
     try:
         yield received
     finally:
-        signal.signal(signal.SIGINT, previous)
+        if is_recorded:
+            signal.signal(signal.SIGINT, previous)
 
 
 def _escape_unencodable(stream: TextIO) -> None:
