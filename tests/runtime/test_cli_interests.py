@@ -168,7 +168,7 @@ def test_rejected_reaction_neither_creates_nor_changes_a_store(
     (tmp_path / "texts.txt").write_bytes(b"the dog\n  \nread\n")
     texts = str(tmp_path / "texts.txt")
     rejected = {
-        "texts.txt, line 2: the line is blank": [texts],
+        "texts.txt, line 2: the text is blank": [texts],
         "--text is blank": ["--text", "the dog", "--text", ""],
         "expected a text that is not blank": [texts, "--text", " \t"],
         "surrogate": ["--text", "the dog", "--text", "a\udcff"],
