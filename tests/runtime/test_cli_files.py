@@ -1,5 +1,6 @@
 """What the commands read from files, by their ending, and what they refuse."""
 
+import csv
 import io
 import json
 import sys
@@ -49,15 +50,35 @@ def test_one_set_of_documents_in_every_format(tmp_path: Path, name: str, content
     assert _fields(tmp_path / name, content) == _DOCUMENTS
 
 
-def test_quotes_of_a_tsv_are_ordinary_unless_all_are_those_of_a_csv_writer(tmp_path: Path) -> None:
-    plain = ['"Tis the season', 'she said "yes"', '"no" he said', '5" and 6"', '"all of it"']
-    assert _fields(tmp_path / "a.tsv", "text\n" + "\n".join(plain)) == [{"text": text} for text in plain]
-    quoted = '"text"\n"""Tis the season"\n"tab\tand ""quotes"""\nplain\n'
-    assert [each["text"] for each in _fields(tmp_path / "a.tsv", quoted)] == [
-        '"Tis the season',
-        'tab\tand "quotes"',
-        "plain",
-    ]
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ['"Tis the season', 'she said "yes"', '"no" he said', '5" and 6"', '"all of it"', '"""'],
+        ['"all of it"', "none of it"],
+        ['"I left.', 'I came back."'],
+    ],
+)
+@pytest.mark.parametrize("end", ["", "\t1"])
+def test_quotes_of_a_tsv_are_ordinary_characters(tmp_path: Path, texts: list[str], end: str) -> None:
+    header = "text\tlang" if end else "text"
+    found = _fields(tmp_path / "a.tsv", "\n".join([header, *(text + end for text in texts)]))
+    assert [each["text"] for each in found] == texts
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["text"], ['"Tis the season'], ['tab\tand "quotes"'], ["plain"]],
+        [["text", "id"], ["a tab\t", "1"], ["plain", "2"]],
+        [["id", "text"], ["1", "two\nlines"], ["2", "plain"]],
+    ],
+)
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+def test_a_tsv_of_a_csv_writer_is_read_as_it_was_written(tmp_path: Path, rows: list[list[str]], quoting: Any) -> None:
+    written = io.StringIO()
+    csv.writer(written, delimiter="\t", quoting=quoting).writerows(rows)
+    found = _fields(tmp_path / "a.tsv", written.getvalue())
+    assert found == [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
 
 
 def test_a_field_of_csv_may_be_long(tmp_path: Path) -> None:

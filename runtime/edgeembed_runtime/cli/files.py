@@ -176,13 +176,10 @@ def _table(text: str, where: str, delimiter: str) -> Iterator[Entry]:
 
 def _rows(text: str, where: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the first line of each row of a table, and its fields. Blank lines are skipped."""
-    # In TSV, quotes are ordinary characters, unless all of them are those of a CSV writer.
-    quotes = delimiter == "," or '"' not in _QUOTED_FIELD.sub("", text)
+    lines = _split_lines(text)
+    quoting = csv.QUOTE_MINIMAL if delimiter == "," or _is_quoted(text, lines) else csv.QUOTE_NONE
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
-    lines = (f"{line}\n" for line in _split_lines(text))
-    reader = csv.reader(
-        lines, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE, strict=True
-    )
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, quoting=quoting, strict=True)
     while True:
         first = reader.line_num + 1
         try:
@@ -196,6 +193,20 @@ def _rows(text: str, where: str, delimiter: str) -> Iterator[tuple[int, list[str
             return
         if fields:
             yield first, fields
+
+
+def _is_quoted(text: str, lines: list[str]) -> bool:
+    """Return whether the fields of a TSV are quoted as in CSV; if not, its quotes are ordinary characters.
+
+    They are if all quotes are those of a CSV writer and some are for a reason: the header is quoted, quotes in a field
+    are doubled, or a field holds a tab or a line break, so that lines differ in tabs. `"a quotation"` alone is none.
+    """
+    quoted = _QUOTED_FIELD.findall(text)
+    if not quoted or '"' in _QUOTED_FIELD.sub("", text):
+        return False
+    has_doubled = any('""' in field[1:-1] for field in quoted)
+    is_header_quoted = all(map(_QUOTED_FIELD.fullmatch, lines[0].split("\t")))
+    return has_doubled or is_header_quoted or len({line.count("\t") for line in lines if line}) > 1
 
 
 def _listed(noun: str, names: list[str]) -> str:
