@@ -177,9 +177,14 @@ def _table(text: str, where: str, delimiter: str) -> Iterator[Entry]:
 def _rows(text: str, where: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the first line of each row of a table, and its fields. Blank lines are skipped."""
     lines = _split_lines(text)
-    quoting = csv.QUOTE_MINIMAL if delimiter == "," or _is_quoted(text, lines) else csv.QUOTE_NONE
+    has_quotes = delimiter == "," or _is_quoted(text, lines)
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
-    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, quoting=quoting, strict=True)
+    reader = csv.reader(
+        (f"{line}\n" for line in lines),
+        delimiter=delimiter,
+        quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE,
+        strict=True,
+    )
     while True:
         first = reader.line_num + 1
         try:
