@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from datasets import Dataset
+from edgeembed_runtime.characters import is_blank
 from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.report import Report
 from edgeembed_runtime.storage.atomic import atomic_file
@@ -28,6 +30,8 @@ from edgeembed.progress import Reporter, SilentReporter
 _MAX_CHARACTERS = 20_000
 """Passages are longer than the sentences that corpora are limited to by default."""
 _BATCH_SIZE = 128
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def mine(
     """
     if not isinstance(margin, int | float) or not 0 <= margin < 1:
         raise InputError(f"margin is {short_repr(margin)}; expected a number of at least 0 and below 1")
-    check_pairs(pairs)
+    where = ", ".join(check_pairs(pairs)) or "the given dataset"
     corpus_files = corpus_paths(corpus) if corpus is not None else []
     path = check_output(out, force=force, inputs=[*pair_paths(pairs), *corpus_files])
     read = read_pairs(pairs)
@@ -121,7 +125,7 @@ def mine(
 
     texts = read_corpus(corpus, max_characters=_MAX_CHARACTERS) if corpus is not None else []
     with (reporter or SilentReporter()).step("mine"):
-        triplets = mine_triplets(read, model, margin=margin, corpus=texts)
+        triplets = mine_triplets(read, model, margin=margin, corpus=texts, where=where)
     rows = [tuple(triplets.texts), *zip(*triplets.texts.values(), strict=True)]
     with atomic_file(path, force=force) as file:
         file.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
@@ -129,7 +133,12 @@ def mine(
 
 
 def mine_triplets(
-    pairs: Mapping[str, Sequence[str]], teacher: SentenceTransformer, *, margin: float, corpus: Sequence[str] = ()
+    pairs: Mapping[str, Sequence[str]],
+    teacher: SentenceTransformer,
+    *,
+    margin: float,
+    corpus: Sequence[str] = (),
+    where: str = "the pairs",
 ) -> Triplets:
     """Return each pair with the most similar text that is not a positive of its anchor.
 
@@ -141,22 +150,24 @@ def mine_triplets(
         teacher: The model that measures similarity.
         margin: How much lower a negative's cosine similarity must be than the positive's, as a share of the latter.
         corpus: Texts that may also be hard negatives.
+        where: What the pairs are called in messages.
 
     Returns:
-        The triplets; pairs without a hard negative are dropped.
+        The triplets; pairs without a hard negative are dropped, and so are those with a blank text, which is never a
+        hard negative. A warning is logged about the latter.
 
     Raises:
-        InputError: If no pair has a hard negative.
+        InputError: If no pair has a hard negative, or each has a blank text.
     """
     names = COLUMNS[:2]
-    distinct = list(dict.fromkeys(zip(*(pairs[name] for name in names), strict=True)))
+    distinct = list(dict.fromkeys(_with_text(list(zip(*(pairs[name] for name in names), strict=True)), where)))
     dataset = Dataset.from_dict(dict(zip(names, map(list, zip(*distinct, strict=True)), strict=True)))
     # sentence-transformers prints a statistic to stdout, which is for results; its warnings are on stderr.
     with contextlib.redirect_stdout(sys.stderr):
         mined = mine_hard_negatives(
             dataset,
             teacher,
-            corpus=list(corpus) or None,
+            corpus=[text for text in corpus if not is_blank(text)] or None,
             relative_margin=margin,
             num_negatives=1,
             use_faiss=True,
@@ -172,3 +183,16 @@ def mine_triplets(
     cosines = np.asarray(mined["scores"], dtype=np.float64)
     texts = {name: list(mined[source]) for name, source in zip(COLUMNS, (*names, "negative"), strict=True)}
     return Triplets(texts, len(distinct), *cosines.mean(axis=0).round(4).tolist())
+
+
+def _with_text(rows: Sequence[tuple[str, ...]], where: str) -> list[tuple[str, ...]]:
+    """Return the pairs of which both texts are not blank; a warning is logged about the others."""
+    kept = [not any(map(is_blank, row)) for row in rows]
+    if not any(kept):
+        raise InputError(f"{where}: each pair has a blank text; expected pairs of texts")
+    if not all(kept):
+        blank, first = kept.count(False), kept.index(False) + 1
+        _logger.warning(
+            "%s: %d of %d pairs have a blank text and are left out; the first is row %d", where, blank, len(rows), first
+        )
+    return [row for row, is_kept in zip(rows, kept, strict=True) if is_kept]

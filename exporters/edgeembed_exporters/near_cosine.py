@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from edgeembed_runtime import Bundle, Encoder
+from edgeembed_runtime.characters import is_blank
 
 from edgeembed_exporters.rank_agreement import normalize_rows
 
@@ -27,7 +28,7 @@ def measure_near_cosine(bundle: Bundle | Path, texts: Sequence[str]) -> float | 
     Returns:
         The cosine, rounded to two decimals; None if there are fewer than 100 different texts with a known word.
     """
-    sample = [text for text in dict.fromkeys(texts) if text.strip()][:_MAX_TEXTS]
+    sample = [text for text in dict.fromkeys(texts) if not is_blank(text)][:_MAX_TEXTS]
     encoder = Encoder(bundle, threads=None)
     embeddings = normalize_rows(
         encoder.encode_document(sample, on_truncate="ignore", on_unknown="ignore", show_progress_bar=False)

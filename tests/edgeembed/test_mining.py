@@ -73,6 +73,30 @@ def test_a_more_similar_text_of_the_corpus_is_the_hard_negative(teacher: Sentenc
     assert set(rows.values()) <= {*passages, *POSITIVES}
 
 
+def test_a_blank_text_is_no_hard_negative(teacher: SentenceTransformer, caplog: pytest.LogCaptureFixture) -> None:
+    anchors, positives = [*ANCHORS[:2], "?", "", "  "], [*POSITIVES[:2], "", "A dog runs.", "\t"]
+    found = mine_triplets(
+        {"anchor": anchors, "positive": positives}, teacher, margin=0.05, corpus=["", " ", "\n"], where="pairs.tsv"
+    )
+    assert (found.texts["anchor"], found.pairs) == (ANCHORS[:2], 2)
+    assert found.texts["hard_negative"] == [POSITIVES[1], POSITIVES[0]]
+    assert caplog.messages == ["pairs.tsv: 3 of 5 pairs have a blank text and are left out; the first is row 3"]
+    with pytest.raises(InputError, match=r"the pairs: each pair has a blank text"):
+        mine_triplets({"anchor": ["a", ""], "positive": ["", "b"]}, teacher, margin=0.05)
+
+
+def test_the_file_of_a_blank_pair_is_named(
+    pairs: Path, tmp_path: Path, teacher: SentenceTransformer, caplog: pytest.LogCaptureFixture
+) -> None:
+    pairs.write_text(pairs.read_text(encoding="utf-8") + "\nIs this blank?\tx\t \n", encoding="utf-8")
+    report = mine(f"{pairs}#question,answer", tmp_path / "mined.tsv", teacher=teacher)
+    assert (report.triplets, report.pairs) == (4, 4)
+    assert caplog.messages == [
+        f"{pairs}#question,answer: 1 of 6 pairs have a blank text and are left out; the first is row 6"
+    ]
+    assert all(read_pairs(report.path)["hard_negative"])
+
+
 def test_pairs_without_any_hard_negative_are_an_error(teacher: SentenceTransformer) -> None:
     same = {"anchor": ["A dog runs."] * 2, "positive": ["A dog is running.", "A running dog."]}
     with pytest.raises(InputError, match=r"none of 2 pairs has a hard negative at a margin of 0\.05"):

@@ -197,7 +197,7 @@ def test_rejected_reaction_neither_creates_nor_changes_a_store(
     texts, symbols = str(tmp_path / "texts.txt"), str(tmp_path / "symbols.txt")
     Path(symbols).write_text("\u2060...\nthe dog\n", encoding="utf-8")
     rejected = {
-        "texts.txt, line 2: the line is blank": [texts],
+        "texts.txt, line 2: the text is blank": [texts],
         "--text is blank": ["--text", "the dog", "--text", ""],
         "expected a text that is not blank": [texts, "--text", " \t"],
         "--text is blank, expected": ["--text", "the dog", "--text", "\u200b"],

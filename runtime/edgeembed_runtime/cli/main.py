@@ -23,6 +23,7 @@ from edgeembed_runtime.errors import (
     RoleWarning,
     TruncationWarning,
     UnknownTextWarning,
+    one_line,
 )
 from edgeembed_runtime.termination import Terminated, raised_terminations
 
@@ -74,7 +75,7 @@ def _run(argv: Sequence[str] | None, interrupts: Sequence[int], terminations: Se
             raise terminations[0] from error
         if interrupts:  # Ctrl-C interrupted an import
             raise KeyboardInterrupt from error
-        return _report(f"error: {_one_line(str(error))}", 1 if isinstance(error, CheckError) else 2)
+        return _report(f"error: {error}", 1 if isinstance(error, CheckError) else 2)
     except OSError as error:
         _discard_stdout()
         if _is_closed_pipe(error):
@@ -166,9 +167,5 @@ def _discard_stdout() -> None:
 
 def _report(message: str, code: int) -> int:
     if sys.stderr is not None:
-        sys.stderr.write(f"{_NAME}: {message}\n")
+        sys.stderr.write(f"{_NAME}: {one_line(message)}\n")
     return code
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
