@@ -20,7 +20,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def cases() -> dict[str, Any]:
     """Results of every case, measured once for all tests."""
-    pytest.importorskip("pyJoules", reason="needs pyJoules: edgeembed[energy]")
     if shutil.which("unshare") is None:
         pytest.skip("needs mount namespaces: there is no unshare here")
     tries = {
