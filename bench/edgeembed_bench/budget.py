@@ -15,7 +15,7 @@ class Budget:
     """Limits on the cost and quality of a model; a limit that is None is not checked.
 
     Attributes:
-        max_latency_ratio: Maximum median latency, as a multiple of the baseline's.
+        max_latency_ratio: Maximum latency ratio to the baseline.
         max_mb: Maximum total size of the files that the model needs, in 10^6 bytes.
         min_quality: Minimum mean score, in percent of the baseline's.
         max_start_ratio: Maximum cold start, as a multiple of the floor's.

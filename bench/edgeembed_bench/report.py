@@ -11,7 +11,7 @@ from edgeembed_bench.budget import Budget, LimitCheck, not_measured
 from edgeembed_bench.machine import Load, Machine
 from edgeembed_bench.renderable import Renderable
 from edgeembed_bench.results import FloorResult, SubjectResult
-from edgeembed_bench.stats import Interval, SignificanceTest, compare_times, median_ratio, ratio_interval
+from edgeembed_bench.stats import Interval, SignificanceTest, compare_times, paired_ratio, ratio_interval
 from edgeembed_bench.workload import BenchmarkSettings, TextInfo
 
 
@@ -73,7 +73,9 @@ class BenchmarkReport(Renderable):
         return iter(self.subjects)
 
     def latency_ratio(self, name: str) -> Interval:
-        """Return a subject's median latency divided by the baseline's, with its 95 % interval over processes.
+        """Return a subject's latency divided by the baseline's on the same texts, with its 95 % interval.
+
+        It is the geometric mean over processes of the median ratio over texts, which `compare_latency` tests.
 
         Args:
             name: The subject's name.
@@ -81,7 +83,7 @@ class BenchmarkReport(Renderable):
         Raises:
             InputError: If the report has no such subject.
         """
-        return median_ratio(self._latencies(name), self._latencies(self.baseline))
+        return paired_ratio(self._latencies(name), self._latencies(self.baseline))
 
     def compare_latency(self, name: str) -> SignificanceTest:
         """Return the significance test of a subject's latency against the baseline's.

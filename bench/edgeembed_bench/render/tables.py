@@ -147,9 +147,10 @@ def comparison_table(comparison: Comparison) -> Table:
     """
     columns = ("subject", "ms", "ratio", "adjusted ratio", "start ms", "MB", "resident MB", "quality")
     legend = (
-        "Before → after. ms: median latency of one text; ratio: latency after divided by latency before, which "
-        "includes any drift of the machine between the two runs; adjusted ratio: the same for the latency relative to "
-        "the baseline, in which such a drift cancels; start ms: median cold start; quality: score per task"
+        "Before → after. ms: median latency of one text; ratio: latency after divided by latency before on the same "
+        "texts (median over texts, geometric mean over processes), which includes any drift of the machine between the "
+        "two runs; adjusted ratio: the same for the latency relative to the baseline, in which such a drift cancels; "
+        "start ms: median cold start; quality: score per task"
     )
     return Table("Changes", columns, tuple(map(_changes, comparison.changes)), legend)
 
