@@ -127,12 +127,16 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
         if chosen is not None:
             budget = _override(chosen.budget, budget)
             limited, compared = [*chosen.subjects, *limited], [*compared, *chosen.peers]
-        budget.check_sizes(limited)
+        budget.check_subjects(limited)
         subjects = [*limited, *compared]
         names = [subject.name for subject in subjects]
         skipped = {unscored} if isinstance(unscored, str) else {*unscored}
         if not skipped <= {*names}:
             raise InputError(f"unscored names {min(skipped - {*names})}; expected some of: {', '.join(names)}")
+        needed = [*(subject.name for subject in limited), *filter(None, [baseline])]
+        if budget.min_quality is not None and not skipped.isdisjoint(needed):
+            name = next(name for name in needed if name in skipped)
+            raise InputError(f"the limit min_quality needs the score of {name}; expected it not to be in unscored")
         check_scorable([subject for subject in subjects if subject.name not in skipped], tasks)
         sentences, source = _read_texts(texts)
         reporter.note(f"measuring {', '.join(names)}: {processes} processes each")

@@ -24,7 +24,13 @@ def report_dict(report: BenchmarkReport) -> dict[str, Any]:
     """Return a report as built-in types: the measurements, and statistics by subject under "derived"."""
     derived = {subject.name: _derived(report, subject) for subject in report}
     limits = [
-        asdict(check) | {"is_kept": check.is_kept, "is_certain": check.is_certain, "is_exceeded": check.is_exceeded}
+        asdict(check)
+        | {
+            "result": check.result,
+            "is_kept": check.is_kept,
+            "is_certain": check.is_certain,
+            "is_exceeded": check.is_exceeded,
+        }
         for check in report.limit_checks()
     ]
     content = cattrs.unstructure(report)

@@ -132,9 +132,10 @@ def command(
 
     report = benchmark(models, reporter=TerminalReporter(), **options)
     _output(report, written, None if as_json else terminal_report(report))
-    failures = [failure for check in report.limit_checks() if (failure := check.failure) is not None]
-    if failures:
-        raise CheckError("over budget: " + "; ".join(failures))
+    failed = {check.failure: check.result for check in report.limit_checks() if check.failure is not None}
+    if failed:
+        reason = "over budget" if "exceeded" in failed.values() else "limits not checked"
+        raise CheckError(f"{reason}: {'; '.join(failed)}")
 
 
 def _output(result: "Renderable", written: "Outputs", rendered: "Group | None") -> None:

@@ -106,6 +106,21 @@ def test_an_exceeded_limit_fails_after_the_report_is_written(tmp_path: Path) -> 
     assert (tmp_path / "report.json").is_file()
 
 
+def test_limit_that_could_not_be_measured_fails_after_the_report_is_written(
+    tmp_path: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmarking, "score_subjects", lambda *_: {"pairs (Spearman x100)": {"theirs": 50.0}})
+    out = tmp_path / "report.json"
+    run = _run(OURS, "--against", THEIRS, "--sts", pairs, "--min-quality", "90", "--out", out)
+    assert isinstance(run.exception, CheckError)
+    assert str(run.exception) == (
+        "limits not checked: ours: quality (% of theirs) not measured, limit 90: ours has no score on "
+        "pairs (Spearman x100)"
+    )
+    assert json.loads(out.read_text())["limits"][0]["result"] == "not measured"
+    assert "not measured" in run.stdout
+
+
 def test_kept_limits_exit_with_0(pairs: Path) -> None:
     run = _run(OURS, "--against", THEIRS, "--max-latency-ratio", "1e6", "--sts", pairs, "--min-quality", "0")
     assert run.exit_code == 0, run.output
