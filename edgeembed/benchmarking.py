@@ -22,6 +22,7 @@ from edgeembed_bench import (
     read_report,
 )
 from edgeembed_bench import benchmark as measure
+from edgeembed_bench.machine import check_threads
 from edgeembed_bench.paper_tables import PaperTable, cmow_table, hpd_table, simtde_table, xayn_table
 from edgeembed_bench.presets import PEERS_FOLDER
 from edgeembed_bench.workload import docstring_sentences
@@ -86,7 +87,7 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
         texts: Texts to encode; None takes sentences of Python's docstrings.
         runs: Timed texts per model.
         processes: Fresh processes per model; fewer than 8 allow no significance test.
-        threads: Threads per model.
+        threads: Threads per model, at most one for each core that this process may use.
         sweep: Whether to time texts of 4 to 512 tokens as well; None does, unless there is a preset.
         seed: Seed of the order in which models take turns.
         sts: As for `edgeembed.evaluate`; the scores are shown beside the cost.
@@ -106,6 +107,7 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
         CheckError: If a model does not start, does not answer in time, or its embeddings are not finite.
     """
     reporter = reporter or SilentReporter()
+    check_threads(threads)
     if peers is not None and preset is None:
         raise InputError("peers is the folder of a preset's other models; expected a preset as well")
     budget = Budget(max_latency_ratio, max_size_mb, min_quality)
@@ -196,6 +198,7 @@ def measure_paper_table(  # noqa: PLR0913  # one parameter per option
     """
     if name not in PAPER_TABLES:
         raise InputError(f"no paper table called {name}; expected one of: {', '.join(PAPER_TABLES)}")
+    check_threads(threads)
     pairs, sets = as_sts_tasks(sts), as_retrieval_tasks(retrieval)
     if name == "simtde" and len(pairs) != 1:
         raise InputError(

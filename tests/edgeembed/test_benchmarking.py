@@ -87,6 +87,8 @@ def test_a_path_is_a_folder_and_never_a_built_in_bundle() -> None:
         ({"min_quality": 90.0, "against": "nano", "sts": PAIRS, "unscored": "nano"}, "needs the score of nano"),
         ({"max_size_mb": 1.0, "models": "fastembed:BAAI/bge-small-en-v1.5"}, "cannot be checked for .*by its name"),
         ({"preset": "runtime", "models": "json:dumps"}, "overhead of a call .* cannot be checked for json:dumps"),
+        ({"threads": 4096, "texts": "absent.txt"}, "4096 threads requested; expected at most"),
+        ({"threads": 4096, "models": "absent"}, "4096 threads requested; expected at most"),
         ({"max_latency_ratio": 0.5}, "relative to a baseline; expected against as well"),
         ({"max_size_mb": -1.0}, "-1.0 given; expected a number of at least 0"),
     ],

@@ -103,9 +103,11 @@ def _memory() -> dict[str, int | None]:
             fields = dict(line.split(":", 1) for line in file)
     except OSError:
         return {"resident_bytes": None, "peak_bytes": None}
-    return {
-        name: int(fields[key].split()[0]) * 1024 for name, key in (("resident_bytes", "VmRSS"), ("peak_bytes", "VmHWM"))
-    }
+    return {name: _kilobytes(fields.get(key)) for name, key in (("resident_bytes", "VmRSS"), ("peak_bytes", "VmHWM"))}
+
+
+def _kilobytes(field: str | None) -> int | None:
+    return None if field is None else int(field.split()[0]) * 1024
 
 
 def _dimension(vector: Any) -> int | None:
