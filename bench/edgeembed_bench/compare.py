@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.errors import InputError, one_line
 
 from edgeembed_bench.renderable import Renderable
 from edgeembed_bench.report import BenchmarkReport
@@ -172,6 +172,7 @@ def _difference(name: str, old: object, new: object) -> str:
 
 
 def _shortened(text: str) -> str:
+    text = one_line(text)
     return text if len(text) <= _MAX_VALUE_LENGTH else text[: _MAX_VALUE_LENGTH - 1] + "…"
 
 

@@ -1,9 +1,10 @@
 """Plots of a report: quality against cost, latency distributions, latency by length, energy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+from edgeembed_runtime.errors import one_line
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
@@ -64,7 +65,8 @@ def build_plots(report: BenchmarkReport) -> list[Plot]:
     Returns:
         The plots; those without data come last and state the reason.
     """
-    plots = [*_quality(report), _latency(report), _length_sweep(report), _energy(report)]
+    drawn = [*_quality(report), _latency(report), _length_sweep(report), _energy(report)]
+    plots = [replace(plot, caption=one_line(plot.caption)) for plot in drawn]
     return sorted(plots, key=lambda plot: plot.image is None)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from edgeembed_runtime.errors import one_line
+
 from edgeembed_bench.render.columns import build_tables
 from edgeembed_bench.render.tables import (
     MISSING,
@@ -27,7 +29,7 @@ _RELEVANT_FLAGS = ("avx", "amx", "fma", "asimd", "sve", "i8mm", "bf16")
 
 @dataclass(frozen=True)
 class Content:
-    """A report as text, before it is formatted for the terminal, Markdown or HTML.
+    """A report as text without unprintable characters, before it is formatted for the terminal, Markdown or HTML.
 
     Attributes:
         summary: One sentence per subject by its name, the baseline first.
@@ -55,7 +57,13 @@ def build_content(report: BenchmarkReport) -> Content:
         subject.name: report.compare_latency(subject.name) for subject in report if subject.name != report.baseline
     }
     tables = [*build_tables(report, tests), *_limits(report)]
-    return Content(_summary(report, tests), _warnings(report, tests), tables, _notes(report))
+    # A report of another machine must not control this terminal.
+    return Content(
+        {name: one_line(sentence) for name, sentence in _summary(report, tests).items()},
+        list(map(one_line, _warnings(report, tests))),
+        tables,
+        {heading: list(map(one_line, lines)) for heading, lines in _notes(report).items()},
+    )
 
 
 def _summary(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from edgeembed_bench import BenchmarkReport
 from edgeembed_bench.render.plots import _paint_length_sweep
@@ -88,8 +89,8 @@ def test_each_length_is_plotted_at_its_own_time(
     lines = figure.axes[0].get_lines()
     assert len(lines) == 2
     for line in lines:
-        assert list(line.get_xdata()) == shown
-        assert list(line.get_ydata()) == shown
+        assert np.asarray(line.get_xdata()).tolist() == shown
+        assert np.asarray(line.get_ydata()).tolist() == shown
 
 
 def test_lengths_that_all_subjects_truncate_have_no_plot_but_a_reason(report: BenchmarkReport) -> None:
