@@ -74,7 +74,7 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
     """Measure what models cost, side by side: latency, cold start, memory, size and energy.
 
     Each model runs in fresh processes on the same cores; the models take turns in shuffled order. The limits apply to
-    `models`; `report.limit_checks()` says which are exceeded.
+    `models`; `report.limit_checks()` says which are exceeded or could not be checked.
 
     Args:
         models: One or more models: built-in bundles ("mini", "nano", "micro"), folders of bundles, of
@@ -94,7 +94,7 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
         retrieval: As for `edgeembed.evaluate`.
         documents_by: As for `edgeembed.evaluate`. The cost beside these scores is that of a query.
         unscored: Names of models that are not evaluated, such as one of random weights.
-        max_latency_ratio: Limit on the median latency, as a multiple of the baseline's.
+        max_latency_ratio: Limit on the latency ratio to the baseline.
         max_size_mb: Limit on the size, in 10^6 bytes.
         min_quality: Limit on the mean score, in percent of the baseline's.
         reporter: Receives the progress; None is silent.

@@ -57,6 +57,13 @@ def test_energy_is_summed_over_two_sockets_with_dies_gaps_and_dram(cases: dict[s
         _assert_costs(case, case["domains_mj"][domain], watts)
 
 
+def test_dies_that_mirror_their_sockets_counter_count_once(cases: dict[str, Any]) -> None:
+    case = cases["mirrored_dies"]
+    assert case["source"] == "RAPL package, by pyJoules, 2 sockets"
+    _assert_costs(case, case["mj"], 20 + 10)
+    _assert_costs(case, case["mj_above_idle"], 20 - 4 + 10 - 3)
+
+
 def test_counter_wrap_within_the_window_is_corrected(cases: dict[str, Any]) -> None:
     _assert_costs(cases["wrap"], cases["wrap"]["mj"], 20)
 
