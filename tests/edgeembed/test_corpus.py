@@ -213,7 +213,7 @@ def test_a_csv_file_may_have_quoted_fields(tmp_path: Path, ending: str) -> None:
     ("rows", "message"),
     [
         (["text,label", "one,2,3"], "line 2 has 3 comma-separated fields; expected 2"),
-        (["text,label", '"never closed,2', "more,3"], r"line 3 is not CSV \(unexpected end of data\)"),
+        (["text,label", '"never closed,2', "more,3"], r"lines 2 to 3 are not CSV \(unexpected end of data\)"),
         (["text,label", '"closed" too early,2'], r"line 2 is not CSV \(',' expected after '\"'\)"),
         (["a;b", "one;two"], "its columns are a;b: choose with PATH#"),
     ],
