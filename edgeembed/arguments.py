@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.storage.atomic import check_output_file, check_output_path
+from edgeembed_runtime.storage.files import check_is_local
 
 MAX_SEED = 2**32 - 1  # NumPy's limit
 
@@ -82,18 +83,20 @@ def check_seed(seed: int) -> None:
 
 
 def check_path(name: str, value: str | os.PathLike[str]) -> Path:
-    """Return a path, after checking that an argument is one.
+    """Return a path, after checking that an argument is one on this machine.
 
     Args:
         name: The argument's name.
         value: Its value.
 
     Raises:
-        InputError: If it is not a path, or empty.
+        InputError: If it is not a path, empty, or a URL.
     """
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):
         raise InputError(f"{name} is {short_repr(value)}; expected a path")
-    return Path(value)
+    path = Path(value)
+    check_is_local(path)
+    return path
 
 
 def check_output(out: str | os.PathLike[str], *, force: bool, inputs: Iterable[Path] = ()) -> Path:

@@ -15,6 +15,7 @@ from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
 from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.manifest import MANIFEST
 from edgeembed_runtime.model_trust import needs_trust
+from edgeembed_runtime.storage.atomic import check_is_utf8
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -135,6 +136,7 @@ def find_torch_model(name: str | os.PathLike[str]) -> Path:
             f"{os.fspath(name)} is {kind}, which only encodes; expected a model with torch weights: use the folder of "
             f"a sentence-transformers model or student, an installed package such as {_DEFAULT_TEACHER}, or a hub id"
         )
+    check_is_utf8(folder)
     return folder
 
 

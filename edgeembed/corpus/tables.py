@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.corpus.remote import AnyPath, remote_errors
 from edgeembed.corpus.quoting import quoted_rows, tsv_rows
+from edgeembed.corpus.remote import AnyPath, remote_errors
 from edgeembed.corpus.streams import file_ending, read_lines
 
 DEFAULT_COLUMNS = (
@@ -128,7 +127,7 @@ def _expect_strings(path: AnyPath, schema: Any, names: Sequence[str]) -> None:
             raise InputError(f"{path} column {name} holds {kind}; expected strings: choose with PATH#column1,column2")
 
 
-def read_tsv(file: Path, required: Sequence[str], optional: Sequence[str], expected: str) -> list[dict[str, str]]:
+def read_tsv(file: AnyPath, required: Sequence[str], optional: Sequence[str], expected: str) -> list[dict[str, str]]:
     """Return the rows of a TSV or CSV file as dictionaries.
 
     Args:

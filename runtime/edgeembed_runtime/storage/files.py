@@ -8,6 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.folder import Folder
 
 if TYPE_CHECKING:
@@ -102,6 +103,13 @@ def sync_tree(folder: "Path") -> None:
     for path in folder.rglob("*"):
         sync(path)
     sync(folder)
+
+
+def check_is_local(path: "Path") -> None:
+    """Raise InputError if the path of an output is a URL, of which pathlib would make a folder named `s3:`."""
+    scheme, colon, rest = str(path).partition(":")
+    if colon and len(scheme) > 1 and rest[:1] in {"/", "\\", ":"} and scheme.replace("+", "").isalnum():
+        raise InputError(f"{path} is a URL, expected a path on this machine; write there, and copy the result")
 
 
 def make_folder(path: "Path") -> None:
