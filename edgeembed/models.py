@@ -8,6 +8,7 @@ import inspect
 import json
 import logging
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -154,10 +155,12 @@ def load_model(model: ModelLike, device: str = "cpu") -> SentenceTransformer:
 
     Raises:
         InputError: If there is no such model, it is of another kind (a cross-encoder, for example), it cannot be
-            loaded, or its folder names code other than sentence-transformers' and edgeembed's, which is not imported.
+            loaded, Python runs with -OO, or its folder names code other than sentence-transformers' and edgeembed's,
+            which is not imported.
     """
     if not isinstance(model, str | os.PathLike):
         return _check_tokenizer_inputs(_check_is_sentence_transformer(model))
+    _expect_docstrings()
     from sentence_transformers import SentenceTransformer
 
     folder = find_torch_model(model)
@@ -172,6 +175,12 @@ def load_model(model: ModelLike, device: str = "cpu") -> SentenceTransformer:
         pooling = getattr(loaded[-1], "pooling_mode", "none")
         _logger.warning("%s has no modules.json; sentence-transformers adds pooling: %s", model, pooling)
     return _check_tokenizer_inputs(loaded).float().eval()
+
+
+def _expect_docstrings() -> None:
+    """Raise InputError under `python -OO`, which drops the docstrings that transformers reads when it is imported."""
+    if sys.flags.optimize > 1:
+        raise InputError("transformers cannot load models under python -OO; expected python, or python -O: omit one O")
 
 
 def _check_tokenizer_inputs(model: SentenceTransformer) -> SentenceTransformer:
@@ -211,6 +220,7 @@ def find_transformers_model(name: str | os.PathLike[str]) -> str:
     Raises:
         InputError: If there is no such model, or its folder names code of its own.
     """
+    _expect_docstrings()
     folder = find_torch_model(name)
     needs_trust(folder)  # raises for code of the model's own; classes of transformers need no trust
     return os.fspath(folder)
