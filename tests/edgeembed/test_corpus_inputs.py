@@ -89,9 +89,7 @@ def test_a_text_among_texts_may_look_like_a_url_or_standard_input(word: str) -> 
 
 
 def test_a_url_among_names_of_files_is_a_source() -> None:
-    with pytest.raises(
-        InputError, match=r"the source s3://bucket/a.txt and 'my notes.txt', which does not exist"
-    ):
+    with pytest.raises(InputError, match=r"the source s3://bucket/a.txt and 'my notes.txt', which does not exist"):
         open_corpus(["s3://bucket/a.txt", "my notes.txt"])
 
 

@@ -5,6 +5,7 @@
 
 import errno
 import os
+import string
 import sys
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _CHUNK_BYTES = 1 << 20
+_SCHEME_CHARACTERS = f"{string.ascii_letters}{string.digits}+-."
 # Errors of systems and file systems that cannot sync a folder.
 _CANNOT_SYNC_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, errno.EACCES}
 
@@ -107,8 +109,9 @@ def sync_tree(folder: "Path") -> None:
 
 def check_is_local(path: "Path") -> None:
     """Raise InputError if the path of an output is a URL, of which pathlib would make a folder named `s3:`."""
-    scheme, colon, rest = str(path).partition(":")
-    if colon and len(scheme) > 1 and rest[:1] in {"/", "\\", ":"} and scheme.replace("+", "").isalnum():
+    scheme, _, rest = str(path).partition(":")
+    is_scheme = len(scheme) > 1 and scheme[0].isalpha() and not scheme.strip(_SCHEME_CHARACTERS)
+    if is_scheme and rest.startswith(("/", "\\", ":")):
         raise InputError(f"{path} is a URL, expected a path on this machine; write there, and copy the result")
 
 
