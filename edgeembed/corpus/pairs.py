@@ -133,8 +133,8 @@ def read_sts(file: Path) -> SentencePairs:
     """Read a file of scored sentence pairs.
 
     Args:
-        file: UTF-8, tab-separated, without quoting, with the columns `sentence1`, `sentence2` and `score`. An optional
-            column `in_stsb` names the part of STS-B that also has the pair, or `none`.
+        file: A TSV or CSV file, see `edgeembed.corpus.tables.read_rows`, with the columns `sentence1`, `sentence2` and
+            `score`. An optional column `in_stsb` names the part of STS-B that also has the pair, or `none`.
 
     Raises:
         InputError: If the file cannot be read, lacks a column, has a score that is not a number, or does not hold two

@@ -24,10 +24,11 @@ Row = tuple[int, list[str]]
 def tsv_rows(path: AnyPath) -> Iterator[Row]:
     """Yield the rows of a TSV file; blank lines are skipped.
 
-    The quotes of a TSV file are ordinary characters, unless it was written as CSV with tabs (Python's csv.writer,
-    pandas, R). It was if all names in its header are in quotes, or if the first field that can tell is: one in quotes
-    with doubled quotes inside, `"the ""best"" of all"`, or with a tab or a line break inside, so that its line or the
-    next one lacks fields or has more. `"this field"` cannot tell, and `"this" one` tells that quotes are ordinary.
+    The quotes of a TSV file are ordinary characters, unless it was written as CSV with tabs (pandas, Python's
+    csv.writer, R with qmethod="double"). It was if all names in its header are in quotes, or if the first field that
+    can tell is: one in quotes with doubled quotes inside, `"the ""best"" of all"`, or with a tab or a line break
+    inside, so that its line or the next one lacks fields or has more. `"this field"` cannot tell, and `"this" one`
+    tells that quotes are ordinary.
 
     Args:
         path: A UTF-8 file, plain or compressed.

@@ -55,8 +55,8 @@ def read_bitext(paths: Sequence[str | os.PathLike[str]], max_rows: int = MAX_ROW
     """Read files of sentences and their translations.
 
     Args:
-        paths: UTF-8 files, tab-separated, without quoting, plain or compressed, with a header. The first two columns
-            are the languages, unless `#en,de` after the path selects others.
+        paths: TSV or CSV files, see `edgeembed.corpus.tables.read_rows`. The first two columns are the
+            languages, unless `#en,de` after the path selects others.
         max_rows: Maximum number of distinct pairs per file; a random sample with a fixed seed.
 
     Raises:

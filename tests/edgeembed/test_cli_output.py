@@ -141,7 +141,7 @@ def test_folders_of_models_that_are_not_utf8_are_refused_before_any_work(
         (tmp_path / UNDECODABLE / "config.json").write_text("{}")
     sources = ["--corpus", corpus] if arguments[0] == "distill" else []
     assert run([*arguments, *sources]) == 2
-    assert "caf\\udce9 is not UTF-8, expected a path that is" in capsys.readouterr().err
+    assert "caf\\udce9 is not UTF-8 in this locale, expected a path that is" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("url", ["s3://bucket/out", "file:///tmp/out", "https://example.org/out", "zip://a::b.zip"])

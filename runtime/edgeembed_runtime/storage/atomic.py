@@ -55,8 +55,8 @@ def check_is_utf8(path: Path) -> None:
         str(path).encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{path} is not UTF-8, expected a path that is, which libraries of models need; rename it, or choose "
-            "another one"
+            f"{path} is not UTF-8 in this locale, expected a path that is, which libraries of models need; rename it, "
+            "or choose another one"
         ) from error
 
 
