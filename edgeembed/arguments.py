@@ -3,6 +3,7 @@
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -80,6 +81,12 @@ def check_seed(seed: int) -> None:
     """Raise InputError if a seed is not one that torch and NumPy both take."""
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
         raise InputError(f"seed is {short_repr(seed)}; expected an integer from 0 to {MAX_SEED}")
+
+
+def check_docstrings() -> None:
+    """Raise InputError under `python -OO`, which drops the docstrings that transformers reads when it is imported."""
+    if sys.flags.optimize > 1:
+        raise InputError("transformers cannot load models under python -OO; expected python, or python -O: omit one O")
 
 
 def check_path(name: str, value: str | os.PathLike[str]) -> Path:

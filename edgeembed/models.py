@@ -8,7 +8,6 @@ import inspect
 import json
 import logging
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,6 +16,8 @@ from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.manifest import MANIFEST
 from edgeembed_runtime.model_trust import needs_trust
 from edgeembed_runtime.storage.atomic import check_is_utf8
+
+from edgeembed.arguments import check_docstrings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -128,7 +129,8 @@ def find_torch_model(name: str | os.PathLike[str]) -> Path:
         The folder. A bundle is returned only if it holds torch weights (`edgeembed export --torch`).
 
     Raises:
-        InputError: If there is no such model, or it is a bundle without torch weights.
+        InputError: If there is no such model, it is a bundle without torch weights, its path is not UTF-8, or Python
+            runs with -OO.
     """
     folder = find_model(name)
     if is_bundle(folder) and not (folder / "model.safetensors").is_file():
@@ -138,6 +140,7 @@ def find_torch_model(name: str | os.PathLike[str]) -> Path:
             f"a sentence-transformers model or student, an installed package such as {_DEFAULT_TEACHER}, or a hub id"
         )
     check_is_utf8(folder)
+    check_docstrings()
     return folder
 
 
@@ -155,12 +158,10 @@ def load_model(model: ModelLike, device: str = "cpu") -> SentenceTransformer:
 
     Raises:
         InputError: If there is no such model, it is of another kind (a cross-encoder, for example), it cannot be
-            loaded, Python runs with -OO, or its folder names code other than sentence-transformers' and edgeembed's,
-            which is not imported.
+            loaded, or its folder names code other than sentence-transformers' and edgeembed's, which is not imported.
     """
     if not isinstance(model, str | os.PathLike):
         return _check_tokenizer_inputs(_check_is_sentence_transformer(model))
-    _expect_docstrings()
     from sentence_transformers import SentenceTransformer
 
     folder = find_torch_model(model)
@@ -175,12 +176,6 @@ def load_model(model: ModelLike, device: str = "cpu") -> SentenceTransformer:
         pooling = getattr(loaded[-1], "pooling_mode", "none")
         _logger.warning("%s has no modules.json; sentence-transformers adds pooling: %s", model, pooling)
     return _check_tokenizer_inputs(loaded).float().eval()
-
-
-def _expect_docstrings() -> None:
-    """Raise InputError under `python -OO`, which drops the docstrings that transformers reads when it is imported."""
-    if sys.flags.optimize > 1:
-        raise InputError("transformers cannot load models under python -OO; expected python, or python -O: omit one O")
 
 
 def _check_tokenizer_inputs(model: SentenceTransformer) -> SentenceTransformer:
@@ -220,7 +215,6 @@ def find_transformers_model(name: str | os.PathLike[str]) -> str:
     Raises:
         InputError: If there is no such model, or its folder names code of its own.
     """
-    _expect_docstrings()
     folder = find_torch_model(name)
     needs_trust(folder)  # raises for code of the model's own; classes of transformers need no trust
     return os.fspath(folder)

