@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from edgeembed_runtime.errors import InputError
@@ -12,11 +13,12 @@ from edgeembed.corpus import quoting
 from edgeembed.corpus.tables import read_columns, read_rows, read_tsv
 
 HEADER = ["label", "text"]
+Quoting = Literal[0, 1, 2]
 MINIMAL, ALL, NONNUMERIC = csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC
 PLAIN = ["a", "plain text"]
 
 
-def written(rows: Sequence[Sequence[str]], quoting: int = MINIMAL, line_end: str = "\n", delimiter: str = "\t") -> str:
+def written(rows: Sequence[Sequence[str]], quoting: Quoting = MINIMAL, line_end: str = "\n", delimiter: str = "\t") -> str:
     stream = io.StringIO()
     csv.writer(stream, delimiter=delimiter, quoting=quoting, lineterminator=line_end).writerows([HEADER, *rows])
     return stream.getvalue()
@@ -42,7 +44,7 @@ def read(folder: Path, content: str, name: str = "table.tsv") -> list[list[str]]
     ],
 )
 def test_a_tsv_that_a_csv_writer_wrote_is_read_as_it_was(
-    tmp_path: Path, rows: list[list[str]], quoting: int, line_end: str
+    tmp_path: Path, rows: list[list[str]], quoting: Quoting, line_end: str
 ) -> None:
     assert read(tmp_path, written(rows, quoting, line_end)) == rows
 
