@@ -14,11 +14,15 @@ from edgeembed.corpus.tables import read_columns, read_rows, read_tsv
 
 HEADER = ["label", "text"]
 Quoting = Literal[0, 1, 2]
-MINIMAL, ALL, NONNUMERIC = csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC
+MINIMAL: Quoting = csv.QUOTE_MINIMAL
+ALL: Quoting = csv.QUOTE_ALL
+NONNUMERIC: Quoting = csv.QUOTE_NONNUMERIC
 PLAIN = ["a", "plain text"]
 
 
-def written(rows: Sequence[Sequence[str]], quoting: Quoting = MINIMAL, line_end: str = "\n", delimiter: str = "\t") -> str:
+def written(
+    rows: Sequence[Sequence[str]], quoting: Quoting = MINIMAL, line_end: str = "\n", delimiter: str = "\t"
+) -> str:
     stream = io.StringIO()
     csv.writer(stream, delimiter=delimiter, quoting=quoting, lineterminator=line_end).writerows([HEADER, *rows])
     return stream.getvalue()
