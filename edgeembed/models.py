@@ -15,6 +15,9 @@ from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
 from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.manifest import MANIFEST
 from edgeembed_runtime.model_trust import needs_trust
+from edgeembed_runtime.storage.atomic import check_is_utf8
+
+from edgeembed.arguments import check_docstrings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -126,7 +129,8 @@ def find_torch_model(name: str | os.PathLike[str]) -> Path:
         The folder. A bundle is returned only if it holds torch weights (`edgeembed export --torch`).
 
     Raises:
-        InputError: If there is no such model, or it is a bundle without torch weights.
+        InputError: If there is no such model, it is a bundle without torch weights, its path is not UTF-8, or Python
+            runs with -OO.
     """
     folder = find_model(name)
     if is_bundle(folder) and not (folder / "model.safetensors").is_file():
@@ -135,6 +139,8 @@ def find_torch_model(name: str | os.PathLike[str]) -> Path:
             f"{os.fspath(name)} is {kind}, which only encodes; expected a model with torch weights: use the folder of "
             f"a sentence-transformers model or student, an installed package such as {_DEFAULT_TEACHER}, or a hub id"
         )
+    check_is_utf8(folder)
+    check_docstrings()
     return folder
 
 

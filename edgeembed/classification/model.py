@@ -24,7 +24,7 @@ from edgeembed.models import load_model
 Encoding = Literal["diffcat", "joint"]
 
 CLASSIFIER_FILE = "edgeembed_classifier.json"
-CLASSIFIER_FOLDER = FolderKind(CLASSIFIER_FILE, ("head", "labels"))
+CLASSIFIER_FOLDER = FolderKind(CLASSIFIER_FILE, ("head", "labels"), is_model=True)
 _ENCODER_FOLDER = "encoder"
 _WEIGHTS_FILE = "classifier.safetensors"
 

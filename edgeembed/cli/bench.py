@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgeembed.cli.options import Outputs, documents_by_option, retrieval_option, sts_option
+from edgeembed.cli.output import print_result
 
 if TYPE_CHECKING:
     from edgeembed_bench.renderable import Renderable
@@ -152,8 +153,8 @@ def _output(result: "Renderable", written: "Outputs", rendered: "Group | None") 
     written.write("html", result.to_html)
     written.write("markdown", result.to_markdown)
     if rendered is None:
-        click.echo(result.to_json())
+        print_result(result, as_json=True)
         return
-    from rich.console import Console
+    from edgeembed.cli.tables import print_tables
 
-    Console().print(rendered)
+    print_tables(rendered)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from edgeembed.cli.options import SOURCE
+from edgeembed.cli.output import print_result
 
 
 @click.command()
@@ -59,4 +60,4 @@ def command(  # noqa: PLR0913  # one parameter an option
         normalize=normalize,
         reporter=TerminalReporter(),
     )
-    click.echo(report.to_json() if as_json else str(report))
+    print_result(report, as_json=as_json)

@@ -6,6 +6,8 @@ from pathlib import Path
 import click
 from edgeembed_runtime.errors import InputError
 
+from edgeembed.cli.output import print_result
+
 
 def _named_prompts(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     prompts = {}
@@ -222,4 +224,4 @@ def command(  # noqa: PLR0913  # one parameter per option
         for line in worst_lines(error.parity) if error.parity else []:
             note(line)
         raise
-    click.echo(report.to_json() if as_json else report)
+    print_result(report, as_json=as_json)

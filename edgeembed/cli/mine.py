@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from edgeembed.cli.options import optional_corpus_option, pairs_option
+from edgeembed.cli.output import print_result
 
 
 @click.command()
@@ -47,4 +48,4 @@ def command(
         force=force,
         reporter=TerminalReporter(),
     )
-    click.echo(report.to_json() if as_json else str(report))
+    print_result(report, as_json=as_json)

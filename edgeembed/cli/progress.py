@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from edgeembed.cli.output import escape_controls
 from edgeembed.progress import Advance
 
 _PATIENCE_S = 2.0
@@ -30,6 +31,7 @@ class TerminalReporter:
     @contextmanager
     def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
         """Report a step while the block runs; a bar appears after two seconds."""
+        name = escape_controls(name)
         start = time.perf_counter()
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
@@ -62,7 +64,7 @@ class TerminalReporter:
 
     def note(self, message: str) -> None:
         """Print one line on stderr."""
-        self.console.print(message, highlight=False, markup=False, soft_wrap=True)
+        self.console.print(escape_controls(message), highlight=False, markup=False, soft_wrap=True)
 
     def _print_lines(self, pace: "Pace", ended: threading.Event) -> None:
         start = time.perf_counter()
@@ -125,4 +127,4 @@ def _duration(seconds: float) -> str:
 
 def note(message: str) -> None:
     """Print one line on stderr; stdout is for results only."""
-    click.echo(message, err=True)
+    click.echo(escape_controls(message), err=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.corpus.streams import read_lines
-from edgeembed.corpus.tables import is_csv, read_tsv
+from edgeembed.corpus.streams import file_ending, read_lines
+from edgeembed.corpus.tables import read_tsv
 from edgeembed.evaluation.encoders import SentenceEncoder
 from edgeembed.evaluation.retrieval import RetrievalSet, retrieval_metrics
 from edgeembed.evaluation.scores import Score
@@ -106,7 +106,7 @@ def _ids(entities: Iterable[str]) -> dict[str, str]:
 
 
 def _read_catalog(file: Path) -> dict[str, str]:
-    if file.suffix == ".tsv" or is_csv(file):
+    if file_ending(file) in (".tsv", ".csv"):
         entities = [row["entity"] for row in read_tsv(file, ("entity",), (), _EXPECTED)]
     else:
         entities = [line.strip() for _, line in read_lines(file)]

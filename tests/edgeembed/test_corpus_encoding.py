@@ -1,8 +1,10 @@
 """The public function `encode`: shards of embeddings, resuming, and distillation from them."""
 
 import json
+import os
 import shutil
 import socket
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -77,6 +79,19 @@ def test_a_bundle_encodes_documents(corpus: list[Path], tmp_path: Path) -> None:
     texts, embeddings = stored(report.path)
     np.testing.assert_allclose(embeddings, Encoder("nano").encode_document(texts), atol=1e-3)
     assert json.loads((report.path / "shards.json").read_text())["model"]["name"] == "nano"
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="such names do not exist there")
+@pytest.mark.parametrize("name", ["s3:x", "file:x", "c:x", os.fsdecode(b"caf\xe9")])
+def test_shards_are_written_and_read_in_a_folder_of_any_name(
+    corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert edgeembed.encode(corpus[:1], "micro", name).texts == 70
+    assert edgeembed.encode(corpus[:1], "micro", name).reused_shards == 1
+    texts, _ = stored(Path(name))
+    assert len(texts) == 70
+    assert Index.build_from(Encoder("micro"), name, "index") == 70
 
 
 def test_shards_of_a_bundle_become_an_index(corpus: list[Path], tmp_path: Path) -> None:

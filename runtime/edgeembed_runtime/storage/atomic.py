@@ -12,7 +12,7 @@ from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.file_lock import lock_file
-from edgeembed_runtime.storage.files import is_dir, is_file, make_folder, sync, sync_tree
+from edgeembed_runtime.storage.files import check_is_local, is_dir, is_file, make_folder, sync, sync_tree
 from edgeembed_runtime.storage.folder_kind import FolderKind
 from edgeembed_runtime.storage.temporary_folder import TemporaryFolder, move, path_exists, remove_stale
 
@@ -38,12 +38,27 @@ def check_output_path(path: Path, *, force: bool, kind: FolderKind | None = None
             does not list, is never replaced, so that `force` with a wrong path destroys nothing.
 
     Raises:
-        InputError: If `path` exists and may not be replaced, or is not a valid path.
+        InputError: If `path` exists and may not be replaced, is not a valid path, is a URL, or names the folder of a
+            model and is not UTF-8.
     """
+    check_is_local(path)
+    if kind is not None and kind.is_model:
+        check_is_utf8(path)
     _exists(path)  # raises for an invalid path
     target = path if kind is None else resolve_folder_link(path)
     remove_stale(target)
     _check_replaceable(target, force=force, kind=kind)
+
+
+def check_is_utf8(path: Path) -> None:
+    """Raise InputError if a path is not UTF-8, which libraries that write and read models need."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{path} is not UTF-8 in this locale, expected a path that is, which libraries of models need; rename it, "
+            "or choose another one"
+        ) from error
 
 
 def check_output_file(path: Path) -> None:

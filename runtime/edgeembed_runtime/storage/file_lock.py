@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.files import make_folder
+from edgeembed_runtime.storage.files import check_is_local, make_folder
 
 if sys.platform == "win32":
     import msvcrt
@@ -80,6 +80,7 @@ def locked(path: Path, *, wait_s: float = 600) -> Iterator[None]:
     Raises:
         InputError: If the lock file cannot be written, or other processes hold the lock for too long.
     """
+    check_is_local(path)
     lock = lock_file(path)
     try:
         make_folder(path.parent)
