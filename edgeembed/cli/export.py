@@ -77,6 +77,18 @@ def _named_prompts(_context: click.Context, _option: click.Parameter, given: tup
     "[default: 0.9999 for fp32, 0.999 for fp16, 0.99 for int8, 0.85 for int4]",
 )
 @click.option(
+    "--min-rank",
+    type=float,
+    help="Minimum rank correlation (Spearman) between the cosines of all pairs of sentences by MODEL, after it was "
+    "trimmed or reduced, and by the bundle.  [default: 0.99 for fp32 and fp16, 0.95 for int8, 0.85 for int4]",
+)
+@click.option(
+    "--min-overlap",
+    type=float,
+    help="Minimum share of a sentence's ten nearest sentences that the bundle keeps, on average.  "
+    "[default: 0.95 for fp32 and fp16, 0.8 for int8, 0.6 for int4]",
+)
+@click.option(
     "--min-original-cosine",
     type=float,
     help="Minimum cosine of any sentence to MODEL before --trim-to or --vocabulary. Not with --dim: embeddings of "
@@ -152,6 +164,8 @@ def command(  # noqa: PLR0913  # one parameter per option
     max_length: int | None,
     prompts: dict[str, str],
     min_cosine: float | None,
+    min_rank: float | None,
+    min_overlap: float | None,
     min_original_cosine: float | None,
     min_original_rank: float | None,
     min_agreement: float | None,
@@ -197,6 +211,8 @@ def command(  # noqa: PLR0913  # one parameter per option
             max_seq_length=max_length,
             prompts=prompts,
             min_cosine=min_cosine,
+            min_rank=min_rank,
+            min_overlap=min_overlap,
             min_original_cosine=min_original_cosine,
             min_original_rank=min_original_rank,
             min_label_agreement=min_agreement,

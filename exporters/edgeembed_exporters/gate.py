@@ -15,7 +15,8 @@ from edgeembed_runtime.errors import BundleError, CheckError, InputError
 from edgeembed_runtime.parity import ClassifierParity, Parity, WorstSentence
 from sentence_transformers import SentenceTransformer
 
-from edgeembed_exporters.rank_agreement import Matrix, normalize_rows, rank_agreement
+from edgeembed_exporters.config import PRECISIONS, Precision
+from edgeembed_exporters.rank_agreement import MIN_TEXTS, Matrix, normalize_rows, rank_agreement
 
 T = TypeVar("T")
 
@@ -71,14 +72,19 @@ class OriginalParity:
 
     def __str__(self) -> str:
         """Return what was measured in one line."""
-        figures = []
-        if self.min_cosine is not None:
-            figures.append(f"cosine worst {self.min_cosine:.5f}, mean {self.mean_cosine:.5f}")
-        if self.spearman is not None:
-            figures.append(f"rank correlation of all pairs {self.spearman:.5f}")
-        if self.top_10_overlap is not None:
-            figures.append(f"{self.top_10_overlap:.1%} of the ten nearest stay")
-        return ", ".join(figures) or "too few sentences to compare"
+        return parity_line(self)
+
+
+def parity_line(parity: Parity | OriginalParity) -> str:
+    """Return the cosines and the rank agreement in one line."""
+    figures = []
+    if parity.min_cosine is not None:
+        figures.append(f"cosine worst {parity.min_cosine:.5f}, mean {parity.mean_cosine:.5f}")
+    if parity.spearman is not None:
+        figures.append(f"rank correlation of all pairs {parity.spearman:.5f}")
+    if parity.top_10_overlap is not None:
+        figures.append(f"{parity.top_10_overlap:.1%} of the ten nearest stay")
+    return ", ".join(figures) or "too few sentences to compare"
 
 
 def default_sentences() -> list[str]:
@@ -122,7 +128,7 @@ def compare(model: SentenceTransformer, bundle: Bundle | Path, sentences: Sequen
         GateError: If the bundle cannot encode, or its embeddings have another dimension than the model's.
     """
     texts = list(dict.fromkeys(sentences))
-    expected = model.encode(texts, convert_to_numpy=True, show_progress_bar=False)
+    expected = encode_each(model, texts)
     try:
         given = _encode(bundle, texts)
     except BundleError as error:
@@ -149,11 +155,22 @@ def compare_with_original(
         The rank agreement and, if both have the same dimension, the cosines.
     """
     texts = list(dict.fromkeys(sentences))
-    expected = original.encode(texts, convert_to_numpy=True, show_progress_bar=False)
-    given = _encode(bundle, texts)
+    expected, given = encode_each(original, texts), _encode(bundle, texts)
     if given.shape == expected.shape:
         return OriginalParity(**vars(measure_parity(texts, expected, given)))
     return OriginalParity(len(texts), None, None, None, (), *rank_agreement(expected, given))
+
+
+def encode_each(model: SentenceTransformer, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Return a model's embeddings of texts that it reads one at a time, as a bundle does, float32 (texts, dimension).
+
+    In a padded batch some encoders return other embeddings, because their convolutions read the padding; and a batch of
+    long texts takes many times the memory.
+    """
+    embeddings: npt.NDArray[np.float32] = model.encode(
+        list(texts), batch_size=1, convert_to_numpy=True, show_progress_bar=False
+    )
+    return embeddings
 
 
 def measure_parity(
@@ -180,21 +197,55 @@ def measure_parity(
     )
 
 
-def check_parity(parity: Parity, min_cosine: float) -> None:
+def check_parity(parity: Parity, min_cosine: float, precision: Precision | None = None) -> None:
     """Raise GateError if the worst sentence's cosine is below a minimum, or NaN.
 
     Args:
         parity: What was measured.
         min_cosine: The minimum cosine of any sentence.
+        precision: The bundle's precision, for the advice.
     """
     if parity.min_cosine >= min_cosine:  # false for NaN
         return
     worst = parity.worst_sentences[0].text[:_SHOWN_CHARACTERS]
     raise GateError(
         f"the worst cosine to the model over {parity.sentences} sentences is {parity.min_cosine:.5f}, "
-        f"required is {min_cosine:g}; nothing was written: choose a higher precision or lower min_cosine ({worst!r})",
+        f"required is {min_cosine:g}; nothing was written: {higher_precision_or(precision)}lower min_cosine "
+        f"({worst!r})",
         parity,
     )
+
+
+def check_ranking(parity: Parity, min_rank: float, min_overlap: float, precision: Precision | None = None) -> None:
+    """Raise GateError if a bundle ranks texts differently than its model, however high their cosines are.
+
+    If all texts of a model are alike, high cosines do not show whether their order survived. Fewer than twelve
+    sentences are not ranked, and a model for which all are equal has no order to lose.
+
+    Args:
+        parity: What was measured.
+        min_rank: The minimum rank correlation of the cosines of all pairs of sentences.
+        min_overlap: The minimum mean share of a sentence's ten nearest neighbors that stay.
+        precision: The bundle's precision, for the advice.
+    """
+    if parity.sentences < MIN_TEXTS or parity.spearman is None or parity.top_10_overlap is None:
+        return
+    limits = {
+        "min_rank": ("rank correlation with the model", parity.spearman, min_rank),
+        "min_overlap": ("overlap of the ten nearest with the model's", parity.top_10_overlap, min_overlap),
+    }
+    for option, (measure, found, limit) in limits.items():
+        if found < limit:
+            raise GateError(
+                f"the {measure} over {parity.sentences} sentences is {found:.5f}, required is {limit:g}; nothing was "
+                f"written: {higher_precision_or(precision)}lower {option}",
+                parity,
+            )
+
+
+def higher_precision_or(precision: Precision | None) -> str:
+    """Return the first advice of a message about a limit that a bundle misses: none at fp32, the highest precision."""
+    return "" if precision == PRECISIONS[0] else "choose a higher precision or "
 
 
 def check_original_parity(parity: OriginalParity, min_cosine: float | None, min_rank: float | None) -> None:

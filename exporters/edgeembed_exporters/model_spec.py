@@ -99,6 +99,24 @@ def pooling_modes(pooling: nn.Module) -> tuple[str, ...]:
     return (modes,) if isinstance(modes, str) else tuple(modes)
 
 
+def check_attention(spec: ModelSpec) -> None:
+    """Check that an encoder attends to texts of all lengths in the same way, as a graph does.
+
+    Raises:
+        InputError: If it reads long texts with block-sparse attention, as BigBird, and has texts that are long enough.
+    """
+    config = spec.encoder.config
+    if getattr(config, "attention_type", None) != "block_sparse":
+        return
+    full = (5 + 2 * config.num_random_blocks) * config.block_size  # as transformers decides
+    if spec.max_seq_length > full:
+        raise InputError(
+            f"the encoder's attention_type is 'block_sparse', which a graph cannot have, and it reads up to "
+            f"{spec.max_seq_length} tokens; expected a max_seq_length of at most {full}, up to which its attention is "
+            "full, or the attention_type 'original_full' in its config.json"
+        )
+
+
 def position_limit(encoder: nn.Module) -> int | None:
     """Return the number of tokens for which an encoder has learned positions; None if it has no such table."""
     limits = [int(table.num_embeddings) - first_position(table) for table in position_tables(encoder)]
