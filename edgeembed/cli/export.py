@@ -1,10 +1,31 @@
 """The command `edgeembed export`."""
 
+import re
 import sys
 from pathlib import Path
 
 import click
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.errors import EdgeEmbedError, InputError
+
+# The options of the parameters that messages of `edgeembed.export` name. Names of one word read well as they are.
+_OPTIONS = {
+    "max_latency_ms": "--max-ms",
+    "max_probability_difference": "--max-difference",
+    "max_seq_length": "--max-length",
+    "max_size_mb": "--max-mb",
+    "min_cosine": "--min-cosine",
+    "min_label_agreement": "--min-agreement",
+    "min_original_cosine": "--min-original-cosine",
+    "min_original_rank": "--min-original-rank",
+    "min_overlap": "--min-overlap",
+    "min_rank": "--min-rank",
+    "near_cosine": "--near-cosine",
+    "torch_weights": "--torch",
+    "trim_size": "--trim-size",
+    "trim_to": "--trim-to",
+}
+# Not an attribute, such as model.max_seq_length, and not what a model has none of.
+_PARAMETER = re.compile(rf"(?<![\w.])(?<!has no )({'|'.join(_OPTIONS)})(?!\w)")
 
 
 def _named_prompts(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -234,8 +255,10 @@ def command(  # noqa: PLR0913  # one parameter per option
             reporter=TerminalReporter(),
             command=sys.argv[1:],
         )
-    except GateError as error:
-        for line in worst_lines(error.parity) if error.parity else []:
-            note(line)
+    except EdgeEmbedError as error:
+        if isinstance(error, GateError) and error.parity:
+            for line in worst_lines(error.parity):
+                note(line)
+        error.args = (_PARAMETER.sub(lambda found: _OPTIONS[found[0]], str(error)), *error.args[1:])
         raise
     click.echo(report.to_json() if as_json else report)

@@ -27,17 +27,17 @@ from edgeembed_exporters.config import ExportConfig, Precision
 from edgeembed_exporters.fusion import fuse
 from edgeembed_exporters.gate import (
     OriginalParity,
-    check_latency,
     check_original_parity,
     check_parity,
     check_ranking,
     compare,
     compare_with_original,
+    cutting_tokenizer,
     default_sentences,
-    measure_latency_ms,
     parity_line,
     split_sentences,
 )
+from edgeembed_exporters.latency import check_latency, measure_latency_ms
 from edgeembed_exporters.model_spec import ModelSpec, check_attention, inspect_model
 from edgeembed_exporters.near_cosine import measure_near_cosine
 from edgeembed_exporters.onnx.optimum import trace_with_optimum
@@ -146,7 +146,9 @@ def export(  # noqa: PLR0913  # model, folder, settings, and the text for each p
     spec = in_role(unreduced, config)
     _check_no_classifier_limits(config)
     _check_arguments(config, spec, model, vocabulary, trim_texts, fit_texts)
-    calibration, held_out = split_sentences(default_sentences() if sentences is None else sentences, config.precision)
+    calibration, held_out = split_sentences(
+        default_sentences() if sentences is None else sentences, config.precision, cutting_tokenizer(spec)
+    )
     _check_ranked(config, len(held_out))
 
     # Reduce: vocabulary, then dimensions.

@@ -1,12 +1,9 @@
-"""The gate of an export: a bundle that misses a limit on parity, size or latency is not written."""
+"""The gate of an export: a bundle that misses a limit on parity or size is not written."""
 
-import statistics
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +11,21 @@ from edgeembed_runtime import Bundle, Encoder
 from edgeembed_runtime.errors import BundleError, CheckError, InputError
 from edgeembed_runtime.parity import ClassifierParity, Parity, WorstSentence
 from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer
 
 from edgeembed_exporters.config import PRECISIONS, Precision
+from edgeembed_exporters.model_spec import ModelSpec
 from edgeembed_exporters.rank_agreement import MIN_TEXTS, Matrix, normalize_rows, rank_agreement
+from edgeembed_exporters.reduction.coverage import without_truncation
 
-T = TypeVar("T")
+MAX_COMPARED_TOKENS = 1024
+"""The tokens of a text that are compared. Attention takes memory that grows with their square: gigabytes at 8,192."""
 
 _WORST_SENTENCES = 10
 _SHOWN_CHARACTERS = 80
 _PARITY_TEXT = "parity_sentences.txt"
 _CALIBRATE_EVERY = 8
 _MAX_CALIBRATION_SENTENCES = 64
-_WARM_UP_TEXTS, _TIMED_TEXTS = 20, 200
 
 
 class GateError(CheckError):
@@ -93,17 +93,21 @@ def default_sentences() -> list[str]:
     return text.splitlines()
 
 
-def split_sentences(sentences: Iterable[str], precision: str) -> tuple[list[str], list[str]]:
+def split_sentences(
+    sentences: Iterable[str], precision: str, tokenizer: Tokenizer | None = None
+) -> tuple[list[str], list[str]]:
     """Return the sentences to calibrate on and the distinct sentences to compare on.
 
     Args:
         sentences: The text. At int8 and int4, one sentence in eight (at most 64) is for calibration.
         precision: "fp32", "fp16", "int8", "int4" or "auto".
+        tokenizer: Cuts each text after 1,024 tokens; None keeps texts as they are.
 
     Raises:
         InputError: If there are no sentences.
     """
-    held_out = [] if isinstance(sentences, str) else list(dict.fromkeys(sentences))
+    texts = [] if isinstance(sentences, str) else list(dict.fromkeys(sentences))
+    held_out = texts if tokenizer is None else list(dict.fromkeys(_beginning(text, tokenizer) for text in texts))
     if not held_out:
         raise InputError(
             "there are no sentences to compare the bundle with the model on; expected a list of a few hundred"
@@ -114,6 +118,18 @@ def split_sentences(sentences: Iterable[str], precision: str) -> tuple[list[str]
         return held_out, held_out
     chosen = set(range(0, len(held_out), _CALIBRATE_EVERY)[:_MAX_CALIBRATION_SENTENCES])
     return [held_out[i] for i in sorted(chosen)], [s for i, s in enumerate(held_out) if i not in chosen]
+
+
+def cutting_tokenizer(spec: ModelSpec) -> Tokenizer | None:
+    """Return a tokenizer by which the texts of a comparison are cut; None for a model that reads no very long ones."""
+    is_long = spec.max_seq_length > MAX_COMPARED_TOKENS
+    return without_truncation(spec.tokenizer.backend_tokenizer) if is_long else None
+
+
+def _beginning(text: str, tokenizer: Tokenizer) -> str:
+    """Return what a text's first tokens were made of."""
+    offsets = tokenizer.encode(text, add_special_tokens=False).offsets
+    return text[: offsets[MAX_COMPARED_TOKENS][0]] if len(offsets) > MAX_COMPARED_TOKENS else text
 
 
 def compare(model: SentenceTransformer, bundle: Bundle | Path, sentences: Sequence[str]) -> Parity:
@@ -289,39 +305,6 @@ def check_size(size_bytes: int, max_size_mb: float | None, *, is_estimate: bool 
         )
 
 
-def measure_latency_ms(bundle: Bundle | Path, sentences: Sequence[str]) -> float:
-    """Return the median milliseconds to encode one text on one thread, tokenization included.
-
-    Args:
-        bundle: The bundle.
-        sentences: Real text; the first 200 are timed, repeated if there are fewer.
-    """
-    encoder = Encoder(bundle, threads=1)
-    return median_latency_ms(lambda text: encoder.encode(text, on_truncate="ignore", on_unknown="ignore"), sentences)
-
-
-def median_latency_ms(run: Callable[[T], Any], texts: Sequence[T]) -> float:
-    """Return the median milliseconds of a call with one text.
-
-    Args:
-        run: The function to time.
-        texts: Its arguments; the first 200 are timed, repeated if there are fewer.
-    """
-    chosen = [texts[i % len(texts)] for i in range(_TIMED_TEXTS)]
-    for text in chosen[:_WARM_UP_TEXTS]:
-        run(text)
-    return statistics.median(_time_ms(run, text) for text in chosen)
-
-
-def check_latency(latency_ms: float, max_latency_ms: float) -> None:
-    """Raise GateError if a bundle is too slow."""
-    if latency_ms > max_latency_ms:
-        raise GateError(
-            f"one text takes {latency_ms:.3f} ms, allowed are {max_latency_ms:g}; nothing was written: raise "
-            "max_latency_ms, choose a lower precision, or export a smaller model"
-        )
-
-
 def worst_lines(parity: Parity | OriginalParity | ClassifierParity) -> list[str]:
     """Return a line for each of the worst sentences: its figure and its beginning, escaped for a terminal.
 
@@ -345,9 +328,3 @@ def _cosines(model: Matrix, bundle: Matrix) -> Matrix:
     both_zero = ~model.any(axis=1) & ~bundle.any(axis=1)
     cosines: Matrix = np.where(both_zero, 1.0, (model * bundle).sum(axis=1))
     return cosines
-
-
-def _time_ms(run: Callable[[T], Any], text: T) -> float:
-    start = time.perf_counter()
-    run(text)
-    return (time.perf_counter() - start) * 1000

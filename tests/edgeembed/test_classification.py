@@ -23,6 +23,7 @@ from edgeembed.classification.training import TrainingResult, TrainingSettings, 
 from edgeembed.cli.finetune import command
 from edgeembed.exporting import export
 from edgeembed.models import load_model
+from edgeembed.progress import SilentReporter
 from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding
 from edgeembed.training.trainer import StepCallback, seed_everything
 
@@ -441,3 +442,33 @@ def test_wrong_arguments_are_reported_before_the_encoder_is_loaded(
     with pytest.raises(InputError, match=message):
         finetune("no-such-encoder", **given)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, None),
+        ({"encoding": "diffcat"}, "warning: the classifier encodes the two texts of a pair separately (diffcat)"),
+        ({"classifier": "bilstm"}, "warning: the classifier's head is bilstm, which cannot be exported"),
+    ],
+)
+def test_what_cannot_be_exported_is_said_before_the_training(
+    teacher_folder: Path, pairs: tuple[Path, Path], tmp_path: Path, options: dict[str, Any], message: str | None
+) -> None:
+    class Stops(SilentReporter):
+        """Keeps the notes, and stops before the training."""
+
+        def __init__(self) -> None:
+            self.notes: list[str] = []
+
+        def step(self, name: str, *_: Any, **__: Any) -> Any:
+            raise RuntimeError(f"reached {name}")
+
+        def note(self, message: str) -> None:
+            self.notes.append(message)
+
+    reporter = Stops()
+    with pytest.raises(RuntimeError, match="reached train"):
+        finetune(matrix_student(teacher_folder), *pairs, tmp_path / "out", reporter=reporter, **options)
+    assert len(reporter.notes) == (message is not None)
+    assert all(note.startswith(str(message)) for note in reporter.notes)

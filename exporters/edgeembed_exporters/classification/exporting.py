@@ -27,7 +27,8 @@ from edgeembed_exporters.classification.graph import ClassifierGraph, Classifier
 from edgeembed_exporters.classification.parity import check_predictions, compare_predictions
 from edgeembed_exporters.config import ExportConfig, Precision
 from edgeembed_exporters.fusion import fuse
-from edgeembed_exporters.gate import check_latency, default_sentences, median_latency_ms, split_sentences
+from edgeembed_exporters.gate import cutting_tokenizer, default_sentences, split_sentences
+from edgeembed_exporters.latency import check_latency, median_latency_ms
 from edgeembed_exporters.model_spec import ModelSpec, check_attention, inspect_model
 
 _NOT_MEASURED = ClassifierParity(0, 0.0, 0.0, 0.0, ())
@@ -123,7 +124,9 @@ def export_classifier(
     if config.max_seq_length is not None:
         spec = replace(spec, max_seq_length=_max_seq_length(config.max_seq_length, spec))
     check_attention(spec)
-    calibration, held_out = split_sentences(default_sentences() if sentences is None else sentences, config.precision)
+    calibration, held_out = split_sentences(
+        default_sentences() if sentences is None else sentences, config.precision, cutting_tokenizer(spec)
+    )
     inputs = golden_inputs(held_out, is_pairs=model.is_pairs)
 
     graph = ClassifierGraph(spec, model.head)
