@@ -34,7 +34,7 @@ from edgeembed_exporters.gate import (
     compare_with_original,
     cutting_tokenizer,
     default_sentences,
-    parity_line,
+    rank_figures,
     split_sentences,
 )
 from edgeembed_exporters.latency import check_latency, measure_latency_ms
@@ -85,13 +85,17 @@ class ExportReport(Report):
 
     def __str__(self) -> str:
         """Return the result in a few lines."""
+        cosines = (
+            f"cosine to the model over {self.parity.sentences:,} sentences: "
+            f"worst {self.parity.min_cosine:.5f}, mean {self.parity.mean_cosine:.5f}"
+        )
         lines = [
             *map(str, self.reduction.values()),
             (
                 f"{self.path}: {self.size_bytes / 1e6:.2f} MB, {self.parameters:,} parameters, "
                 f"{self.dimension} dimensions, {self.precision}, space {self.space}"
             ),
-            f"compared with the model over {self.parity.sentences:,} sentences: {parity_line(self.parity)}",
+            ", ".join([cosines, *rank_figures(self.parity)]),
         ]
         if self.original_parity:
             lines.append(f"before it was trimmed or reduced: {self.original_parity}")

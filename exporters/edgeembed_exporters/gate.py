@@ -72,19 +72,20 @@ class OriginalParity:
 
     def __str__(self) -> str:
         """Return what was measured in one line."""
-        return parity_line(self)
+        figures = rank_figures(self)
+        if self.min_cosine is not None:
+            figures.insert(0, f"cosine worst {self.min_cosine:.5f}, mean {self.mean_cosine:.5f}")
+        return ", ".join(figures) or "too few sentences to compare"
 
 
-def parity_line(parity: Parity | OriginalParity) -> str:
-    """Return the cosines and the rank agreement in one line."""
+def rank_figures(parity: Parity | OriginalParity) -> list[str]:
+    """Return what is known of the rank agreement, as a report states it."""
     figures = []
-    if parity.min_cosine is not None:
-        figures.append(f"cosine worst {parity.min_cosine:.5f}, mean {parity.mean_cosine:.5f}")
     if parity.spearman is not None:
         figures.append(f"rank correlation of all pairs {parity.spearman:.5f}")
     if parity.top_10_overlap is not None:
         figures.append(f"{parity.top_10_overlap:.1%} of the ten nearest stay")
-    return ", ".join(figures) or "too few sentences to compare"
+    return figures
 
 
 def default_sentences() -> list[str]:
