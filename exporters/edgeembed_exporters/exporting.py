@@ -38,7 +38,7 @@ from edgeembed_exporters.gate import (
     split_sentences,
 )
 from edgeembed_exporters.latency import check_latency, measure_latency_ms
-from edgeembed_exporters.model_spec import ModelSpec, check_attention, inspect_model
+from edgeembed_exporters.model_spec import ModelSpec, check_attention, inspect_model, mask_tokens
 from edgeembed_exporters.near_cosine import measure_near_cosine
 from edgeembed_exporters.onnx.optimum import trace_with_optimum
 from edgeembed_exporters.onnx.tracing import build_graph, trace
@@ -175,7 +175,7 @@ def export(  # noqa: PLR0913  # model, folder, settings, and the text for each p
             with step("trace"):
                 unfused = TRACERS[config.tracer](graph, spec.max_seq_length)
             with step("fuse"):
-                return fuse(unfused, spec.max_seq_length)
+                return fuse(unfused, mask_tokens(spec))
 
         writer = OnnxWriter(graph, traced, spec, calibration, torch_weights=config.torch_weights)
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from edgeembed_exporters import export
 from edgeembed_exporters.bundle.hub_files import write_configurations, write_tokenizer
-from edgeembed_exporters.model_spec import check_attention, inspect_model
+from edgeembed_exporters.model_spec import check_attention, inspect_model, mask_tokens
 from edgeembed_exporters.modules import POOLING_MODES
 from edgeembed_exporters.onnx.tracing import build_graph
 from edgeembed_runtime import Encoder, InputError
@@ -254,3 +254,13 @@ def test_block_sparse_attention_is_refused_where_it_is_used(tmp_path: Path, bloc
     check_attention(replace(inspect_model(model), max_seq_length=full))
     encoder.config.attention_type = "original_full"
     check_attention(inspect_model(model))
+
+
+@pytest.mark.parametrize(
+    ("limit", "window", "expected"), [(40, None, 40), (8192, None, 1024), (8192, 128, 1024), (8192, 4096, 8192)]
+)
+def test_attention_masks_are_looked_at_as_far_as_windows_reach(limit: int, window: int | None, expected: int) -> None:
+    """Masks of 8,192 tokens take gigabytes."""
+    spec = replace(inspect_model(make_model()), max_seq_length=limit)
+    spec.encoder.config.sliding_window = window
+    assert mask_tokens(spec) == expected

@@ -29,7 +29,7 @@ from edgeembed_exporters.config import ExportConfig, Precision
 from edgeembed_exporters.fusion import fuse
 from edgeembed_exporters.gate import cutting_tokenizer, default_sentences, split_sentences
 from edgeembed_exporters.latency import check_latency, median_latency_ms
-from edgeembed_exporters.model_spec import ModelSpec, check_attention, inspect_model
+from edgeembed_exporters.model_spec import ModelSpec, check_attention, inspect_model, mask_tokens
 
 _NOT_MEASURED = ClassifierParity(0, 0.0, 0.0, 0.0, ())
 _DEFAULTS = ExportConfig()
@@ -135,7 +135,7 @@ def export_classifier(
         with step("trace"):
             unfused = trace_classifier(graph, spec.max_seq_length)
         with step("fuse"):
-            return fuse(unfused, spec.max_seq_length)
+            return fuse(unfused, mask_tokens(spec))
 
     calibration_inputs = golden_inputs(calibration, is_pairs=model.is_pairs) if calibration else []
     writer = _ClassifierWriter(model, graph, traced, spec, calibration_inputs)
