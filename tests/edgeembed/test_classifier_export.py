@@ -279,10 +279,11 @@ def test_the_classifier_predicts_one_text_at_a_time_for_the_comparison(
 
 @pytest.mark.parametrize("limit", ["min_rank", "min_overlap"])
 def test_limits_on_the_ranking_are_for_encoders(classifier: TextClassifier, tmp_path: Path, limit: str) -> None:
+    given: dict[str, Any] = {limit: 0.5}
     with pytest.raises(
         InputError, match=f"{limit} is 0.5, but the export of a classifier has no such setting; use min_"
     ):
-        export(classifier, tmp_path / "bundle", **{limit: 0.5})
+        export(classifier, tmp_path / "bundle", **given)
 
 
 def test_a_classifier_of_pairs_can_be_exported_by_default(teacher_folder: Path) -> None:

@@ -169,7 +169,8 @@ def test_a_bundle_that_cannot_encode_fails(
 
 def alike(vectors: Matrix) -> Matrix:
     """Return embeddings that are all near one direction, but keep their order."""
-    return (0.01 * vectors + np.array([1, 0, 0, 0, 0, 0])).astype(np.float32)
+    made: Matrix = (0.01 * vectors + np.array([1, 0, 0, 0, 0, 0])).astype(np.float32)
+    return made
 
 
 @pytest.mark.parametrize(
@@ -247,8 +248,9 @@ def _nearly_constant_model() -> SentenceTransformer:
 
 @pytest.mark.parametrize("limit", ["min_rank", "min_overlap"])
 def test_a_limit_on_the_ranking_needs_enough_sentences(model: SentenceTransformer, tmp_path: Path, limit: str) -> None:
+    given: dict[str, Any] = {limit: 0.5}
     with pytest.raises(InputError, match=rf"{limit} is 0\.5, and there are 11 sentences to rank; expected at least 12"):
-        export(model, tmp_path / "b", ExportConfig(**{limit: 0.5}), sentences=SENTENCES[:11])
+        export(model, tmp_path / "b", ExportConfig(**given), sentences=SENTENCES[:11])
 
 
 def test_limits_on_the_ranking_are_stricter_at_higher_precisions() -> None:
