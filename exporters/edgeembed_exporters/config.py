@@ -26,10 +26,17 @@ and the rank correlation on the STS-B dev set fell by 0.3 points (docs/results/e
 """
 
 MIN_RANK: dict[Precision, float] = {"fp32": 0.99, "fp16": 0.99, "int8": 0.95, "int4": 0.85}
-"""The default minimum rank correlation between the model's and the bundle's cosines of all pairs of sentences."""
+"""The default minimum rank correlation between the model's and the bundle's cosines of all pairs of sentences.
+
+all-MiniLM-L6-v2 measured 1.0 at fp32 and fp16, 0.997 at int8 and 0.945 at int4 on the text in this package. A bundle
+that lost the order of a model whose embeddings are all alike measured 0.5, with all cosines above 0.999.
+"""
 
 MIN_OVERLAP: dict[Precision, float] = {"fp32": 0.95, "fp16": 0.95, "int8": 0.8, "int4": 0.6}
-"""The default minimum share of a sentence's ten nearest neighbors that stay, on average."""
+"""The default minimum share of a sentence's ten nearest neighbors that stay, on average.
+
+all-MiniLM-L6-v2 measured 1.0 at fp32 and fp16, 0.95 at int8 and 0.8 at int4, and the bundle without the order 0.3.
+"""
 
 MIN_LABEL_AGREEMENT: dict[Precision, float] = {"fp32": 0.99, "fp16": 0.98, "int8": 0.9, "int4": 0.75}
 """The default minimum share of texts for which a classifier and its bundle predict the same label.
