@@ -83,7 +83,7 @@ def train(
 ) -> tuple[TextClassifier, TrainingResult]:
     """Train a classifier with an MLP head."""
     seed_everything(0)
-    model = TextClassifier(encoder, data.labels, is_pairs=data.is_pairs, is_scored=data.is_scored)
+    model = TextClassifier(encoder, data.labels, encoding="diffcat", is_pairs=data.is_pairs, is_scored=data.is_scored)
     return model, train_classifier(model, data, settings or TrainingSettings(), **options)
 
 
@@ -422,7 +422,7 @@ def test_shuffled_labels_of_real_questions_get_a_warning(questions: list[tuple[s
     ("arguments", "message"),
     [
         ({"classifier": "tree"}, "classifier is 'tree'; expected one of: linear, mlp, cnn, bilstm"),
-        ({"encoding": "both"}, "encoding is 'both'; expected one of: diffcat, joint"),
+        ({"encoding": "both"}, "encoding is 'both'; expected one of: joint, diffcat"),
         ({"metric": "recall"}, "the metric is recall, which this task does not have"),
         ({"overrides": ["epoch=5"]}, "did you mean epochs"),
         ({"overrides": {"epochs": 0}}, "epochs is 0; expected an integer of at least 1"),

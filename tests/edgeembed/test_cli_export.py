@@ -98,10 +98,10 @@ def test_a_missed_gate_prints_the_worst_sentences_and_writes_nothing(
 def test_auto_chooses_the_most_precise_within_the_limits(
     model: Path, out: Path, corpus: Path, capsys: Captured
 ) -> None:
-    limits = ("--max-mb", 0.16, "--max-ms", 1000)
+    limits = ("--max-mb", 0.12, "--max-ms", 1000)
     assert export(model, out, "--precision", "auto", *limits, "--sentences", corpus, "--json") == 0
     report = json.loads(capsys.readouterr().out)
-    assert (report["precision"], report["size_bytes"] < 160_000) == ("fp16", True)
+    assert (report["precision"], report["size_bytes"] < 120_000) == ("fp16", True)
     assert 0 < report["latency_ms"] < 1000
 
 
