@@ -59,6 +59,11 @@ class TextClassifier(nn.Module):
         self.labels, self.kind, self.encoding = tuple(labels), head, encoding
         self.is_pairs, self.is_scored = is_pairs, is_scored
         self.encoder = encoder
+        if is_pairs and encoding == "joint" and not callable(encoder.tokenizer):
+            raise InputError(
+                "the encoder's tokenizer cannot read two texts as one sequence; expected an encoder of transformers, "
+                "or the encoding diffcat (--encoding diffcat), which encodes the two texts of a pair separately"
+            )
         self.head = build_head(head, encoder, 3 if self.uses_diffcat else 1, len(self.labels))
 
     @property

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from edgeembed_runtime import Classifier
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, TrainerCallback
 
 from edgeembed.classification.examples import ClassificationData, read_classification_data
@@ -472,3 +473,12 @@ def test_what_cannot_be_exported_is_said_before_the_training(
         finetune(matrix_student(teacher_folder), *pairs, tmp_path / "out", reporter=reporter, **options)
     assert len(reporter.notes) == (message is not None)
     assert all(note.startswith(str(message)) for note in reporter.notes)
+
+
+def test_static_embeddings_read_pairs_as_two_texts_only(teacher_folder: Path) -> None:
+    tokenizer = load_model(str(teacher_folder)).tokenizer.backend_tokenizer
+    static = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
+    with pytest.raises(InputError, match=r"cannot read two texts as one sequence; .* \(--encoding diffcat\)"):
+        TextClassifier(static, ("0", "1"), is_pairs=True)
+    model = TextClassifier(static, ("0", "1"), is_pairs=True, encoding="diffcat")
+    assert model.predict_proba([("a cat", "a dog")]).shape == (1, 2)
