@@ -37,10 +37,10 @@ from edgeembed.cli.output import print_result
 )
 @click.option(
     "--encoding",
-    default="diffcat",
+    default="joint",
     show_default=True,
-    type=click.Choice(["diffcat", "joint"]),
-    help="Encode the two texts of a pair separately, or as one sequence.",
+    type=click.Choice(["joint", "diffcat"]),
+    help="Encode the two texts of a pair as one sequence, or separately, which cannot be exported.",
 )
 @click.option(
     "--metric",

@@ -146,7 +146,8 @@ def finish_run(
 
 def _write(run: Run, steps: TimedSteps, results: Sequence[StageResult], command: Sequence[str]) -> DistillationReport:
     student, whitening = pipeline.whiten_student(run.recipe, run.prepared, steps)
-    report = _report(run, student, results, whitening, steps.seconds)
+    space = pipeline.learned_space(run.prepared, student, steps)
+    report = _report(run, student, results, whitening, space, steps.seconds)
     save_student(student, run.recipe, run.teacher, report, run.names, seed=run.seed, force=run.force, command=command)
     shutil.rmtree(run.checkpoints, ignore_errors=True)
     return report
@@ -157,6 +158,7 @@ def _report(
     student: SentenceTransformer,
     results: Sequence[StageResult],
     whitening: dict[str, Any] | None,
+    space: str | None,
     seconds: dict[str, float],
 ) -> DistillationReport:
     prepared = run.prepared
@@ -167,7 +169,7 @@ def _report(
         languages=run.languages,
         vocabulary_size=prepared.tokenizer.get_vocab_size(),
         dimension=int(student.get_embedding_dimension()),
-        space=prepared.space,
+        space=space,
         explained_variance=prepared.projection.explained_variance if prepared.projection else None,
         reused_sentences=prepared.cached.reused_sentences if prepared.cached else 0,
         augmentation=prepared.augmentation,

@@ -19,6 +19,7 @@ from edgeembed_exporters.modules import POOLING_MODES, read_static
 _DECODERS = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.keys() - modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 _MAX_TOKENS = 2**20
+_MASK_TOKENS = 1024
 # How sentence-transformers describes a module that reads plain text and returns token embeddings.
 _TEXT = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
 _HEAD_MODULES = (Dense, LayerNorm, Normalize)
@@ -97,6 +98,33 @@ def pooling_modes(pooling: nn.Module) -> tuple[str, ...]:
     """Return the modes of a Pooling module; the embeddings of several are concatenated."""
     modes: Any = pooling.pooling_mode
     return (modes,) if isinstance(modes, str) else tuple(modes)
+
+
+def check_attention(spec: ModelSpec) -> None:
+    """Check that an encoder attends to texts of all lengths in the same way, as a graph does.
+
+    Raises:
+        InputError: If it reads long texts with block-sparse attention, as BigBird, and has texts that are long enough.
+    """
+    config = spec.encoder.config
+    if getattr(config, "attention_type", None) != "block_sparse":
+        return
+    full = (5 + 2 * config.num_random_blocks) * config.block_size  # as transformers decides
+    if spec.max_seq_length > full:
+        raise InputError(
+            f"the encoder's attention_type is 'block_sparse', which a graph cannot have, and it reads up to "
+            f"{spec.max_seq_length} tokens; expected a max_seq_length of at most {full}, up to which its attention is "
+            "full, or the attention_type 'original_full' in its config.json"
+        )
+
+
+def mask_tokens(spec: ModelSpec) -> int:
+    """Return the length of a text on which each of an encoder's attention masks shows what it hides.
+
+    It is the maximum length, but masks of thousands of tokens take gigabytes, so no longer than a sliding window needs.
+    """
+    windows = [size for name, size in vars(spec.encoder.config).items() if "window" in name and isinstance(size, int)]
+    return min(spec.max_seq_length, max([_MASK_TOKENS, *(2 * size for size in windows)]))
 
 
 def position_limit(encoder: nn.Module) -> int | None:

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from edgeembed_runtime import Classifier
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, TrainerCallback
 
 from edgeembed.classification.examples import ClassificationData, read_classification_data
@@ -23,6 +24,7 @@ from edgeembed.classification.training import TrainingResult, TrainingSettings, 
 from edgeembed.cli.finetune import command
 from edgeembed.exporting import export
 from edgeembed.models import load_model
+from edgeembed.progress import SilentReporter
 from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding
 from edgeembed.training.trainer import StepCallback, seed_everything
 
@@ -82,7 +84,7 @@ def train(
 ) -> tuple[TextClassifier, TrainingResult]:
     """Train a classifier with an MLP head."""
     seed_everything(0)
-    model = TextClassifier(encoder, data.labels, is_pairs=data.is_pairs, is_scored=data.is_scored)
+    model = TextClassifier(encoder, data.labels, encoding="diffcat", is_pairs=data.is_pairs, is_scored=data.is_scored)
     return model, train_classifier(model, data, settings or TrainingSettings(), **options)
 
 
@@ -518,7 +520,7 @@ def test_shuffled_labels_of_real_questions_get_a_warning(questions: list[tuple[s
     ("arguments", "message"),
     [
         ({"classifier": "tree"}, "classifier is 'tree'; expected one of: linear, mlp, cnn, bilstm"),
-        ({"encoding": "both"}, "encoding is 'both'; expected one of: diffcat, joint"),
+        ({"encoding": "both"}, "encoding is 'both'; expected one of: joint, diffcat"),
         ({"metric": "recall"}, "the metric is recall, which this task does not have"),
         ({"overrides": ["epoch=5"]}, "did you mean epochs"),
         ({"overrides": {"epochs": 0}}, "epochs is 0; expected an integer of at least 1"),
@@ -540,3 +542,42 @@ def test_wrong_arguments_are_reported_before_the_encoder_is_loaded(
     with pytest.raises(InputError, match=message):
         finetune("no-such-encoder", **given)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, None),
+        ({"encoding": "diffcat"}, "warning: the classifier encodes the two texts of a pair separately (diffcat)"),
+        ({"classifier": "bilstm"}, "warning: the classifier's head is bilstm, which cannot be exported"),
+    ],
+)
+def test_what_cannot_be_exported_is_said_before_the_training(
+    teacher_folder: Path, pairs: tuple[Path, Path], tmp_path: Path, options: dict[str, Any], message: str | None
+) -> None:
+    class Stops(SilentReporter):
+        """Keeps the notes, and stops before the training."""
+
+        def __init__(self) -> None:
+            self.notes: list[str] = []
+
+        def step(self, name: str, *_: Any, **__: Any) -> Any:
+            raise RuntimeError(f"reached {name}")
+
+        def note(self, message: str) -> None:
+            self.notes.append(message)
+
+    reporter = Stops()
+    with pytest.raises(RuntimeError, match="reached train"):
+        finetune(matrix_student(teacher_folder), *pairs, tmp_path / "out", reporter=reporter, **options)
+    assert len(reporter.notes) == (message is not None)
+    assert all(note.startswith(str(message)) for note in reporter.notes)
+
+
+def test_static_embeddings_read_pairs_as_two_texts_only(teacher_folder: Path) -> None:
+    tokenizer = load_model(str(teacher_folder)).tokenizer.backend_tokenizer
+    static = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
+    with pytest.raises(InputError, match=r"cannot read two texts as one sequence; .* \(--encoding diffcat\)"):
+        TextClassifier(static, ("0", "1"), is_pairs=True)
+    model = TextClassifier(static, ("0", "1"), is_pairs=True, encoding="diffcat")
+    assert model.predict_proba([("a cat", "a dog")]).shape == (1, 2)

@@ -1,7 +1,7 @@
 """Store weights as they are read: fold each Transpose of an initializer.
 
-torch.onnx transposes a weight in the file if one linear layer reads it, but leaves the Transpose to the graph if several
-share it, as the layers of ALBERT do.
+torch.onnx transposes the weight of one linear layer, but leaves the Transpose in the graph if several layers
+share the weight, as those of ALBERT do.
 """
 
 import numpy as np
@@ -27,4 +27,4 @@ def fold_transposes(model: onnx.ModelProto) -> None:
             stored[node.output[0]] = graph.add_initializer(f"{node.input[0]}.transposed", transposed)
     for node in graph.nodes:
         node.input[:] = [stored.get(name, name) for name in node.input]
-    graph.replace_nodes(dict.fromkeys(stored, []))
+    graph.replace_nodes({name: [] for name in stored})

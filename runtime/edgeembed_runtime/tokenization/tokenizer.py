@@ -36,7 +36,8 @@ class Tokens(NamedTuple):
     Attributes:
         ids: Token ids, including special tokens.
         truncated: Whether the end of the text was cut off.
-        unknown: The number of unknown tokens among them: pieces of the text without a token in the vocabulary.
+        unknown: The number of unknown tokens among them: pieces of the text without a token in the vocabulary. Special
+            tokens that are added to each text do not count.
     """
 
     ids: list[int]
