@@ -34,8 +34,9 @@ from edgeembed.students.transformer import CompactTransformer
 from edgeembed.teacher.cache import model_fingerprint
 from edgeembed.teacher.encoding import CachedEmbeddings, copy_from_shards, encode_with_cache, with_normalization
 from edgeembed.teacher.shards import ShardFolder
+from edgeembed.training.callbacks import StepCallback
 from edgeembed.training.data import LabeledData, TrainingText, build_training_text, stage_dataset
-from edgeembed.training.trainer import StageResult, StepCallback, seed_everything, train_stage
+from edgeembed.training.trainer import StageResult, seed_everything, stage_steps, train_stage
 
 
 @dataclass(frozen=True)
@@ -258,8 +259,8 @@ def train_student(  # noqa: PLR0913  # everything that training depends on
     for number, stage in enumerate(recipe.stages):
         dataset = stage_dataset(stage, prepared.text, labeled)
         targets = prepared.targets if stage.uses_teacher_embeddings else None
-        total = int(stage.epochs * -(-len(dataset) // stage.batch_size))
-        with steps.step(f"stage {number + 1}", total, "steps") as advance:
+        seed_everything(seed)  # a resumed run may have drawn fewer random numbers, where it loads earlier stages
+        with steps.step(f"stage {number + 1}", stage_steps(stage, len(dataset)), "steps") as advance:
             result = train_stage(
                 student,
                 dataset,

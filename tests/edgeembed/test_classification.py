@@ -24,7 +24,8 @@ from edgeembed.cli.finetune import command
 from edgeembed.exporting import export
 from edgeembed.models import load_model
 from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding
-from edgeembed.training.trainer import StepCallback, seed_everything
+from edgeembed.training.callbacks import StepCallback
+from edgeembed.training.trainer import seed_everything
 
 TREC = Path(__file__).parents[2].parent / "shared" / "data" / "eval" / "senteval" / "trec_train.tsv"
 
