@@ -33,6 +33,7 @@ from edgeembed.students.factory import build_student, build_vocabulary, check_st
 from edgeembed.students.transformer import CompactTransformer
 from edgeembed.teacher.cache import model_fingerprint
 from edgeembed.teacher.encoding import CachedEmbeddings, copy_from_shards, encode_with_cache, with_normalization
+from edgeembed.teacher.prompts import Prompts
 from edgeembed.teacher.shards import ShardFolder
 from edgeembed.training.callbacks import StepCallback
 from edgeembed.training.data import LabeledData, TrainingText, build_training_text, stage_dataset
@@ -49,12 +50,14 @@ class Models:
         source: The model that the student is initialized from; usually the teacher.
         folder: The teacher's folder; None for a model that was given in memory, or if there is no such folder here.
         dimension: Dimension of the teacher's embeddings.
+        prompts: The teacher's prompts; None if it is not here.
     """
 
     teacher: SentenceTransformer | None
     source: SentenceTransformer
     folder: Path | None
     dimension: int
+    prompts: Prompts | None
 
 
 @dataclass(frozen=True)
@@ -117,9 +120,11 @@ def load_models(recipe: Recipe, teacher: ModelLike, shards: ShardFolder | None =
     if shards is not None and is_named and not recipe.needs_teacher_weights:
         source = load_model(recipe.student.source, device=device)
         check_student(recipe, shards.model.dimension, source)
-        return Models(None, source, find_local_model(recipe.teacher), shards.model.dimension)
+        folder = find_local_model(recipe.teacher)
+        prompts = None if folder is None else Prompts.of(folder)
+        return Models(None, source, folder, shards.model.dimension, prompts)
     if is_named:
-        folder: Path | None = find_torch_model(recipe.teacher)
+        folder = find_torch_model(recipe.teacher)
         loaded = load_model(recipe.teacher, device=device)
     else:
         folder, loaded = None, copy.deepcopy(load_model(teacher)).float().to(device).eval()
@@ -127,7 +132,29 @@ def load_models(recipe: Recipe, teacher: ModelLike, shards: ShardFolder | None =
     source = load_model(recipe.student.source, device=device) if recipe.student.source else prepared
     dimension = int(prepared.get_embedding_dimension())
     check_student(recipe, dimension, source, prepared)
-    return Models(prepared, source, folder, dimension)
+    prompts = Prompts.of(prepared)
+    if recipe.compares_layers and (prompt := prompts.document(recipe.teacher_prompt)):
+        raise InputError(
+            f"the teacher reads {prompt!r} before each text, but a loss compares its layers with the student's, token "
+            'by token; expected no prompt: set teacher_prompt to ""'
+        )
+    return Models(prepared, source, folder, dimension, prompts)
+
+
+def prompt_warning(recipe: Recipe, models: Models) -> str | None:
+    """Return one line if the teacher has prompts that stay unused, and the recipe does not say which one it reads."""
+    if models.prompts is None or recipe.teacher_prompt is not None or not recipe.uses_teacher_embeddings:
+        return None
+    used = models.prompts.document()
+    unused = models.prompts.unused(used)
+    if not unused:
+        return None
+    listed = ", ".join(f"{text!r} ({name})" for name, text in unused.items())
+    reads = f"the prompt {used!r}" if used else "no prompt"
+    return (
+        f"warning: the teacher reads {reads} before each text; its prompts {listed} stay unused. Set teacher_prompt to "
+        "the one that suits the text, or to what it is now"
+    )
 
 
 def prepare_student(
@@ -189,14 +216,20 @@ def _teacher_embeddings(
     if not recipe.uses_teacher_embeddings:
         return None
     teacher = models.folder or models.teacher
-    fingerprint = None if teacher is None else model_fingerprint(teacher, normalize=recipe.head.normalize)
+    prompt = recipe.teacher_prompt if models.prompts is None else models.prompts.document(recipe.teacher_prompt)
+    fingerprint = (
+        None
+        if teacher is None or prompt is None
+        else model_fingerprint(teacher, normalize=recipe.head.normalize, prompt=prompt)
+    )
     with steps.step("teacher", len(sentences), "sentences") as advance:
         if shards is not None:
             _check_shards(shards, recipe, fingerprint)
             return copy_from_shards(shards, sentences, cache / "teacher")
-        if models.teacher is None or fingerprint is None:
+        if models.teacher is None or fingerprint is None or prompt is None:
             raise ValueError("a teacher without shards of its embeddings is always loaded")
-        return encode_with_cache(models.teacher, fingerprint, sentences, cache / "teacher", progress=advance)
+        folder = cache / "teacher"
+        return encode_with_cache(models.teacher, fingerprint, sentences, folder, prompt=prompt, progress=advance)
 
 
 def _check_shards(shards: ShardFolder, recipe: Recipe, fingerprint: str | None) -> None:
@@ -207,11 +240,13 @@ def _check_shards(shards: ShardFolder, recipe: Recipe, fingerprint: str | None) 
     else:
         is_named = Path(model.name).absolute() == Path(recipe.teacher).absolute()
         is_teacher = is_named and model.normalized == recipe.head.normalize
+        is_teacher &= recipe.teacher_prompt in (None, model.prompt)
     if not is_teacher:
         raise InputError(
-            f"{shards.folder} holds embeddings of {model.name}, normalized={model.normalized}, which is not the "
-            f"recipe's teacher, {recipe.teacher}; expected shards of that model: run edgeembed encode with it, or "
-            "name the model of the shards as the teacher"
+            f"{shards.folder} holds embeddings of {model.name}, normalized={model.normalized}, "
+            f"prompt={model.prompt!r}, which is not the recipe's teacher, {recipe.teacher}, as the recipe has it; "
+            "expected shards of that model: run edgeembed encode with it, or name model and prompt of the shards as "
+            "teacher and teacher_prompt"
         )
 
 

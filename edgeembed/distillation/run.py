@@ -84,6 +84,8 @@ def prepare_run(inputs: Inputs, steps: TimedSteps) -> Run:
     with resume_hint(cache, steps.reporter):
         labeled = LabeledData.read(recipe, inputs.pairs, inputs.scored, inputs.dev)
         models = pipeline.load_models(recipe, inputs.teacher, shards)
+        if warning := pipeline.prompt_warning(recipe, models):
+            steps.reporter.note(warning)
         labeled_files = [*inputs.pairs, *inputs.scored]
         data = read_data(recipe, inputs.corpus, inputs.parallel, labeled, labeled_files, steps.reporter, seed=seed)
         prepared = pipeline.prepare_student(recipe, models, data, cache, steps, shards, seed=seed)

@@ -74,7 +74,9 @@ def checkpoint_folder(cache: Path, key: str) -> Path:
 
 @contextmanager
 def open_checkpoints(folder: Path, *, resume: bool, reporter: Reporter) -> Iterator[None]:
-    """Reserve the folder of a run's checkpoints for the block, emptied unless the run resumes; remove it if it succeeds.
+    """Reserve the folder of a run's checkpoints, emptied unless the run resumes, and remove it after the block.
+
+    If the block fails, the folder stays.
 
     Args:
         folder: The folder.

@@ -23,8 +23,8 @@ from edgeembed.recipe.schema import Recipe
 from edgeembed.students.architectures import encoder_layers, resized_config
 from edgeembed.students.transformer import build_encoder
 from edgeembed.teacher.encoding import with_normalization
-from edgeembed.training.data import LabeledData
 from edgeembed.training.callbacks import StepCallback
+from edgeembed.training.data import LabeledData
 from edgeembed.vocabulary import train_wordpiece
 
 TEACHER_WIDTH = 32

@@ -107,9 +107,7 @@ def assert_equal(ours: Path, theirs: Path) -> None:
     assert all(torch.equal(left[name], right[name]) for name in left)
 
 
-@pytest.mark.parametrize(
-    ("interval", "evaluated"), [(4, [4, 8, 9]), (3, [3, 6, 9]), (9, [9]), (500, [9])], ids=lambda each: str(each)
-)
+@pytest.mark.parametrize(("interval", "evaluated"), [(4, [4, 8, 9]), (3, [3, 6, 9]), (9, [9]), (500, [9])], ids=str)
 def test_the_last_step_is_evaluated_and_saved_too(
     interval: int, evaluated: list[int], teacher_folder: Path, sentences: list[str], dev: Path, tmp_path: Path
 ) -> None:
@@ -159,7 +157,7 @@ def test_a_best_checkpoint_that_cannot_be_loaded_is_an_error(
                 file.unlink()
 
     scored(monkeypatch, {4: 0.3, 8: 0.2, 9: 0.1})
-    with pytest.raises(InputError, match="cannot read or write the checkpoints in .*losses.safetensors"):
+    with pytest.raises(InputError, match=r"cannot read or write the checkpoints in .*losses\.safetensors"):
         run(teacher_folder, sentences, tmp_path / "s", callback=Removes(), dev=dev)
 
 
@@ -175,8 +173,7 @@ def test_a_resumed_run_stops_early_where_an_uninterrupted_one_does(
     whole = run(teacher_folder, sentences, tmp_path / "whole", PATIENT, dev=dev)
     assert whole.steps == (12,)
     with pytest.raises(_InterruptedError):
-        interrupted = _Recorder(interrupts=(1, 10))
-        run(teacher_folder, sentences, tmp_path / "s", PATIENT, callback=interrupted, dev=dev)
+        run(teacher_folder, sentences, tmp_path / "s", PATIENT, callback=_Recorder(interrupts=(1, 10)), dev=dev)
     resumed = run(teacher_folder, sentences, tmp_path / "s", PATIENT, dev=dev, resume=True)
     assert resumed.steps == (12,)
     assert resumed.dev_spearman == (pytest.approx(50.0),)
@@ -188,8 +185,8 @@ def test_the_callers_own_early_stopping_resumes_beside_the_stages(
 ) -> None:
     scored(monkeypatch, SCORES)
     patient = {**PATIENT, "patience": 5.0}
+    callbacks = [EarlyStoppingCallback(2), _Recorder(interrupts=(1, 10))]
     with pytest.raises(_InterruptedError):
-        callbacks = [EarlyStoppingCallback(2), _Recorder(interrupts=(1, 10))]
         run(teacher_folder, sentences, tmp_path / "s", patient, callback=callbacks, dev=dev)
     callbacks = [EarlyStoppingCallback(2)]
     resumed = run(teacher_folder, sentences, tmp_path / "s", patient, callback=callbacks, dev=dev, resume=True)
@@ -228,8 +225,8 @@ def test_a_moved_cache_keeps_the_best_checkpoint(
 ) -> None:
     scored(monkeypatch, {4: 0.3, 8: 0.2, 9: 0.1})
     run(teacher_folder, sentences, tmp_path / "whole", dev=dev)
+    seen = _Recorder(interrupts=(1, 7))
     with pytest.raises(_InterruptedError):
-        seen = _Recorder(interrupts=(1, 7))
         run(teacher_folder, sentences, tmp_path / "s", callback=seen, dev=dev, cache=tmp_path / "old")
     (tmp_path / "old").rename(tmp_path / "new")
     run(teacher_folder, sentences, tmp_path / "s", dev=dev, cache=tmp_path / "new", resume=True)
@@ -270,9 +267,7 @@ class _Totals:
 
 
 @pytest.mark.parametrize("epochs", [0.3, 1.0, 1.43])
-def test_progress_ends_at_its_total(
-    epochs: float, teacher_folder: Path, sentences: list[str], tmp_path: Path
-) -> None:
+def test_progress_ends_at_its_total(epochs: float, teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
     totals = _Totals()
     report = run(teacher_folder, sentences, tmp_path / "s", {"epochs": epochs}, reporter=totals)
     total, done = totals.steps["stage 1"]
