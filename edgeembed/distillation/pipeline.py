@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from edgeembed_exporters import add_pca_head
+from edgeembed_exporters.rank_agreement import rank_agreement
 from edgeembed_exporters.reduction.pca_head import Projection, fit_pca
 from edgeembed_exporters.space import embedding_space
 from edgeembed_runtime.errors import InputError
@@ -21,6 +22,7 @@ from tokenizers import Tokenizer
 from transformers import TrainerCallback
 
 from edgeembed.augmentation import AugmentationSummary, augment_sentences, augmentation_methods
+from edgeembed.distillation.checks import check_text, needs_components
 from edgeembed.distillation.data import DistillationData
 from edgeembed.hardware import default_device
 from edgeembed.losses import TeacherTargets, build_loss
@@ -71,6 +73,8 @@ class Prepared:
         domains: Domain of each sentence, int64 (sentences,).
         augmentation: Counts of augmented sentences; None without augmentation.
         cached: The teacher's embeddings; None if the recipe does not use any.
+        held_out: Sentences that the student does not learn from.
+        held_out_embeddings: The teacher's embeddings of these, float16 (sentences, dimension); None as above.
         projection: Projection of these to the student's dimension; None if there is none.
         token_targets: Target embedding of each of the student's tokens, as in `TeacherTargets`.
         teacher: The teacher; None if it is not loaded.
@@ -83,6 +87,8 @@ class Prepared:
     domains: npt.NDArray[np.int64]
     augmentation: AugmentationSummary | None
     cached: CachedEmbeddings | None
+    held_out: list[str]
+    held_out_embeddings: npt.NDArray[np.float16] | None
     projection: Projection | None
     token_targets: torch.Tensor
     teacher: SentenceTransformer | None
@@ -192,29 +198,45 @@ def prepare_student(
     seed_everything(seed)  # here, since loading models may draw random numbers too
     with steps.step("vocabulary"):
         tokenizer = build_vocabulary(recipe, models.source, text.texts)
-    cached = _teacher_embeddings(recipe, models, text.sentences, cache, steps, shards)
-    with steps.step("initialize"):
-        projection = _projection(recipe, cached)
         token_targets = target_token_embeddings(recipe, models.source, tokenizer)
-        student = build_student(recipe, models.source, tokenizer, token_targets, projection, text.texts)
     # Augmented sentences are a domain of their own, and so are translated ones.
     domains = np.array([data.domains.get(sentence, -1) for sentence in text.sentences], dtype=np.int64)
+    check_text(recipe, models.dimension, text.sentences, text.texts, domains)
+    cached, held_out = _teacher_embeddings(recipe, models, text.sentences, data.held_out, cache, steps, shards)
+    with steps.step("initialize"):
+        projection = _projection(recipe, cached)
+        student = build_student(recipe, models.source, tokenizer, token_targets, projection, text.texts)
     counts = augmented.report if recipe.augmentation.is_enabled else None
     dimension = int(student.get_embedding_dimension())
     space = _shared_space(recipe, models, shards, cached, projection, dimension)
-    return Prepared(student, tokenizer, text, domains, counts, cached, projection, token_targets, models.teacher, space)
+    return Prepared(
+        student,
+        tokenizer,
+        text,
+        domains,
+        counts,
+        cached,
+        data.held_out,
+        held_out,
+        projection,
+        token_targets,
+        models.teacher,
+        space,
+    )
 
 
 def _teacher_embeddings(
     recipe: Recipe,
     models: Models,
     sentences: Sequence[str],
+    held_out: Sequence[str],
     cache: Path,
     steps: TimedSteps,
     shards: ShardFolder | None,
-) -> CachedEmbeddings | None:
+) -> tuple[CachedEmbeddings | None, npt.NDArray[np.float16] | None]:
+    """Return the teacher's embeddings of sentences and of held-out ones, if the recipe uses any."""
     if not recipe.uses_teacher_embeddings:
-        return None
+        return None, None
     teacher = models.folder or models.teacher
     prompt = recipe.teacher_prompt if models.prompts is None else models.prompts.document(recipe.teacher_prompt)
     fingerprint = (
@@ -222,14 +244,23 @@ def _teacher_embeddings(
         if teacher is None or prompt is None
         else model_fingerprint(teacher, normalize=recipe.head.normalize, prompt=prompt)
     )
-    with steps.step("teacher", len(sentences), "sentences") as advance:
+    if shards is not None:
+        _check_shards(shards, recipe, fingerprint)
+
+    def embeddings(texts: Sequence[str], progress: Callable[[int], None]) -> CachedEmbeddings:
         if shards is not None:
-            _check_shards(shards, recipe, fingerprint)
-            return copy_from_shards(shards, sentences, cache / "teacher")
+            return copy_from_shards(shards, texts, cache / "teacher")
         if models.teacher is None or fingerprint is None or prompt is None:
             raise ValueError("a teacher without shards of its embeddings is always loaded")
-        folder = cache / "teacher"
-        return encode_with_cache(models.teacher, fingerprint, sentences, folder, prompt=prompt, progress=advance)
+        return encode_with_cache(
+            models.teacher, fingerprint, texts, cache / "teacher", prompt=prompt, progress=progress
+        )
+
+    with steps.step("teacher", len(sentences) + len(held_out), "sentences") as advance:
+        cached = embeddings(sentences, advance)
+        if not held_out:
+            return cached, None
+        return cached, np.array(embeddings(held_out, lambda done: advance(len(sentences) + done)).embeddings)
 
 
 def _check_shards(shards: ShardFolder, recipe: Recipe, fingerprint: str | None) -> None:
@@ -251,12 +282,9 @@ def _check_shards(shards: ShardFolder, recipe: Recipe, fingerprint: str | None) 
 
 
 def _projection(recipe: Recipe, cached: CachedEmbeddings | None) -> Projection | None:
-    head = recipe.head
-    if cached is None or head.kind in {"none", "mlp"}:
+    if cached is None or not needs_components(recipe, cached.shape[1]):
         return None
-    if head.kind == "linear" and head.dim == cached.shape[1] and not head.center:
-        return None
-    return fit_pca(cached.embeddings, head.dim)
+    return fit_pca(cached.embeddings, recipe.head.dim)
 
 
 def train_student(  # noqa: PLR0913  # everything that training depends on
@@ -326,6 +354,15 @@ def whiten_student(
     with steps.step("whiten"):
         whitened, report = add_pca_head(prepared.student, prepared.text.texts, dim=recipe.head.whiten_dim, whiten=True)
     return whitened, asdict(report)
+
+
+def held_out_agreement(prepared: Prepared, student: SentenceTransformer) -> float | None:
+    """Return how much of the teacher's ranking of held-out sentences a student keeps; see `DistillationReport`."""
+    if prepared.held_out_embeddings is None:
+        return None
+    ours = student.encode(prepared.held_out, show_progress_bar=False)
+    kept = rank_agreement(prepared.held_out_embeddings, ours).top_10_overlap
+    return None if kept is None else 100 * kept
 
 
 def _shared_space(

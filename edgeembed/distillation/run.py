@@ -182,6 +182,7 @@ def _report(
         losses=tuple(result.loss for result in results),
         final_losses=tuple(result.final_loss for result in results),
         dev_spearman=tuple(result.dev_spearman for result in results),
+        held_out_agreement=pipeline.held_out_agreement(prepared, student),
         whitening=whitening,
         seconds=seconds,
         history=tuple(result.history for result in results),
