@@ -103,7 +103,7 @@ def test_a_teacher_reads_the_same_prompt_on_every_path(
     distill("compact", texts, tmp_path / "by folder", teacher=folder, cache=tmp_path / "a", **options)
     distill("compact", texts, tmp_path / "in memory", teacher=load_model(folder), cache=tmp_path / "b", **options)
     encode(texts, folder, tmp_path / "shards", normalize=normalize, prompt=given)
-    shards = {"teacher_embeddings": tmp_path / "shards", "cache": tmp_path / "c"}
+    shards: dict[str, Any] = {"teacher_embeddings": tmp_path / "shards", "cache": tmp_path / "c"}
     distill("compact", texts, tmp_path / "by shards", teacher=folder, **shards, **options)
     for cache in ("a", "b", "c"):
         np.testing.assert_allclose(cached_embeddings(tmp_path / cache), expected, atol=2e-3)
@@ -113,7 +113,7 @@ def test_shards_with_another_prompt_are_an_error(teacher_folder: Path, sentences
     folder = prompted(teacher_folder, tmp_path / "teacher", BOTH)
     encode(sentences, folder, tmp_path / "shards", prompt="")
     assert ShardsManifest.read(tmp_path / "shards").model.prompt == ""  # type: ignore[union-attr]
-    shards = {"teacher_embeddings": tmp_path / "shards"}
+    shards: dict[str, Any] = {"teacher_embeddings": tmp_path / "shards"}
     with pytest.raises(InputError, match=r"prompt='', which is not the recipe's teacher, .* as the recipe has it"):
         distill("compact", sentences, tmp_path / "s", teacher=folder, overrides=TINY, **shards)
     distill("compact", sentences, tmp_path / "s", teacher=folder, overrides={**TINY, "teacher_prompt": ""}, **shards)
@@ -174,7 +174,7 @@ def test_prompts_that_stay_unused_are_a_warning(
     tmp_path: Path,
 ) -> None:
     folder, reporter = prompted(teacher_folder, tmp_path / "teacher", prompts), _Notes()
-    options = {"overrides": {**TINY, **overrides}, "reporter": reporter}
+    options: dict[str, Any] = {"overrides": {**TINY, **overrides}, "reporter": reporter}
     distill("compact", sentences, tmp_path / "s", teacher=folder, **options)
     warnings = [note for note in reporter.notes if note.startswith("warning")]
     assert len(warnings) == (warning is not None)

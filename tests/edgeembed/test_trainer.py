@@ -123,7 +123,7 @@ def test_a_student_that_is_best_at_the_last_step_is_kept_as_it_is_then(
     run(teacher_folder, sentences, tmp_path / "without")
     scored(monkeypatch, {4: 0.1, 8: 0.2, 9: 0.3})
     report = run(teacher_folder, sentences, tmp_path / "with", dev=dev)
-    assert report.dev_spearman == (pytest.approx(30.0),)
+    assert report.dev_spearman == pytest.approx((30.0,))
     assert_equal(tmp_path / "with", tmp_path / "without")
 
 
@@ -133,7 +133,7 @@ def test_an_earlier_step_that_is_best_is_kept(
     run(teacher_folder, sentences, tmp_path / "until 4", callback=_Recorder(ends=4))
     scored(monkeypatch, {4: 0.3, 8: 0.2, 9: 0.1})
     report = run(teacher_folder, sentences, tmp_path / "with", dev=dev)
-    assert report.dev_spearman == (pytest.approx(30.0),)
+    assert report.dev_spearman == pytest.approx((30.0,))
     assert_equal(tmp_path / "with", tmp_path / "until 4")
 
 
@@ -144,7 +144,7 @@ def test_a_step_at_which_a_callback_ends_training_is_evaluated_too(
     seen = _Recorder(ends=6)
     report = run(teacher_folder, sentences, tmp_path / "s", callback=seen, dev=dev)
     assert seen.evaluated == [4, 6]
-    assert report.dev_spearman == (pytest.approx(20.0),)
+    assert report.dev_spearman == pytest.approx((20.0,))
 
 
 def test_a_best_checkpoint_that_cannot_be_loaded_is_an_error(
@@ -176,7 +176,7 @@ def test_a_resumed_run_stops_early_where_an_uninterrupted_one_does(
         run(teacher_folder, sentences, tmp_path / "s", PATIENT, callback=_Recorder(interrupts=(1, 10)), dev=dev)
     resumed = run(teacher_folder, sentences, tmp_path / "s", PATIENT, dev=dev, resume=True)
     assert resumed.steps == (12,)
-    assert resumed.dev_spearman == (pytest.approx(50.0),)
+    assert resumed.dev_spearman == pytest.approx((50.0,))
     assert_equal(tmp_path / "s", tmp_path / "whole")
 
 
@@ -248,7 +248,7 @@ def test_the_final_loss_includes_the_last_step(teacher_folder: Path, sentences: 
     report = run(teacher_folder, sentences, tmp_path / "s", {"epochs": 2.75})  # 25 steps, two a logged mean
     *_, (before, _), (full, mean), (last, single) = report.history[0]
     assert (before, full, last) == (22, 24, 25)
-    assert report.final_losses == (pytest.approx((2 * mean + single) / 3),)
+    assert report.final_losses == pytest.approx(((2 * mean + single) / 3,))
 
 
 class _Totals:
