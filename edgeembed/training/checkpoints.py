@@ -23,6 +23,7 @@ from edgeembed.recipe.schema import Recipe
 from edgeembed.teacher.cache import text_fingerprint
 from edgeembed.training.data import LabeledData, TrainingText
 
+_FORMAT = 2  # of checkpoints; those of another one are not found
 _STATE_FILE = "trainer_state.json"
 _TENSORBOARD_FOLDER = "TENSORBOARD_LOGGING_DIR"
 
@@ -59,7 +60,7 @@ def run_key(  # everything that decides the weights
     """
     vocabulary = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
     texts = [text_fingerprint(text.sentences), text_fingerprint(text.texts), _digest(text.rows), _digest(domains)]
-    content = [recipe.to_dict(), teacher, vocabulary, texts, labeled.fingerprint(), seed]
+    content = [_FORMAT, recipe.to_dict(), teacher, vocabulary, texts, labeled.fingerprint(), seed]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

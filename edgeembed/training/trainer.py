@@ -164,11 +164,16 @@ def check_trainer_options(callbacks: Sequence[TrainerCallback], report_to: Seque
     for callback in callbacks:
         if not isinstance(callback, TrainerCallback):
             raise InputError(f"callbacks holds {callback!r}; expected instances of transformers.TrainerCallback")
-    try:
-        for integration in get_reporting_integration_callbacks(list(report_to)):
-            integration()
-    except (ValueError, RuntimeError, ImportError) as error:
-        raise InputError(f"report_to is {list(report_to)!r}: {' '.join(str(error).split())}") from error
+    for name in report_to:
+        try:
+            for integration in get_reporting_integration_callbacks([name]):
+                integration()
+        except ValueError as error:
+            raise InputError(f"report_to is {list(report_to)!r}: {' '.join(str(error).split())}") from error
+        except (RuntimeError, ImportError) as error:  # transformers' reason may advise another PyTorch
+            raise InputError(
+                f"report_to names {name}, whose package is not installed; expected it: pip install {name}"
+            ) from error
 
 
 @isolated_precision()

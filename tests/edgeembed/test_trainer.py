@@ -323,3 +323,13 @@ def test_a_checkpoint_of_a_run_that_goes_on_is_not_finished(
         run(teacher_folder, sentences, tmp_path / "s", callback=_Recorder(interrupts=(1, 7)))
     (folder,) = tmp_path.glob("s.cache/checkpoints/*/0/checkpoint-4")
     assert checkpoints.finished_state(str(folder)) is None
+
+
+def test_an_integration_without_its_package_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Missing:
+        def __init__(self) -> None:
+            raise RuntimeError("requires tensorboard. Either update your PyTorch version or install tensorboardX.")
+
+    monkeypatch.setattr(trainer, "get_reporting_integration_callbacks", lambda _names: [Missing])
+    with pytest.raises(InputError, match=r"^report_to names tensorboard, .* expected it: pip install tensorboard$"):
+        trainer.check_trainer_options([], ["tensorboard"])
