@@ -145,7 +145,7 @@ def made(
 
 def prepared(recipe: Recipe, sentences: list[str], folder: Path) -> pipeline.Prepared:
     """Return the student of a recipe before its first step, and what it is going to learn."""
-    data = DistillationData(sentences, {}, None, LabeledData(None, (), None), ())
+    data = DistillationData(sentences, [], {}, None, LabeledData(None, (), None), ())
     steps = TimedSteps(SilentReporter())
     models_ = pipeline.load_models(recipe, recipe.teacher)
     return pipeline.prepare_student(recipe, models_, data, folder, steps, seed=0)
