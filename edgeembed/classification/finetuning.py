@@ -35,8 +35,9 @@ from edgeembed.provenance import bundle_provenance
 from edgeembed.recipe.loading import parse_override
 from edgeembed.recipe.validation import validate
 from edgeembed.students.cmow import reinitialize
+from edgeembed.training.callbacks import StepCallback
 from edgeembed.training.checkpoints import default_logs
-from edgeembed.training.trainer import StepCallback, check_trainer_options, seed_everything
+from edgeembed.training.trainer import check_trainer_options, seed_everything
 
 if TYPE_CHECKING:
     from datasets import Dataset

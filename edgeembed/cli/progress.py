@@ -59,7 +59,8 @@ class TerminalReporter:
         count = ""
         if total:  # training may stop early
             done = f"{pace.done:,} of " if 0 < pace.done < total else ""
-            count = f"{done}{_counted(total, unit)} in "
+            earlier = f", {pace.earlier:,} of them by an earlier run," if pace.earlier else ""
+            count = f"{done}{_counted(total, unit)}{earlier} in "
         self.console.print(f"{name}: {count}{time.perf_counter() - start:.1f} s", highlight=False)
 
     def note(self, message: str) -> None:
@@ -91,6 +92,11 @@ class Pace:
     def done(self) -> int:
         """Number of units done at the last advance."""
         return self._last[0]
+
+    @property
+    def earlier(self) -> int:
+        """Number of units done at the first advance, by an earlier run."""
+        return self._first[0] if self._first else 0
 
     def advance(self, done: int, now_s: float) -> None:
         """Record the number of units done at a time in seconds."""

@@ -99,8 +99,11 @@ def _score(encoder: CachingEncoder, name: str, pairs: Iterable[tuple[str, str]])
     for sentence, translation in pairs:
         translations.setdefault(sentence, set()).add(translation)
     candidates = dict.fromkeys(text for each in translations.values() for text in each)
-    # Each text is its own id, so equal texts are one query or one document.
-    task = RetrievalSet(name, {text: text for text in translations}, {text: text for text in candidates}, translations)
+    # Equal texts are one query or one document. Ids differ, since a query may be its own translation, such as a name.
+    queries = {f"q{text}": text for text in translations}
+    documents = {f"d{text}": text for text in candidates}
+    relevant = {f"q{text}": {f"d{each}" for each in found} for text, found in translations.items()}
+    task = RetrievalSet(name, queries, documents, relevant)
     accuracy = 100 * float(retrieval_metrics(encoder, task)["accuracy@k"][1])
     return Score(name, METRIC, accuracy, len(translations), {"candidates": len(candidates)})
 

@@ -96,7 +96,7 @@ def _make_set(file: Path, language: str, rows: Sequence[dict[str, str]], shared:
     if not answers:
         which = f" of language {language}" if language else ""
         raise InputError(f"{file}: no query{which} means an entity; expected label 1 in at least one row")
-    queries = {str(number): query for number, query in enumerate(answers)}
+    queries = {f"q{number}": query for number, query in enumerate(answers)}
     documents = {key: entity for entity, key in ids.items()}
     return RetrievalSet(language, queries, documents, {key: answers[query] for key, query in queries.items()})
 

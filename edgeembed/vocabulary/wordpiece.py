@@ -118,12 +118,13 @@ def trim_wordpiece(tokenizer: Tokenizer, sentences: Iterable[str], size: int) ->
     return trim_tokenizer(without_truncation(tokenizer), sentences, size=size)
 
 
-def expect_wordpiece(tokenizer: Tokenizer, name: str) -> dict[str, Any]:
+def expect_wordpiece(tokenizer: Tokenizer, name: str, advice: str = "choose a BERT-like model") -> dict[str, Any]:
     """Return the JSON description of a tokenizer after checking that it is WordPiece with the prefix `##`.
 
     Args:
         tokenizer: The tokenizer.
         name: Its name in error messages.
+        advice: What to do about it.
 
     Raises:
         InputError: If it is of another type (BPE, Unigram, WordLevel) or has another prefix.
@@ -132,8 +133,7 @@ def expect_wordpiece(tokenizer: Tokenizer, name: str) -> dict[str, Any]:
     model = description["model"]
     if model["type"] != "WordPiece" or model["continuing_subword_prefix"] != PREFIX:
         raise InputError(
-            f"{name} is a {model['type']} tokenizer; expected WordPiece with the prefix {PREFIX}: "
-            "choose a BERT-like model"
+            f"{name} is a {model['type']} tokenizer; expected WordPiece with the prefix {PREFIX}: {advice}"
         )
     return description
 

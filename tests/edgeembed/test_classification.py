@@ -26,7 +26,8 @@ from edgeembed.exporting import export
 from edgeembed.models import load_model
 from edgeembed.progress import SilentReporter
 from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding
-from edgeembed.training.trainer import StepCallback, seed_everything
+from edgeembed.training.callbacks import StepCallback
+from edgeembed.training.trainer import seed_everything
 
 TREC = Path(__file__).parents[2].parent / "shared" / "data" / "eval" / "senteval" / "trec_train.tsv"
 

@@ -119,12 +119,12 @@ def test_an_interrupted_run_writes_only_the_missing_shards(
     whole = edgeembed.encode(corpus, teacher_folder, tmp_path / "whole", texts_per_shard=32)
     encode, calls = encoding.encode_texts, 0
 
-    def fail_at_the_third(model: Any, texts: Sequence[str]) -> Any:
+    def fail_at_the_third(model: Any, texts: Sequence[str], prompt: str) -> Any:
         nonlocal calls
         calls += 1
         if calls == 3:
             raise KeyboardInterrupt
-        return encode(model, list(texts))
+        return encode(model, list(texts), prompt)
 
     monkeypatch.setattr(encoding, "encode_texts", fail_at_the_third)
     with pytest.raises(KeyboardInterrupt):
@@ -225,7 +225,7 @@ def test_what_needs_the_weights_of_a_missing_teacher_is_named(
     source = {**TINY, "student.source": str(teacher_folder)}
     for recipe, name, overrides, message in (
         ("compact", str(teacher), TINY, r"the student starts from its weights: set student\.source to another model"),
-        ("compact", "another", source, r"embeddings of .*teacher, normalized=True, .* name the model of the shards"),
+        ("compact", "another", source, r"embeddings of .*teacher, normalized=True, .* name model and prompt of"),
     ):
         with pytest.raises(InputError, match=message):
             edgeembed.distill(
@@ -294,7 +294,7 @@ def test_shards_that_do_not_fit_a_distillation_are_errors(
     other = edgeembed.encode(corpus[:1], "nano", tmp_path / "other").path
     for source, folder, message in (
         (corpus, shards, r"lacks \d+ of \d+ sentences, the first is"),
-        (corpus, other, "holds embeddings of nano, normalized=True, which is not the recipe's teacher"),
+        (corpus, other, "holds embeddings of nano, normalized=True, prompt='', which is not the recipe's teacher"),
         (corpus, tmp_path, r"holds no shards\.json"),
     ):
         with pytest.raises(InputError, match=message):
@@ -321,7 +321,7 @@ def ray_job(out: Path, tmp_path: Path, sentences: list[str]) -> RayJob:
     """Return the job of a folder that holds one shard."""
     (tmp_path / "text.txt").write_text("\n".join(sentences[:3]), encoding="utf-8")
     edgeembed.encode(tmp_path / "text.txt", "nano", out)
-    return RayJob(ShardFolder.open(out), "nano", True, TEXTS_PER_SHARD)
+    return RayJob(ShardFolder.open(out), "nano", True, "", TEXTS_PER_SHARD)
 
 
 def test_a_worker_that_does_not_see_the_folder_says_so_and_writes_nothing(sentences: list[str], tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ from edgeembed.recipe.schema import Recipe
 from edgeembed.students.architectures import encoder_layers, resized_config
 from edgeembed.students.transformer import build_encoder
 from edgeembed.teacher.encoding import with_normalization
+from edgeembed.training.callbacks import StepCallback
 from edgeembed.training.data import LabeledData
-from edgeembed.training.trainer import StepCallback
 from edgeembed.vocabulary import train_wordpiece
 
 TEACHER_WIDTH = 32
@@ -145,7 +145,7 @@ def made(
 
 def prepared(recipe: Recipe, sentences: list[str], folder: Path) -> pipeline.Prepared:
     """Return the student of a recipe before its first step, and what it is going to learn."""
-    data = DistillationData(sentences, {}, None, LabeledData(None, (), None), ())
+    data = DistillationData(sentences, [], {}, None, LabeledData(None, (), None), ())
     steps = TimedSteps(SilentReporter())
     models_ = pipeline.load_models(recipe, recipe.teacher)
     return pipeline.prepare_student(recipe, models_, data, folder, steps, seed=0)

@@ -66,7 +66,7 @@ def state(folder: Path, encoder: Encoder, counts: dict[str, int] | None, **field
     """Write a shards.json of an encoder, with other fields."""
     bundle = encoder.bundle
     stated = {"name": "tiny", "fingerprint": bundle.fingerprint, "dimension": 8, "space": bundle.space, **fields}
-    ShardsManifest(EncodedBy(normalized=True, precision="fp32", **stated), counts).write(folder)
+    ShardsManifest(EncodedBy(normalized=True, precision="fp32", prompt="", **stated), counts).write(folder)
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -27,6 +27,10 @@ class LockingUnsupportedError(OSError):
     """Raised when a file system has no locks."""
 
 
+class LockedError(InputError):
+    """Raised when other processes hold a lock for too long."""
+
+
 def take_lock(path: Path, *, create: bool) -> int | None:
     """Lock a file without waiting.
 
@@ -78,7 +82,8 @@ def locked(path: Path, *, wait_s: float = 600) -> Iterator[None]:
         wait_s: The maximum time to wait, in seconds.
 
     Raises:
-        InputError: If the lock file cannot be written, or other processes hold the lock for too long.
+        InputError: If the lock file cannot be written.
+        LockedError: If other processes hold the lock for too long.
     """
     check_is_local(path)
     lock = lock_file(path)
@@ -115,7 +120,7 @@ def _wait_for(lock: Path, path: Path, wait_s: float) -> int | None:
         if descriptor is not None:
             return descriptor
         if time.monotonic() > deadline:
-            raise InputError(
+            raise LockedError(
                 f"{path} has been locked by other processes for {wait_s:.0f} s, expected them to finish; try again"
             )
         time.sleep(_POLL_INTERVAL_S)
