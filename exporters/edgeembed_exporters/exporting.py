@@ -42,6 +42,7 @@ from edgeembed_exporters.onnx.tracing import build_graph, trace
 from edgeembed_exporters.reduction.pca_head import PcaHeadReport, add_pca_head, check_dim
 from edgeembed_exporters.reduction.vocabulary_trimming import TrimReport, trim_vocabulary, with_vocabulary
 from edgeembed_exporters.roles import apply_role, in_role, private_copy
+from edgeembed_exporters.soundness import sound_model
 from edgeembed_exporters.space import embedding_space
 
 TRACERS = {"torch": trace, "optimum": trace_with_optimum}
@@ -141,6 +142,7 @@ def export(  # noqa: PLR0913  # model, folder, settings, and the text for each p
     check_output_path(out, force=force, kind=BUNDLE_FOLDER)
 
     # Inspect.
+    model = sound_model(model)
     unreduced = inspect_model(model)
     spec = in_role(unreduced, config)
     _check_no_classifier_limits(config)

@@ -12,10 +12,9 @@ from sentence_transformers.sentence_transformer.modules import Dense, Dropout, N
 from torch import nn
 
 from edgeembed_exporters.model_spec import pooling_modes
+from edgeembed_exporters.soundness import is_unused
 
 _DIGITS = 16
-# transformers adds a pooler with random weights to checkpoints that lack one. Sentence embeddings do not depend on it.
-_UNUSED = "pooler"
 
 
 def embedding_space(model: SentenceTransformer) -> str:
@@ -40,7 +39,7 @@ def embedding_space(model: SentenceTransformer) -> str:
 def _weights(model: SentenceTransformer) -> Iterator[bytes]:
     """Yield a digest of each weight. Names are left out, since they differ between versions of a library."""
     for name, weight in model.named_parameters():
-        if _UNUSED not in name.split("."):
+        if not is_unused(name):
             values = weight.detach().to("cpu", torch.float32).contiguous().numpy().astype("<f4", copy=False)
             shape = repr(tuple(values.shape)).encode()
             yield hashlib.sha256(shape + hashlib.sha256(values).digest()).digest()

@@ -30,6 +30,7 @@ from edgeembed_exporters.fusion import fuse
 from edgeembed_exporters.gate import check_latency, default_sentences, median_latency_ms, split_sentences
 from edgeembed_exporters.model_spec import ModelSpec, inspect_model
 from edgeembed_exporters.onnx.tracing import count_parameters
+from edgeembed_exporters.soundness import check_finite
 
 _NOT_MEASURED = ClassifierParity(0, 0.0, 0.0, 0.0, ())
 _DEFAULTS = ExportConfig()
@@ -118,6 +119,8 @@ def export_classifier(
     check_output_path(out, force=force, kind=BUNDLE_FOLDER)
     config = config.model_copy(update={"name": config.name or out.resolve().name})
     _check_settings(config)
+    check_finite(model.encoder)
+    check_finite(model.head)
     spec = replace(inspect_model(model.encoder), prompts={}, default_prompt_name=None)
     if config.max_seq_length is not None:
         spec = replace(spec, max_seq_length=_max_seq_length(config.max_seq_length, spec))
