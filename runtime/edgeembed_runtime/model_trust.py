@@ -31,21 +31,17 @@ _WORD_TOKENIZERS = frozenset({"PhraseTokenizer", "TransformersTokenizerWrapper",
 
 _ACTIVATION = re.compile(r"torch\.nn\.(?:modules\.)?(?:(?:activation|linear)\.)?([A-Za-z0-9]+)")
 # Those that need no argument, because sentence-transformers stores the name alone.
-_ACTIVATIONS = frozenset(
-    (
-        "CELU ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU LogSigmoid LogSoftmax Mish PReLU "
-        "RReLU ReLU ReLU6 SELU SiLU Sigmoid Softmax Softmin Softplus Softshrink Softsign Tanh Tanhshrink"
-    ).split()
+_ACTIVATIONS = (
+    "CELU ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU LogSigmoid LogSoftmax Mish PReLU RReLU "
+    "ReLU ReLU6 SELU SiLU Sigmoid Softmax Softmin Softplus Softshrink Softsign Tanh Tanhshrink"
 )
 _ACTIVATION_KEYS = ("activation_function", "activation_fn", "sbert_ce_default_activation_function")
 
 # Arguments of transformers' from_pretrained that cannot run code; `weights_only`, for one, allows any pickle.
 # sentence-transformers itself ignores `trust_remote_code` here.
-_MODEL_ARGUMENTS = frozenset(
-    (
-        "add_pooling_layer attn_implementation dtype export file_name low_cpu_mem_usage output_attentions "
-        "output_hidden_states torch_dtype trust_remote_code use_cache use_safetensors"
-    ).split()
+_MODEL_ARGUMENTS = (
+    "add_pooling_layer attn_implementation dtype export file_name low_cpu_mem_usage output_attentions "
+    "output_hidden_states torch_dtype trust_remote_code use_cache use_safetensors"
 )
 
 _MODULES = "modules.json"
@@ -206,7 +202,7 @@ def _check_arguments(path: Path, content: dict[str, Any]) -> None:
         for name in (f"{kind}_args", f"{kind}_kwargs"):
             given = content.get(name) or {}
             for key in given if isinstance(given, dict) else [given]:
-                if key not in _MODEL_ARGUMENTS if kind == "model" else str(key).startswith("_"):
+                if key not in _MODEL_ARGUMENTS.split() if kind == "model" else str(key).startswith("_"):
                     raise InputError(
                         f"{path} passes {key!r} to transformers in {name}, which may run code or read other files; "
                         "expected only settings such as dtype: remove it"
@@ -215,7 +211,7 @@ def _check_arguments(path: Path, content: dict[str, Any]) -> None:
 
 def _check_activation(path: Path, function: object) -> None:
     known = _ACTIVATION.fullmatch(function) if isinstance(function, str) else None
-    if known is None or known[1] not in _ACTIVATIONS:
+    if known is None or known[1] not in _ACTIVATIONS.split():
         raise InputError(
             f"{path} names the activation function {function!r}; expected a class of torch.nn, such as "
             "'torch.nn.modules.activation.Tanh', or 'torch.nn.modules.linear.Identity' for none"
