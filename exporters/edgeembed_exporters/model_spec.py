@@ -32,7 +32,6 @@ class ModelSpec:
         encoder: The transformers encoder, or a module with the same interface: input_ids, attention_mask ->
             last_hidden_state.
         tokenizer: Its fast transformers tokenizer.
-        lower_case: Whether texts are lowercased before tokenization.
         max_seq_length: Maximum number of tokens read from a text, including special tokens.
         pooling: The pooling of token embeddings, such as "mean", or "cls+mean" for two that are concatenated.
         modules: The modules after the encoder: the pooling, then any Dense, LayerNorm and Normalize modules.
@@ -44,7 +43,6 @@ class ModelSpec:
 
     encoder: Any
     tokenizer: Any
-    lower_case: bool
     max_seq_length: int
     pooling: str
     modules: tuple[nn.Module, ...]
@@ -82,7 +80,6 @@ def inspect_model(model: SentenceTransformer) -> ModelSpec:
     return ModelSpec(
         encoder=encoder,
         tokenizer=tokenizer,
-        lower_case=bool(getattr(first, "do_lower_case", False)),
         max_seq_length=limit,
         pooling="+".join(pooling),
         modules=tuple(modules),
@@ -150,7 +147,9 @@ def _check_encoder(encoder: Any) -> None:
         )
     is_decoder = any(getattr(config, kind, False) for kind in ("is_decoder", "is_encoder_decoder"))
     if is_decoder or getattr(config, "model_type", None) in _DECODERS:
-        raise InputError(f"the model is a {name}, a decoder; expected an encoder such as BERT or MPNet")
+        raise InputError(
+            f"the model is a {name}, of an architecture that generates text; expected an encoder such as BERT or MPNet"
+        )
     if not hasattr(config, "hidden_size"):
         raise InputError(f"the model is a {name}; expected a text encoder such as BERT or MPNet")
 
@@ -161,7 +160,10 @@ def _tokenizer(first: nn.Module) -> Any:
         raise InputError(f"the tokenizer is a {type(tokenizer).__name__}; expected a fast one, saved as tokenizer.json")
     for side in ("padding_side", "truncation_side"):
         if getattr(tokenizer, side, "right") != "right":
-            raise InputError(f"the tokenizer's {side} is {getattr(tokenizer, side)!r}; expected 'right'")
+            raise InputError(
+                f"the tokenizer's {side} is {getattr(tokenizer, side)!r}; expected 'right': set it in "
+                "tokenizer_config.json, or as an attribute of the loaded model's tokenizer"
+            )
     return tokenizer
 
 

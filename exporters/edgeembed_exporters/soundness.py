@@ -53,11 +53,12 @@ def copy_sharing_weights(model: SentenceTransformer) -> SentenceTransformer:
 def check_finite(model: nn.Module) -> None:
     """Raise InputError if a weight of a model is NaN or infinite, the pooler's aside."""
     counts = {name: int((~torch.isfinite(weight)).sum()) for name, weight in model.state_dict().items()}
-    broken = [f"{name} ({count:,})" for name, count in counts.items() if count and not is_unused(name)]
+    broken = {name: count for name, count in counts.items() if count and not is_unused(name)}
     if broken:
+        places = _name_some([f"{count:,} in {name}" for name, count in broken.items()])
         raise InputError(
-            f"{len(broken):,} weights hold values that are NaN or infinite: {name_some(broken)}; expected finite "
-            "ones: save the model again, from a checkpoint before its training diverged"
+            f"the model's weights have {sum(broken.values()):,} NaN or infinite values: {places}; expected finite "
+            "ones: use a checkpoint from before its training diverged"
         )
 
 
@@ -71,7 +72,7 @@ def check_none_missing(missing: Iterable[str], model: str) -> None:
     names = sorted(name for name in missing if not is_unused(name))
     if names:
         raise InputError(
-            f"{model} lacks {len(names):,} weights of its architecture: {name_some(names)}; expected all of them "
+            f"{model} lacks weights of its architecture ({len(names):,}): {_name_some(names)}; expected all of them "
             "under these names: save the model itself, not a wrapper such as torch.compile's or DDP's"
         )
 
@@ -81,7 +82,7 @@ def is_unused(name: str) -> bool:
     return _UNUSED in name.split(".")
 
 
-def name_some(names: list[str]) -> str:
+def _name_some(names: list[str]) -> str:
     """Return the first names, and how many more there are."""
     more = [f"{len(names) - _MAX_NAMES:,} more"] if len(names) > _MAX_NAMES else []
     return ", ".join([*names[:_MAX_NAMES], *more])

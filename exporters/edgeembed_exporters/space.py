@@ -21,9 +21,9 @@ def embedding_space(model: SentenceTransformer) -> str:
     """Return the name of a model's own embedding space, such as "bert-384-0123456789abcdef".
 
     The name states the architecture, the dimension and the first 16 digits of a SHA-256 over the weights in float32,
-    the pooling and the activation functions of Dense modules. It depends neither on the path or the name of the model
-    nor on the version of a library, and two models have the same name only if they compute the same embeddings up to
-    their norm. Prompts and the maximum length do not count.
+    the pooling, and the activation functions of Dense modules with their settings. It depends neither on the path or
+    the name of the model nor on the version of a library, and two models have the same name only if they compute the
+    same embeddings up to their norm. Prompts and the maximum length do not count.
 
     Args:
         model: The model, on any device.
@@ -55,5 +55,19 @@ def _settings(model: SentenceTransformer) -> Iterator[bytes]:
         if isinstance(module, Pooling):
             settings += pooling_modes(module)
         elif isinstance(module, Dense):
-            settings.append(type(module.activation_function).__name__)
+            settings += _activation(module.activation_function)
+            if getattr(module, "use_residual", False):  # since sentence-transformers 6
+                settings.append("residual")
         yield hashlib.sha256(repr(settings).encode()).digest()
+
+
+def _activation(function: object) -> list[object]:
+    """Return the name of an activation function, and its settings unless they are those of its class."""
+    if not isinstance(function, nn.Module):  # a function, such as torch.tanh
+        return [getattr(function, "__name__", type(function).__name__)]
+    name = type(function).__name__
+    try:
+        default = repr(type(function)())
+    except TypeError:  # it has no defaults
+        default = None
+    return [name] if repr(function) == default else [name, repr(function)]
