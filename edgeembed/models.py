@@ -181,7 +181,8 @@ def load_model(model: ModelLike, device: str = "cpu") -> SentenceTransformer:
 
 def _check_whole(folder: Path) -> None:
     """Raise InputError if a folder has lost the modules.json that lists its modules."""
-    modules = sorted(path.name for path in folder.iterdir() if _MODULE_FOLDER.fullmatch(path.name) and path.is_dir())
+    names = sorted(path.name for path in folder.iterdir() if _MODULE_FOLDER.fullmatch(path.name) and path.is_dir())
+    modules = [name for name in names if any((folder / name).iterdir())]
     if modules and not (folder / "modules.json").is_file():
         raise InputError(
             f"{folder} has the modules {', '.join(modules)}, but no modules.json that lists them; expected both, or "

@@ -35,7 +35,7 @@ from edgeembed_exporters.gate import (
     measure_latency_ms,
     split_sentences,
 )
-from edgeembed_exporters.model_spec import ModelSpec, inspect_model
+from edgeembed_exporters.model_spec import ModelSpec, check_token_rows, inspect_model
 from edgeembed_exporters.near_cosine import measure_near_cosine
 from edgeembed_exporters.onnx.optimum import trace_with_optimum
 from edgeembed_exporters.onnx.tracing import build_graph, trace
@@ -155,6 +155,7 @@ def export(  # noqa: PLR0913  # model, folder, settings, and the text for each p
         reduced, reduction = _reduce(original, config, vocabulary, trim_texts, fit_texts)
     if reduced is not original:
         spec = in_role(inspect_model(reduced), config)
+    check_token_rows(spec)  # trimming may have removed the tokens in question
     for each in (original, reduced):
         apply_role(each, spec, unreduced.max_seq_length)
 

@@ -90,6 +90,17 @@ def inspect_model(model: SentenceTransformer) -> ModelSpec:
     )
 
 
+def check_token_rows(spec: ModelSpec) -> None:
+    """Raise InputError if the tokenizer has tokens that the encoder has no embedding for."""
+    rows = int(spec.encoder.config.vocab_size)
+    missing = [token for token, index in spec.tokenizer.get_vocab().items() if index >= rows]
+    if missing:
+        raise InputError(
+            f"the tokenizer has tokens without a row in the embedding table of {rows:,} rows ({len(missing):,}), such "
+            f"as {min(missing)!r}; expected a row for each: call resize_token_embeddings on the encoder, or remove them"
+        )
+
+
 def pooling_modes(pooling: nn.Module) -> tuple[str, ...]:
     """Return the modes of a Pooling module; the embeddings of several are concatenated."""
     modes: Any = pooling.pooling_mode

@@ -28,7 +28,7 @@ from edgeembed_exporters.classification.parity import check_predictions, compare
 from edgeembed_exporters.config import ExportConfig, Precision
 from edgeembed_exporters.fusion import fuse
 from edgeembed_exporters.gate import check_latency, default_sentences, median_latency_ms, split_sentences
-from edgeembed_exporters.model_spec import ModelSpec, inspect_model
+from edgeembed_exporters.model_spec import ModelSpec, check_token_rows, inspect_model
 from edgeembed_exporters.onnx.tracing import count_parameters
 from edgeembed_exporters.soundness import check_finite
 
@@ -122,6 +122,7 @@ def export_classifier(
     check_finite(model.encoder)
     check_finite(model.head)
     spec = replace(inspect_model(model.encoder), prompts={}, default_prompt_name=None)
+    check_token_rows(spec)
     if config.max_seq_length is not None:
         spec = replace(spec, max_seq_length=_max_seq_length(config.max_seq_length, spec))
     calibration, held_out = split_sentences(default_sentences() if sentences is None else sentences, config.precision)
