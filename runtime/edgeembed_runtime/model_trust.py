@@ -98,14 +98,12 @@ def _checked_classes(path: Path) -> list[str]:
         )
     content = _read(path)
     if path.name.lower() == _MODULES:
-        types, tokenizers = _module_types(path, content), []
+        types = _module_types(path, content)
     else:
         _check_values(path, content)
-        types, tokenizers = _nested_types(path, content)
+        types = _nested_types(path, content)
     for name in types:
         _check_class(path, name, _LIBRARY_MODULES)
-    for name in tokenizers:
-        _check_class(path, name, _WORD_TOKENIZERS)
     return types
 
 
@@ -139,16 +137,15 @@ def _module_types(path: Path, content: Any) -> list[str]:
     return [module["type"] for module in content]
 
 
-def _nested_types(path: Path, content: Any) -> tuple[list[str], list[str]]:
-    """Return the classes that a Router (`types`) and a WordEmbeddings (`tokenizer_class`) configuration name."""
+def _nested_types(path: Path, content: Any) -> list[str]:
+    """Return the classes that the configuration of a Router names."""
     if not isinstance(content, dict):
-        return [], []
+        return []
     types = content.get("types")
     named = {key: name for key, name in types.items() if isinstance(name, str)} if isinstance(types, dict) else {}
     for key in named:
         _check_inside(path, key)
-    tokenizer = content.get("tokenizer_class")
-    return [*named.values()], [tokenizer] if isinstance(tokenizer, str) and "." in tokenizer else []
+    return list(named.values())
 
 
 def _check_inside(path: Path, module: str) -> None:
@@ -171,6 +168,8 @@ def _check_values(path: Path, content: Any) -> None:
             _check_implementation(path, key, value)
         if key in _ACTIVATION_KEYS and isinstance(value, str) and "." in value:
             _check_activation(path, value)
+        if key == "tokenizer_class" and isinstance(value, str) and "." in value:  # of a WordEmbeddings
+            _check_class(path, value, _WORD_TOKENIZERS)
 
 
 def _check_implementation(path: Path, key: str, value: object) -> None:

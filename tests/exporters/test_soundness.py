@@ -85,8 +85,6 @@ def test_a_token_without_a_row_is_named(tmp_path: Path) -> None:
         InputError, match=r"tokens without a row in the embedding table of 85 rows \(1\), such as '<new>'"
     ):
         export(model, tmp_path / "b", sentences=SENTENCES)
-    trimmed = export(model, tmp_path / "b", sentences=SENTENCES, trim_texts=SENTENCES * 2)
-    assert trimmed.parity.min_cosine > 0.9999
 
 
 def test_a_head_that_cannot_be_traced_is_named(capfd: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import copy
 import hashlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -82,7 +83,7 @@ def test_the_activation_of_a_dense_module_counts(plain: SentenceTransformer) -> 
     assert len({embedding_space(model) for model in (plain, linear, bent)}) == 3
 
 
-def with_activation(plain: SentenceTransformer, function: nn.Module) -> SentenceTransformer:
+def with_activation(plain: SentenceTransformer, function: Callable[[torch.Tensor], torch.Tensor]) -> SentenceTransformer:
     torch.manual_seed(0)
     model = copy.deepcopy(plain)
     model.append(Dense(HIDDEN, 8, activation_function=function))
@@ -90,7 +91,7 @@ def with_activation(plain: SentenceTransformer, function: nn.Module) -> Sentence
 
 
 def test_the_settings_of_an_activation_count(plain: SentenceTransformer) -> None:
-    functions = [nn.LeakyReLU(), nn.LeakyReLU(0.3), nn.GELU(), nn.GELU(approximate="tanh"), torch.tanh, torch.sigmoid]
+    functions: list[Any] = [nn.LeakyReLU(), nn.LeakyReLU(0.3), nn.GELU(), nn.GELU(approximate="tanh"), torch.tanh, torch.sigmoid]
     assert len({embedding_space(with_activation(plain, function)) for function in functions}) == len(functions)
 
 
