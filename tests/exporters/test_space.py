@@ -83,7 +83,9 @@ def test_the_activation_of_a_dense_module_counts(plain: SentenceTransformer) -> 
     assert len({embedding_space(model) for model in (plain, linear, bent)}) == 3
 
 
-def with_activation(plain: SentenceTransformer, function: Callable[[torch.Tensor], torch.Tensor]) -> SentenceTransformer:
+def with_activation(
+    plain: SentenceTransformer, function: Callable[[torch.Tensor], torch.Tensor]
+) -> SentenceTransformer:
     torch.manual_seed(0)
     model = copy.deepcopy(plain)
     model.append(Dense(HIDDEN, 8, activation_function=function))
@@ -91,7 +93,14 @@ def with_activation(plain: SentenceTransformer, function: Callable[[torch.Tensor
 
 
 def test_the_settings_of_an_activation_count(plain: SentenceTransformer) -> None:
-    functions: list[Any] = [nn.LeakyReLU(), nn.LeakyReLU(0.3), nn.GELU(), nn.GELU(approximate="tanh"), torch.tanh, torch.sigmoid]
+    functions: list[Any] = [
+        nn.LeakyReLU(),
+        nn.LeakyReLU(0.3),
+        nn.GELU(),
+        nn.GELU(approximate="tanh"),
+        torch.tanh,
+        torch.sigmoid,
+    ]
     assert len({embedding_space(with_activation(plain, function)) for function in functions}) == len(functions)
 
 
