@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 from edgeembed_runtime.errors import EdgeEmbedError, InputError
 
+from edgeembed.cli.output import print_result
+
 # The options of the parameters that messages of `edgeembed.export` name. Names of one word read well as they are.
 _OPTIONS = {
     "max_latency_ms": "--max-ms",
@@ -26,8 +28,6 @@ _OPTIONS = {
 }
 # Not an attribute, such as model.max_seq_length, and not what a model has none of.
 _PARAMETER = re.compile(rf"(?<![\w.])(?<!has no )({'|'.join(_OPTIONS)})(?!\w)")
-
-from edgeembed.cli.output import print_result
 
 
 def _named_prompts(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:

@@ -38,7 +38,7 @@ from edgeembed_exporters.gate import (
     split_sentences,
 )
 from edgeembed_exporters.latency import check_latency, measure_latency_ms
-from edgeembed_exporters.model_spec import ModelSpec, check_attention, inspect_model, mask_tokens
+from edgeembed_exporters.model_spec import ModelSpec, check_attention, check_token_rows, inspect_model, mask_tokens
 from edgeembed_exporters.near_cosine import measure_near_cosine
 from edgeembed_exporters.onnx.optimum import trace_with_optimum
 from edgeembed_exporters.onnx.tracing import build_graph, trace
@@ -46,6 +46,7 @@ from edgeembed_exporters.rank_agreement import MIN_TEXTS
 from edgeembed_exporters.reduction.pca_head import PcaHeadReport, add_pca_head, check_dim
 from edgeembed_exporters.reduction.vocabulary_trimming import TrimReport, trim_vocabulary, with_vocabulary
 from edgeembed_exporters.roles import apply_role, in_role, private_copy
+from edgeembed_exporters.soundness import sound_model
 from edgeembed_exporters.space import embedding_space
 
 TRACERS = {"torch": trace, "optimum": trace_with_optimum}
@@ -146,6 +147,7 @@ def export(  # noqa: PLR0913  # model, folder, settings, and the text for each p
     check_output_path(out, force=force, kind=BUNDLE_FOLDER)
 
     # Inspect.
+    model = sound_model(model)
     unreduced = inspect_model(model)
     spec = in_role(unreduced, config)
     _check_no_classifier_limits(config)
@@ -161,6 +163,7 @@ def export(  # noqa: PLR0913  # model, folder, settings, and the text for each p
         reduced, reduction = _reduce(original, config, vocabulary, trim_texts, fit_texts)
     if reduced is not original:
         spec = in_role(inspect_model(reduced), config)
+    check_token_rows(spec)  # trimming may have removed the tokens in question
     for each in (original, reduced):
         apply_role(each, spec, unreduced.max_seq_length)
 

@@ -33,7 +33,6 @@ class ModelSpec:
         encoder: The transformers encoder, or a module with the same interface: input_ids, attention_mask ->
             last_hidden_state.
         tokenizer: Its fast transformers tokenizer.
-        lower_case: Whether texts are lowercased before tokenization.
         max_seq_length: Maximum number of tokens read from a text, including special tokens.
         pooling: The pooling of token embeddings, such as "mean", or "cls+mean" for two that are concatenated.
         modules: The modules after the encoder: the pooling, then any Dense, LayerNorm and Normalize modules.
@@ -45,7 +44,6 @@ class ModelSpec:
 
     encoder: Any
     tokenizer: Any
-    lower_case: bool
     max_seq_length: int
     pooling: str
     modules: tuple[nn.Module, ...]
@@ -83,7 +81,6 @@ def inspect_model(model: SentenceTransformer) -> ModelSpec:
     return ModelSpec(
         encoder=encoder,
         tokenizer=tokenizer,
-        lower_case=bool(getattr(first, "do_lower_case", False)),
         max_seq_length=limit,
         pooling="+".join(pooling),
         modules=tuple(modules),
@@ -92,6 +89,17 @@ def inspect_model(model: SentenceTransformer) -> ModelSpec:
         prompts={name: text for name, text in model.prompts.items() if text is not None},
         default_prompt_name=model.default_prompt_name,
     )
+
+
+def check_token_rows(spec: ModelSpec) -> None:
+    """Raise InputError if the tokenizer has tokens that the encoder has no embedding for."""
+    rows = int(spec.encoder.config.vocab_size)
+    missing = [token for token, index in spec.tokenizer.get_vocab().items() if index >= rows]
+    if missing:
+        raise InputError(
+            f"the tokenizer has tokens without a row in the embedding table of {rows:,} rows ({len(missing):,}), such "
+            f"as {min(missing)!r}; expected a row for each: call resize_token_embeddings on the encoder, or remove them"
+        )
 
 
 def pooling_modes(pooling: nn.Module) -> tuple[str, ...]:
@@ -178,7 +186,9 @@ def _check_encoder(encoder: Any) -> None:
         )
     is_decoder = any(getattr(config, kind, False) for kind in ("is_decoder", "is_encoder_decoder"))
     if is_decoder or getattr(config, "model_type", None) in _DECODERS:
-        raise InputError(f"the model is a {name}, a decoder; expected an encoder such as BERT or MPNet")
+        raise InputError(
+            f"the model is a {name}, of an architecture that generates text; expected an encoder such as BERT or MPNet"
+        )
     if not hasattr(config, "hidden_size"):
         raise InputError(f"the model is a {name}; expected a text encoder such as BERT or MPNet")
 
@@ -189,7 +199,10 @@ def _tokenizer(first: nn.Module) -> Any:
         raise InputError(f"the tokenizer is a {type(tokenizer).__name__}; expected a fast one, saved as tokenizer.json")
     for side in ("padding_side", "truncation_side"):
         if getattr(tokenizer, side, "right") != "right":
-            raise InputError(f"the tokenizer's {side} is {getattr(tokenizer, side)!r}; expected 'right'")
+            raise InputError(
+                f"the tokenizer's {side} is {getattr(tokenizer, side)!r}; expected 'right': set it in "
+                "tokenizer_config.json, or as an attribute of the loaded model's tokenizer"
+            )
     return tokenizer
 
 

@@ -211,7 +211,7 @@ def broken(case: str) -> Any:
         ("cnn", "is CNN"),
         ("lstm", "is LSTM"),
         ("router", "is a Router"),
-        ("gpt2", "GPT2Model, a decoder"),
+        ("gpt2", "GPT2Model, of an architecture that generates text"),
         ("prompt", "include_prompt false"),
         ("slow tokenizer", "tokenizer is a object"),
         ("left padding", "padding_side is 'left'"),

@@ -62,7 +62,7 @@ Compared with the model it was exported from, over {sentences} sentences:
 """
 _CONTRACTS = {
     "onnx": "int64 `input_ids` and `attention_mask` (batch, tokens) in, float32\n"
-    "`sentence_embedding` (batch, {dimension}) out. Pooling, head and normalization are inside the graph.",
+    "`sentence_embedding` (batch, {dimension}) out. Pooling ({pooling}), head and normalization are inside the\ngraph.",
     "numpy": "embedding tables and a linear head, in the format of docs/tensor-file.md\n"
     "of edgeembed. NumPy alone runs it.",
 }
@@ -110,7 +110,7 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         roles=" and ".join(_RANKERS[role] for role in manifest["roles"]),
         backend=manifest["backend"],
         model_file=manifest["model_file"],
-        contract=_CONTRACTS[manifest["backend"]].format(dimension=manifest["dimension"]),
+        contract=_CONTRACTS[manifest["backend"]].format(dimension=manifest["dimension"], pooling=manifest["pooling"]),
         teacher=manifest["teacher"] or _NO_STUDENT,
         space=_space_line(manifest["space"]),
         recipe=_recipe_line(manifest["recipe"]),

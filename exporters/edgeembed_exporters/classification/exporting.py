@@ -29,7 +29,8 @@ from edgeembed_exporters.config import ExportConfig, Precision
 from edgeembed_exporters.fusion import fuse
 from edgeembed_exporters.gate import cutting_tokenizer, default_sentences, split_sentences
 from edgeembed_exporters.latency import check_latency, median_latency_ms
-from edgeembed_exporters.model_spec import ModelSpec, check_attention, inspect_model, mask_tokens
+from edgeembed_exporters.model_spec import ModelSpec, check_attention, check_token_rows, inspect_model, mask_tokens
+from edgeembed_exporters.soundness import check_finite
 
 _NOT_MEASURED = ClassifierParity(0, 0.0, 0.0, 0.0, ())
 _DEFAULTS = ExportConfig()
@@ -120,7 +121,10 @@ def export_classifier(
     check_output_path(out, force=force, kind=BUNDLE_FOLDER)
     config = config.model_copy(update={"name": config.name or out.resolve().name})
     _check_settings(config)
+    check_finite(model.encoder)
+    check_finite(model.head)
     spec = replace(inspect_model(model.encoder), prompts={}, default_prompt_name=None)
+    check_token_rows(spec)
     if config.max_seq_length is not None:
         spec = replace(spec, max_seq_length=_max_seq_length(config.max_seq_length, spec))
     check_attention(spec)

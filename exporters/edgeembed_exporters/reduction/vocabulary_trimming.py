@@ -24,6 +24,7 @@ from edgeembed_exporters.reduction.token_table import (
     tokenizer_of,
 )
 from edgeembed_exporters.reduction.tokenizer_trimming import count_tokens, trim_to_counts
+from edgeembed_exporters.soundness import sound_model
 
 _HELD_OUT_EVERY = 8
 # Enough sentences to find bad ones, and both models encode them in well under a minute.
@@ -86,6 +87,7 @@ def trim_vocabulary(
     """
     if isinstance(sentences, str) or isinstance(held_out, str):
         raise InputError("the text is a single string; expected several sentences: put it into a list")
+    model = sound_model(model)
     first: Any = model[0]
     tokenizer, table = tokenizer_of(first), token_table(first)
     held_out_texts = [text for text in held_out if text.strip()]
