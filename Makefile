@@ -1,6 +1,16 @@
-# What CI calls, and nothing else: demo, test, test-slow, test-everywhere, test-integrations, check, fix, docs, bench, bench-runtime.
+# What CI calls, and nothing else: demo, test, test-slow, test-everywhere, test-integrations, test-plain, check, fix, docs,
+# bench, bench-runtime.
 PYTHON ?= python3
-VENV ?= .venv
+
+# The generation of the ecosystem. constraints-new.txt is the present one, which optimum-onnx does not install with; it
+# has an environment of its own, .venv-new.
+CONSTRAINTS ?= constraints.txt
+VENV ?= .venv$(patsubst constraints%.txt,%,$(CONSTRAINTS))
+EXTRAS := dev
+ifeq ($(CONSTRAINTS),constraints.txt)
+EXTRAS := dev,optimum
+endif
+
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # The demo needs a part of it, which is installed in less time.
@@ -8,7 +18,7 @@ DEMO_STAMP := $(VENV)/.installed-for-demo
 
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow test-everywhere test-integrations check fix docs bench bench-runtime clean
+.PHONY: demo test test-slow test-everywhere test-integrations test-plain check fix docs bench bench-runtime clean
 
 demo: $(DEMO_STAMP)
 	$(BIN)/edgeembed demo --out demo
@@ -65,6 +75,23 @@ $(INTEGRATIONS)/.installed: requirements-integrations.txt runtime/pyproject.toml
 	$(PYTHON) -m venv $(INTEGRATIONS)
 	$(INTEGRATIONS)/bin/python -m pip install --quiet --no-compile --requirement $< --editable ./runtime \
 	    pytest pytest-randomly pytest-timeout
+	@touch $@
+
+# What `pip install edgeembed`, and edgeembed-runtime alone, install: no extra is there, and each command either works or
+# names the one that it needs.
+PLAIN := build/plain
+PLAIN_RUNTIME := build/plain-runtime
+
+test-plain: export OMP_NUM_THREADS = 1
+test-plain: $(PLAIN)/.installed $(PLAIN_RUNTIME)/.installed
+	$(PLAIN)/bin/python -m pytest -m slow -rs tests/plain
+	$(PLAIN_RUNTIME)/bin/python -m pytest -m slow -rs tests/plain/test_runtime_commands.py
+
+$(PLAIN)/.installed: pyproject.toml
+$(PLAIN)/.installed $(PLAIN_RUNTIME)/.installed: runtime/pyproject.toml constraints-new.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --constraint constraints-new.txt --editable ./runtime \
+	    $(if $(filter $(PLAIN),$(@D)),--editable .) pytest pytest-timeout
 	@touch $@
 
 check: $(STAMP)
@@ -143,16 +170,16 @@ define venv
 	@$(PYTHON) -m venv $(VENV)
 endef
 
-$(STAMP): pyproject.toml runtime/pyproject.toml constraints.txt
+$(STAMP): pyproject.toml runtime/pyproject.toml $(CONSTRAINTS)
 	$(venv)
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ./runtime --editable '.[dev,optimum]'
+	@$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable ./runtime --editable '.[$(EXTRAS)]'
 	@touch $(STAMP) $(DEMO_STAMP)
 
 # Modules are compiled when they are imported, since most of them never are.
-$(DEMO_STAMP): pyproject.toml runtime/pyproject.toml constraints.txt
+$(DEMO_STAMP): pyproject.toml runtime/pyproject.toml $(CONSTRAINTS)
 	$(venv)
-	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable ./runtime --editable '.[teacher]'
+	@$(BIN)/python -m pip install --quiet --no-compile --constraint $(CONSTRAINTS) --editable ./runtime --editable '.[teacher]'
 	@touch $(DEMO_STAMP)
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(BUILT) $(EVERYWHERE) $(INTEGRATIONS) $(DOCS) $(DOCS_ENGINE) build/site demo
+	rm -rf $(VENV) $(PEERS) $(BUILT) $(EVERYWHERE) $(INTEGRATIONS) $(PLAIN) $(PLAIN_RUNTIME) $(DOCS) $(DOCS_ENGINE) build/site demo

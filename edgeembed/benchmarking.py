@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -27,7 +29,7 @@ from edgeembed_bench.paper_tables import PaperTable, cmow_table, hpd_table, simt
 from edgeembed_bench.presets import PEERS_FOLDER
 from edgeembed_bench.workload import docstring_sentences
 from edgeembed_runtime import Encoder
-from edgeembed_runtime.errors import InputError, short_repr
+from edgeembed_runtime.errors import InputError, MissingExtraError, short_repr
 
 from edgeembed.arguments import check_argument_types, check_path
 from edgeembed.corpus import read_corpus
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 PAPER_TABLES = ("simtde", "hpd", "xayn", "cmow")
+
+# What subjects import that edgeembed does not install.
+_LIBRARIES = {"sentence-transformer-onnx": "optimum", "model2vec": "model2vec", "fastembed": "fastembed"}
 
 SubjectLike: TypeAlias = "str | os.PathLike[str] | SentenceTransformer | Encoder"
 """A model by name or folder, or `[NAME=][KIND:]WHAT[@PYTHON]` as on the command line, or a loaded model."""
@@ -301,7 +306,23 @@ def _open_subjects(models: Sequence[SubjectLike]) -> Iterator[list[Subject]]:
                 folder = Path(temporary) / str(number) / encoder_name(model)
                 model.save_pretrained(str(folder), create_model_card=False)
                 folders.append(folder)
-        yield find_subjects(folders)
+        subjects = find_subjects(folders)
+        for subject in subjects:
+            _check_library(subject)
+        yield subjects
+
+
+def _check_library(subject: Subject) -> None:
+    """Raise an error if this Python is to run a subject of a library that it lacks."""
+    library = _LIBRARIES.get(subject.adapter)
+    if library is None or subject.python != sys.executable or importlib.util.find_spec(library) is not None:
+        return
+    if library == "optimum":
+        raise MissingExtraError("optimum-onnx", "optimum")
+    raise InputError(
+        f"{subject.name} needs {library}, which is not installed; install it, or add @ and the Python of an "
+        "environment that has it"
+    )
 
 
 def _with_options(

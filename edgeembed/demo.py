@@ -27,7 +27,7 @@ from edgeembed.distillation import DistillationReport, distill
 from edgeembed.distillation.data import read_recipe_corpus, split_corpus
 from edgeembed.evaluation.agreement import ranking_agreement
 from edgeembed.exporting import export
-from edgeembed.models import load_model, load_tokenizer
+from edgeembed.models import find_torch_model, load_model, load_tokenizer
 from edgeembed.progress import Reporter, SilentReporter
 from edgeembed.provenance import STUDENT_FOLDER
 from edgeembed.recipe.loading import load_recipe
@@ -147,10 +147,12 @@ def run_demo(
 
     Raises:
         InputError: If an argument is wrong, or the folder holds results that no demo wrote; before any work.
+        MissingExtraError: If the recipe's teacher is the default one, and its package is not installed; likewise.
     """
     start = time.perf_counter()
     out, reporter = Path(out), reporter or SilentReporter()
     settings = load_recipe(recipe, overrides)
+    find_torch_model(settings.teacher)
     _check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
     with reporter.step("corpus"):

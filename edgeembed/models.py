@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
-from edgeembed_runtime.errors import InputError, one_line, short_repr
+from edgeembed_runtime.errors import InputError, MissingExtraError, one_line, short_repr
 from edgeembed_runtime.manifest import MANIFEST
 from edgeembed_runtime.model_trust import needs_trust
 from edgeembed_runtime.storage.atomic import check_is_utf8
@@ -53,6 +53,7 @@ def find_model(name: str | os.PathLike[str]) -> Path:
 
     Raises:
         InputError: If there is no such model or bundle.
+        MissingExtraError: If it is the default teacher, and its package is not installed.
     """
     if not isinstance(name, str | os.PathLike):
         raise InputError(f"the model is {short_repr(name)}; expected a folder or the name of a model")
@@ -69,6 +70,8 @@ def find_model(name: str | os.PathLike[str]) -> Path:
         packaged = _find_packaged_model(text)
         if packaged is not None:
             return packaged
+        if text == _DEFAULT_TEACHER:
+            raise MissingExtraError(text, "teacher")
         if text.count("/") == 1 and not text.startswith((".", "/")):
             return _download(text)
     close = difflib.get_close_matches(text, [*builtin_names(), _DEFAULT_TEACHER], n=1)

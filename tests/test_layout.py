@@ -75,22 +75,36 @@ def test_help_imports_no_torch(command: list[str]) -> None:
     assert "Usage:" in done.stdout
 
 
-def dry_run(target: str, venv: Path) -> str:
-    # A make that runs these tests would have this one print the folders that it enters.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    command = ["make", "--dry-run", "--no-print-directory", target, f"VENV={venv}"]
+def dry_run(*arguments: str) -> str:
+    # A make that runs these tests would pass on its variables, and have this one print the folders that it enters.
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "VENV", "CONSTRAINTS"))
+    }
+    command = ["make", "--dry-run", "--no-print-directory", *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def test_demo_installs_nothing_that_only_development_needs(tmp_path: Path) -> None:
     venv = tmp_path / "venv"
-    planned = dry_run("demo", venv)
+    planned = dry_run("demo", f"VENV={venv}")
     assert "'.[teacher]'" in planned
     assert "dev" not in planned.replace("/dev/null", "")
     venv.mkdir()
     for stamp in (".installed", ".installed-for-demo"):
         (venv / stamp).touch()
-    assert dry_run("demo", venv).splitlines() == [f"{venv}/bin/edgeembed demo --out demo"]
+    assert dry_run("demo", f"VENV={venv}").splitlines() == [f"{venv}/bin/edgeembed demo --out demo"]
+
+
+@pytest.mark.parametrize(
+    ("constraints", "venv", "extras"),
+    [("constraints.txt", ".venv", "dev,optimum"), ("constraints-new.txt", ".venv-new", "dev")],
+)
+def test_the_constraints_choose_the_environment_and_its_extras(constraints: str, venv: str, extras: str) -> None:
+    *_, install, _, run = dry_run("--always-make", "test", f"CONSTRAINTS={constraints}").splitlines()
+    assert install.startswith(f"{venv}/bin/python -m pip install ")
+    assert f"--constraint {constraints} " in install
+    assert f"'.[{extras}]'" in install
+    assert run.startswith(f"{venv}/bin/python -m pytest ")
 
 
 def test_the_citation_has_the_version_of_the_packages() -> None:

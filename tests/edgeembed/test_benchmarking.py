@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from edgeembed_runtime import Encoder
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError
 
 from edgeembed import benchmarking
 from edgeembed.benchmarking import benchmark, compare, find_subjects, measure_paper_table
@@ -67,6 +67,24 @@ def test_loaded_models_are_measured_like_their_folders(teacher_folder: Path, mon
 def test_a_path_is_a_folder_and_never_a_built_in_bundle() -> None:
     with pytest.raises(InputError, match="no model called"):
         find_subjects([Path("nano")])
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("sentence-transformer-onnx", r"pip install 'edgeembed\[optimum\]'$"),
+        ("model2vec", "peer needs model2vec, which is not installed; install it, or add @ and the Python of an"),
+        ("fastembed", "peer needs fastembed, which is not installed"),
+    ],
+)
+def test_a_subject_whose_library_is_missing_is_an_error_before_any_work(
+    kind: str, message: str, teacher_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmarking, "measure", lambda *_, **__: pytest.fail("measured"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(EdgeEmbedError, match=message) as raised:
+        benchmark(f"peer={kind}:{teacher_folder}", texts=["read a file"])
+    assert not isinstance(raised.value, CheckError)
 
 
 @pytest.mark.parametrize(

