@@ -142,8 +142,8 @@ def center_attention_values(
         if found is None:
             continue
         measured = statistics[group.activation]
-        center = (measured.maximum + measured.minimum) / 2
-        half_width = np.maximum((measured.maximum - measured.minimum) / 2, _MIN_SCALE)
+        center: Array = (measured.maximum + measured.minimum) / 2
+        half_width: Array = ((measured.maximum - measured.minimum) / 2).clip(min=np.float32(_MIN_SCALE))
         factors = smoothing_factors(group.weight, half_width, _ALPHA)
         value_index, values = found
         weight, bias = values.weight / factors, (values.bias - center) / factors

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 from edgeembed_exporters.quantization.calibration import ActivationStatistics, measure_activations, with_short_texts
 
-from .conftest import evaluate, linear_model, normal
+from ..graphs import evaluate  # noqa: TID252  # tests are not a package
+from .conftest import linear_model, normal
 
 
 def test_short_texts_are_first_and_last_words() -> None:

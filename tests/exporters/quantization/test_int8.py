@@ -200,7 +200,7 @@ def test_the_model_is_not_changed() -> None:
 
 def outlier_model(producer: str) -> onnx.ModelProto:
     """Return a model in whose layer one channel is 100 times as large as the others, in every second token."""
-    rows, weight = np.abs(normal(50, 64)), normal(64, 24, seed=1) / 8
+    rows, weight = np.abs(normal(50, 64)), (normal(64, 24, seed=1) / 8).astype(np.float32)
     rows[::2, 5] = 100
     weight[5, 3] = 20  # a column in which this channel has a large weight
     return linear_model(rows, weight, normal(24, seed=2), before=PRODUCERS[producer])

@@ -30,7 +30,7 @@ def test_no_pair_of_products_exceeds_int16(weight: Floats, largest: int, by_gptq
 
 
 def test_weights_of_a_column_without_large_neighbors_have_8_bits() -> None:
-    weight = normal(64, 8) / 8
+    weight: Floats = (normal(64, 8) / 8).astype(np.float32)
     weight[10] = 2  # far above its neighbor
     rounded, scales = round_weights(weight, 255)
     np.testing.assert_allclose(scales, 2 / 127, rtol=0.2)
