@@ -143,7 +143,7 @@ def center_attention_values(
             continue
         measured = statistics[group.activation]
         center: Array = (measured.maximum + measured.minimum) / 2
-        half_width: Array = ((measured.maximum - measured.minimum) / 2).clip(min=np.float32(_MIN_SCALE))
+        half_width = ((measured.maximum - measured.minimum) / 2).clip(min=_MIN_SCALE).astype(np.float32)
         factors = smoothing_factors(group.weight, half_width, _ALPHA)
         value_index, values = found
         weight, bias = values.weight / factors, (values.bias - center) / factors
