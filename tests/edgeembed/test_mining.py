@@ -128,8 +128,10 @@ def test_missing_pairs_are_reported_before_the_teacher_is_loaded(tmp_path: Path)
     assert "none.tsv is not a file" in str(done.exception)
 
 
-def test_progress_is_in_lines_and_stdout_stays_empty(pairs: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    mine(f"{pairs}#question,answer", pairs.with_name("mined.tsv"), reporter=TerminalReporter())
+def test_progress_is_in_lines_and_stdout_stays_empty(
+    pairs: Path, teacher: SentenceTransformer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    mine(f"{pairs}#question,answer", pairs.with_name("mined.tsv"), teacher=teacher, reporter=TerminalReporter())
     heard = capfd.readouterr()
     assert heard.out == ""
     assert [line.rpartition(" in ")[0] for line in heard.err.splitlines()] == ["teacher: 8 texts", "mine: 4 anchors"]
