@@ -172,12 +172,8 @@ def _upload(api: HfApi, path: Path, repo_id: str, *, private: bool, revision: st
 
 
 def _hub_errors() -> tuple[type[Exception], ...]:
-    """Return what huggingface_hub raises: errors of requests (which are OSErrors), or of httpx since version 1."""
-    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
+    """Return what huggingface_hub raises."""
+    # The base of all errors of its HTTP library: requests, httpx since version 1, or httpx2 since version 2.
+    from huggingface_hub.errors import HTTPError, LocalTokenNotFoundError  # type: ignore[attr-defined]
 
-    errors: tuple[type[Exception], ...] = (HfHubHTTPError, LocalTokenNotFoundError, OSError, ValueError)
-    try:
-        from httpx import HTTPError
-    except ImportError:
-        return errors
-    return (*errors, HTTPError)
+    return HTTPError, LocalTokenNotFoundError, OSError, ValueError

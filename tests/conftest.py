@@ -3,6 +3,7 @@
 Heavy libraries are imported in the fixtures, because the runtime's tests run where there is no torch.
 """
 
+import os
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,9 @@ import pytest
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+# As the command line does: transformers 5 shows a bar when it loads weights.
+os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 _WORDS = """
 the a small large red green old new quick slow cat dog bird house river road train letter garden window

@@ -66,7 +66,7 @@ def student(runs: Run, folder: Path, corpus: Path, teacher_folder: Path) -> Path
 
 @pytest.fixture(scope="session")
 def bundle(runs: Run, folder: Path, corpus: Path, student: Path) -> Path:
-    options = ["--precision", "int8", "--sentences", corpus, "--min-cosine", "0.9", "--min-original-cosine", "0"]
+    options = ["--precision", "int8", "--sentences", corpus, "--min-cosine", "0.9"]
     runs("edgeembed", "export", student, "--out", folder / "bundle", *options)
     return folder / "bundle"
 
@@ -161,7 +161,10 @@ def test_the_tables_of_papers_that_need_no_index_work(
 
 
 def test_the_demo_works_with_a_teacher_that_is_there(runs: Run, teacher_folder: Path, tmp_path: Path) -> None:
-    settings = ["corpus.limit=1500", "stages.epochs=0.1", f"teacher={teacher_folder}", *_SETTINGS.split()[:4]]
+    settings = [
+        *("corpus.limit=1500", "vocabulary.size=500", "stages.epochs=0.1", f"teacher={teacher_folder}"),
+        *("student.layers=1", "student.token_dim=16", "student.max_seq_length=48", "head.dim=16"),
+    ]
     overrides = [part for setting in settings for part in ("--set", setting)]
     assert "Ask it yourself" in runs("edgeembed", "demo", "--out", tmp_path / "demo", *overrides)
 
