@@ -16,7 +16,6 @@ from tokenizers import Tokenizer
 from edgeembed_exporters.config import PRECISIONS, Precision
 from edgeembed_exporters.model_spec import ModelSpec
 from edgeembed_exporters.rank_agreement import MIN_TEXTS, Matrix, normalize_rows, rank_agreement
-from edgeembed_exporters.reduction.coverage import without_truncation
 
 MAX_COMPARED_TOKENS = 1024
 """The tokens of a text that are compared. Attention takes memory that grows with their square: gigabytes at 8,192."""
@@ -123,8 +122,12 @@ def split_sentences(
 
 def cutting_tokenizer(spec: ModelSpec) -> Tokenizer | None:
     """Return a tokenizer by which the texts of a comparison are cut; None for a model that reads no very long ones."""
-    is_long = spec.max_seq_length > MAX_COMPARED_TOKENS
-    return without_truncation(spec.tokenizer.backend_tokenizer) if is_long else None
+    if spec.max_seq_length <= MAX_COMPARED_TOKENS:
+        return None
+    tokenizer = Tokenizer.from_str(spec.tokenizer.backend_tokenizer.to_str())
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def _beginning(text: str, tokenizer: Tokenizer) -> str:
