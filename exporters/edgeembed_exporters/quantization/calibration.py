@@ -75,8 +75,8 @@ class ActivationStatistics:
 def with_short_texts(texts: Iterable[Text]) -> list[Text]:
     """Return calibration texts, and their first and last words as texts of their own.
 
-    Tokens of short texts attend to few others, so their activations are the most extreme ones, and an average over few
-    tokens hides no error.
+    The activations of short texts are the most extreme ones, since their tokens attend to few others, and errors show
+    most in their embeddings, which are averages of few tokens.
 
     Args:
         texts: Texts, or pairs of texts.
