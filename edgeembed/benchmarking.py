@@ -24,6 +24,7 @@ from edgeembed_bench import (
     read_report,
 )
 from edgeembed_bench import benchmark as measure
+from edgeembed_bench.machine import check_threads
 from edgeembed_bench.paper_tables import PaperTable, cmow_table, hpd_table, simtde_table, xayn_table
 from edgeembed_bench.presets import PEERS_FOLDER
 from edgeembed_bench.workload import docstring_sentences
@@ -78,7 +79,7 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
     """Measure what models cost, side by side: latency, cold start, memory, size and energy.
 
     Each model runs in fresh processes on the same cores; the models take turns in shuffled order. The limits apply to
-    `models`; `report.limit_checks()` says which are exceeded.
+    `models`; `report.limit_checks()` says which are exceeded or could not be checked.
 
     Args:
         models: One or more models: built-in bundles ("mini", "nano", "micro"), folders of bundles, of
@@ -91,14 +92,14 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
         texts: Texts to encode; None takes sentences of Python's docstrings.
         runs: Timed texts per model.
         processes: Fresh processes per model; fewer than 8 allow no significance test.
-        threads: Threads per model.
+        threads: Threads per model, at most one for each core that this process may use.
         sweep: Whether to time texts of 4 to 512 tokens as well; None does, unless there is a preset.
         seed: Seed of the order in which models take turns.
         sts: As for `edgeembed.evaluate`; the scores are shown beside the cost.
         retrieval: As for `edgeembed.evaluate`.
         documents_by: As for `edgeembed.evaluate`. The cost beside these scores is that of a query.
         unscored: Names of models that are not evaluated, such as one of random weights.
-        max_latency_ratio: Limit on the median latency, as a multiple of the baseline's.
+        max_latency_ratio: Limit on the latency ratio to the baseline.
         max_size_mb: Limit on the size, in 10^6 bytes.
         min_quality: Limit on the mean score, in percent of the baseline's.
         reporter: Receives the progress; None is silent.
@@ -111,6 +112,7 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
         CheckError: If a model does not start, does not answer in time, or its embeddings are not finite.
     """
     reporter = reporter or SilentReporter()
+    check_threads(threads)
     if peers is not None and preset is None:
         raise InputError("peers is the folder of a preset's other models; expected a preset as well")
     budget = Budget(max_latency_ratio, max_size_mb, min_quality)
@@ -132,12 +134,16 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
         if chosen is not None:
             budget = _override(chosen.budget, budget)
             limited, compared = [*chosen.subjects, *limited], [*compared, *chosen.peers]
-        budget.check_sizes(limited)
+        budget.check_subjects(limited)
         subjects = [*limited, *compared]
         names = [subject.name for subject in subjects]
         skipped = {unscored} if isinstance(unscored, str) else {*unscored}
         if not skipped <= {*names}:
             raise InputError(f"unscored names {min(skipped - {*names})}; expected some of: {', '.join(names)}")
+        needed = [*(subject.name for subject in limited), *filter(None, [baseline])]
+        if budget.min_quality is not None and not skipped.isdisjoint(needed):
+            name = next(name for name in needed if name in skipped)
+            raise InputError(f"the limit min_quality needs the score of {name}; expected it not to be in unscored")
         check_scorable([subject for subject in subjects if subject.name not in skipped], tasks)
         sentences, source = _read_texts(texts)
         reporter.note(f"measuring {', '.join(names)}: {processes} processes each")
@@ -197,6 +203,7 @@ def measure_paper_table(  # noqa: PLR0913  # one parameter per option
     """
     if name not in PAPER_TABLES:
         raise InputError(f"no paper table called {name}; expected one of: {', '.join(PAPER_TABLES)}")
+    check_threads(threads)
     pairs, sets = as_sts_tasks(sts), as_retrieval_tasks(retrieval)
     if name == "simtde" and len(pairs) != 1:
         raise InputError(

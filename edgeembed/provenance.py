@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from edgeembed_exporters import Provenance
 
 PROVENANCE_FILE = "edgeembed_student.json"
-STUDENT_FOLDER = FolderKind(PROVENANCE_FILE, ("teacher", "recipe"))
+STUDENT_FOLDER = FolderKind(PROVENANCE_FILE, ("teacher", "recipe"), is_model=True)
 _CARD = "README.md"
 
 

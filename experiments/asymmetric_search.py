@@ -98,7 +98,7 @@ def ndcg_at_10(found: npt.NDArray[np.float32], task: RetrievalSet) -> npt.NDArra
     ids, discounts = list(task.documents), 1 / np.log2(np.arange(2, 12))
     values = []
     for row, query in zip(found, task.queries, strict=True):
-        best = np.argsort(-row, kind="stable")[:10]
+        best = [place for place in np.argsort(-row, kind="stable")[:11] if task.is_ranked(query, ids[place])][:10]
         gains = np.array([ids[place] in task.relevant[query] for place in best], float)
         ideal = discounts[: min(len(task.relevant[query]), 10)].sum()
         values.append(float((gains * discounts[: len(gains)]).sum() / ideal))

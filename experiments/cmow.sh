@@ -49,7 +49,7 @@ general() {
 classifier() {
     local out=$1/$2-$3
     [ -d "$out" ] || $KEEP_MEMORY $COMMAND finetune "$6" --train "$GLUE/$4_train.tsv" --dev "$GLUE/$4_dev.tsv" --metric "$5" \
-        --out "$out" --seed "$3" --set learning_rate="$2" --set classifier_learning_rate="$2" "${@:7}" --json > "$out.json"
+        --out "$out" --seed "$3" --set learning_rate="$2" --set classifier_learning_rate="$2" --encoding diffcat "${@:7}" --json > "$out.json"
 }
 
 # task NAME TASK METRIC ENCODER [OPTION...]: a classifier of a GLUE task at each of RATES with the seed 0, and at the best with each of

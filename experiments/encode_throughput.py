@@ -72,7 +72,7 @@ def measure_steps(corpus: Path, model: str, texts: int) -> dict[str, float]:
     (_, read), *_ = source_shards(open_corpus(corpus)[0], 0, texts)
     tokenizer = load_tokenizer(model)
     with tempfile.TemporaryDirectory() as folder:
-        shards = ShardFolder.create(Path(folder) / "shards", EncodedBy(model, "", 384, True, "fp32", ""))
+        shards = ShardFolder.create(Path(folder) / "shards", EncodedBy(model, "", 384, True, "fp32", "", ""))
         embeddings = np.random.default_rng(0).standard_normal((len(read), 384)).astype(np.float16)
         return {
             "read": _rate(len(read), lambda: next(source_shards(open_corpus(corpus)[0], 0, texts))),

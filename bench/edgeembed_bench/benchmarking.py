@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from edgeembed_bench.energy import IdlePower, energy_from, measure_idle
-from edgeembed_bench.machine import LoadWatch, this_machine
+from edgeembed_bench.machine import LoadWatch, check_threads, this_machine
 from edgeembed_bench.meters import EnergyMeter, detect_meter
 from edgeembed_bench.model_info import ModelInfo, read_model_info
 from edgeembed_bench.report import BenchmarkReport
@@ -59,12 +59,13 @@ def benchmark(
 
     Raises:
         InputError: If there is nothing to measure, two subjects share a name, a subject's folder is incomplete, or a
-            setting is too small.
+            setting is too small, or there are fewer cores than threads.
         CheckError: If a subject does not start, ends early, does not answer in time, or returns embeddings that are not
             finite or not one per text.
     """
     settings = settings or BenchmarkSettings()
     settings.check(texts)
+    check_threads(settings.threads)
     check_names([subject.name for subject in subjects], baseline)
     named = _with_floor(subjects, baseline, floor)
     baseline = baseline or subjects[0].name

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from edgeembed_runtime.errors import InputError
+import numpy as np
+from edgeembed_runtime.errors import InputError, one_line
 
 from edgeembed_bench.renderable import Renderable
 from edgeembed_bench.report import BenchmarkReport
@@ -24,8 +25,8 @@ class Change:
         name: The subject's name.
         before: Its result in the first report.
         after: Its result in the second report.
-        latency_ratio: Median latency after divided by before. The runs were not interleaved, so this includes any drift
-            of the machine.
+        latency_ratio: Latency after divided by before on the same texts, by the statistic of ratios within a report.
+            The runs were not interleaved, so this includes any drift of the machine.
         relative_ratio: The same ratio for the latency relative to the baseline, in which that drift cancels; None if
             the reports have different baselines.
     """
@@ -139,7 +140,15 @@ def _change(name: str, before: BenchmarkReport, after: BenchmarkReport) -> Chang
     relative = None
     if before.baseline == after.baseline:
         relative = after.latency_ratio(name).value / before.latency_ratio(name).value
-    return Change(name, old, new, new.latency.median / old.latency.median, relative)
+    return Change(name, old, new, _latency_ratio(old, new), relative)
+
+
+def _latency_ratio(before: SubjectResult, after: SubjectResult) -> float:
+    # In all runs over the same texts, the n-th single text is the same one, whatever the number of processes.
+    count = min(len(before.latency_ms), len(after.latency_ms))
+    logarithms = np.log(after.latency_ms[:count]) - np.log(before.latency_ms[:count])
+    shares = np.array_split(logarithms, min(len(before.processes), len(after.processes)))
+    return float(np.exp(np.mean([np.median(share) for share in shares])))
 
 
 def _differences(before: BenchmarkReport, after: BenchmarkReport) -> Iterator[str]:
@@ -163,6 +172,7 @@ def _difference(name: str, old: object, new: object) -> str:
 
 
 def _shortened(text: str) -> str:
+    text = one_line(text)
     return text if len(text) <= _MAX_VALUE_LENGTH else text[: _MAX_VALUE_LENGTH - 1] + "…"
 
 

@@ -6,7 +6,9 @@ for one second to count clock cycles, so its result is cached.
 """
 
 import functools
+import os
 import platform
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 
 import cpuinfo
 import psutil
+from edgeembed_runtime.errors import InputError
 
 PACKAGES = ("edgeembed", "edgeembed-runtime", "numpy", "scipy")
 _MAX_LOAD_AVERAGE = 0.5
@@ -91,27 +94,83 @@ def this_machine() -> Machine:
         governor=_governor(),
         cores=_cores(),
         available_cores=_available_cores(),
-        ram_bytes=psutil.virtual_memory().total,
+        ram_bytes=_ram_bytes(),
         system=platform.platform(),
         python=platform.python_version(),
         versions={package: _version(package) for package in PACKAGES},
     )
 
 
+def affinity() -> set[int] | None:
+    """Return the numbers of the cores that this thread may use; None on systems that pin no process, such as macOS."""
+    if not hasattr(psutil.Process, "cpu_affinity"):
+        return None
+    if hasattr(os, "sched_getaffinity"):
+        return os.sched_getaffinity(0)  # works without /proc, which psutil needs
+    return set(psutil.Process().cpu_affinity())
+
+
+def set_affinity(cores: Iterable[int]) -> None:
+    """Pin this thread, and the processes that it starts, to cores; only where `affinity` returns any."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cores)
+    else:
+        psutil.Process().cpu_affinity(list(cores))
+
+
+def check_threads(threads: int) -> None:
+    """Raise InputError if more threads are requested than cores are available to this process.
+
+    Args:
+        threads: The requested number of threads.
+
+    Raises:
+        InputError: If there are fewer cores.
+    """
+    cores = _available_cores()
+    if threads > cores:
+        raise InputError(f"{threads} threads requested; expected at most {cores}, the cores that this process may use")
+
+
 class LoadWatch:
     """Measures the load of the machine from the creation of this object to the call of `load`."""
 
     def __init__(self) -> None:
-        self._average = psutil.getloadavg()[0]
-        self._before = psutil.cpu_times()
+        self._average = _load_average()
+        self._before = _cpu_times()
 
     def load(self) -> Load:
         """Return the load since this object was created."""
-        after = psutil.cpu_times()
-        steal_s = getattr(after, "steal", None)
-        total_s = sum(after) - sum(self._before)
-        fraction = None if steal_s is None or total_s <= 0 else (steal_s - self._before.steal) / total_s
-        return Load(self._average, fraction, _on_battery(), _cores())
+        return Load(self._average, self._steal_fraction(), _on_battery(), _cores())
+
+    def _steal_fraction(self) -> float | None:
+        before, after = self._before, _cpu_times()
+        if before is None or after is None or not hasattr(after, "steal"):
+            return None
+        total_s = sum(after) - sum(before)
+        return (after.steal - before.steal) / total_s if total_s > 0 else None
+
+
+def _load_average() -> float | None:
+    try:
+        return float(psutil.getloadavg()[0])
+    except OSError:
+        return None
+
+
+def _cpu_times() -> Any:
+    """Return psutil's CPU times; None where /proc is hidden."""
+    try:
+        return psutil.cpu_times()
+    except OSError:
+        return None
+
+
+def _ram_bytes() -> int:
+    try:
+        return int(psutil.virtual_memory().total)
+    except OSError:  # /proc is hidden
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _on_battery() -> bool | None:
@@ -140,8 +199,8 @@ def _cores() -> int:
 
 
 def _available_cores() -> int:
-    process = psutil.Process()
-    return len(process.cpu_affinity()) if hasattr(process, "cpu_affinity") else _cores()  # macOS has no affinity
+    allowed = affinity()
+    return _cores() if allowed is None else len(allowed)
 
 
 def _governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:

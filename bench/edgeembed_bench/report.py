@@ -7,11 +7,11 @@ from typing import Any
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed_bench.budget import Budget, LimitCheck, not_measured
+from edgeembed_bench.budget import CALL_OVERHEAD, NO_PARTS, SIZE, Budget, LimitCheck
 from edgeembed_bench.machine import Load, Machine
 from edgeembed_bench.renderable import Renderable
 from edgeembed_bench.results import FloorResult, SubjectResult
-from edgeembed_bench.stats import Interval, SignificanceTest, compare_times, median_ratio, ratio_interval
+from edgeembed_bench.stats import Interval, SignificanceTest, compare_times, paired_ratio, ratio_interval
 from edgeembed_bench.workload import BenchmarkSettings, TextInfo
 
 
@@ -73,7 +73,9 @@ class BenchmarkReport(Renderable):
         return iter(self.subjects)
 
     def latency_ratio(self, name: str) -> Interval:
-        """Return a subject's median latency divided by the baseline's, with its 95 % interval over processes.
+        """Return a subject's latency divided by the baseline's on the same texts, with its 95 % interval.
+
+        It is the geometric mean over processes of the median ratio over texts, which `compare_latency` tests.
 
         Args:
             name: The subject's name.
@@ -81,7 +83,7 @@ class BenchmarkReport(Renderable):
         Raises:
             InputError: If the report has no such subject.
         """
-        return median_ratio(self._latencies(name), self._latencies(self.baseline))
+        return paired_ratio(self._latencies(name), self._latencies(self.baseline))
 
     def compare_latency(self, name: str) -> SignificanceTest:
         """Return the significance test of a subject's latency against the baseline's.
@@ -168,11 +170,7 @@ class BenchmarkReport(Renderable):
         return replace(self, budget=budget, budgeted=tuple(names))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as built-in types: all samples, and the statistics of each subject under "derived".
-
-        Raises:
-            InputError: If a limited quantity was not measured.
-        """
+        """Return the report as built-in types: all samples, and the statistics of each subject under "derived"."""
         from edgeembed_bench.report_io import report_dict  # imports this module
 
         return report_dict(self)
@@ -188,46 +186,49 @@ class BenchmarkReport(Renderable):
         return html_report(self, is_page=is_page)
 
     def limit_checks(self) -> list[LimitCheck]:
-        """Return each limit with the measured value of each subject that it applies to.
-
-        Raises:
-            InputError: If a limited quantity was not measured.
-        """
+        """Return each limit with the measured value of each subject that it applies to."""
         return [check for name in self.budgeted for check in self._limit_checks(name)]
 
     def _limit_checks(self, name: str) -> Iterator[LimitCheck]:
-        budget, subject, floor = self.budget, self[name], "the run has no floor, or the system does not report memory"
+        budget, subject = self.budget, self[name]
         size, quality = subject.size.size_bytes, self.quality_percent(name)
+        no_floor = "the run has no floor" if self.floor is None else "this system does not report resident memory"
         if budget.max_latency_ratio is not None:
             ratio = self.latency_ratio(name)
             yield LimitCheck(name, f"latency (x {self.baseline})", ratio, budget.max_latency_ratio)
         if budget.max_mb is not None:
-            megabytes = _exact(None if size is None else size / 1e6, "size (MB)", name, "it names no files")
-            yield LimitCheck(name, "size (MB)", megabytes, budget.max_mb, is_exact=True)
+            megabytes = _exact(None if size is None else size / 1e6)
+            unknown = (subject.size.reason or "its files are unknown") if megabytes is None else None
+            yield LimitCheck(name, SIZE, megabytes, budget.max_mb, is_exact=True, reason=unknown)
         if budget.min_quality is not None:
-            percent = _exact(quality, "quality", name, "expected STS or retrieval sets to score it on")
-            text = f"quality (% of {self.baseline})"
-            yield LimitCheck(name, text, percent, budget.min_quality, is_minimum=True, is_exact=True)
+            yield LimitCheck(
+                name,
+                f"quality (% of {self.baseline})",
+                _exact(quality),
+                budget.min_quality,
+                is_minimum=True,
+                is_exact=True,
+                reason=None if quality is not None else self._unscored_reason(name),
+            )
         for limit, quantity, measured, reason in (
-            (budget.max_start_ratio, "cold start (x floor)", self.start_ratio(name), floor),
-            (budget.max_memory_ratio, "resident memory (x floor)", self.memory_ratio(name), floor),
-            (
-                budget.max_overhead_us,
-                "overhead of a call (us)",
-                subject.call_overhead_us,
-                "tokenization and model cannot be timed apart",
-            ),
+            (budget.max_start_ratio, "cold start (x floor)", self.start_ratio(name), no_floor),
+            (budget.max_memory_ratio, "resident memory (x floor)", self.memory_ratio(name), no_floor),
+            (budget.max_overhead_us, CALL_OVERHEAD, subject.call_overhead_us, NO_PARTS),
         ):
             if limit is not None:
-                if measured is None:
-                    raise not_measured(quantity, name, reason)
-                yield LimitCheck(name, quantity, measured, limit)
+                yield LimitCheck(name, quantity, measured, limit, reason=reason if measured is None else None)
+
+    def _unscored_reason(self, name: str) -> str:
+        if not self.tasks:
+            return "nothing was scored; pass sts or retrieval sets"
+        unscored = next((each for each in (name, self.baseline) if self.mean_quality(each) is None), None)
+        if unscored is None:
+            return f"the mean score of {self.baseline} is 0"
+        return f"{unscored} has no score on {next(task for task in self.tasks if task not in self[unscored].quality)}"
 
     def _latencies(self, name: str) -> list[tuple[float, ...]]:
         return [run.latency_ms for run in self[name].processes]
 
 
-def _exact(value: float | None, quantity: str, name: str, reason: str) -> Interval:
-    if value is None:
-        raise not_measured(quantity, name, reason)
-    return Interval(value, None, None)
+def _exact(value: float | None) -> Interval | None:
+    return None if value is None else Interval(value, None, None)

@@ -1,15 +1,15 @@
 """Reports as versioned JSON: every raw sample and, for other programs, the statistics derived from them."""
 
 import json
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import cattrs
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.errors import InputError, one_line, short_repr
 
 from edgeembed_bench.report import BenchmarkReport
+from edgeembed_bench.report_checks import check_report
 from edgeembed_bench.results import PARTS, START_STAGES, SubjectResult
 from edgeembed_bench.stats import Interval, Quartiles
 
@@ -24,7 +24,13 @@ def report_dict(report: BenchmarkReport) -> dict[str, Any]:
     """Return a report as built-in types: the measurements, and statistics by subject under "derived"."""
     derived = {subject.name: _derived(report, subject) for subject in report}
     limits = [
-        asdict(check) | {"is_kept": check.is_kept, "is_certain": check.is_certain, "is_exceeded": check.is_exceeded}
+        asdict(check)
+        | {
+            "result": check.result,
+            "is_kept": check.is_kept,
+            "is_certain": check.is_certain,
+            "is_exceeded": check.is_exceeded,
+        }
         for check in report.limit_checks()
     ]
     content = cattrs.unstructure(report)
@@ -41,43 +47,29 @@ def read_report(file: str | Path) -> BenchmarkReport:
         The report; derived statistics are computed again from the samples.
 
     Raises:
-        InputError: If the file cannot be read, has another schema version, or is not a valid report.
+        InputError: If the file cannot be read, has another schema version, or is not a report that can be shown.
     """
     file = Path(file)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; {_EXPECTED}") from error
     content = content if isinstance(content, dict) else {}
     version, kind = content.get("schema_version"), content.get("kind")
     if kind is not None and kind != _KIND:
-        raise InputError(f"{file} holds a report of another kind, {kind}; {_EXPECTED}")
+        raise InputError(f"{file} holds a report of another kind, {one_line(str(kind))}; {_EXPECTED}")
     if version != SCHEMA_VERSION:
-        raise InputError(f"{file} has schema version {version}; expected {SCHEMA_VERSION}: run the benchmark again")
+        raise InputError(
+            f"{file} has schema version {short_repr(version)}; expected {SCHEMA_VERSION}: run the benchmark again"
+        )
     try:
-        return _checked(cattrs.structure(content, BenchmarkReport))
+        report = cattrs.structure(content, BenchmarkReport)
+        check_report(report)
     except cattrs.BaseValidationError as error:
         problem = next(iter(cattrs.transform_error(error)), str(error))
-        raise InputError(f"{file} is damaged: {problem}; {_EXPECTED}") from error
-    except (InputError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{file} is damaged: {error}; {_EXPECTED}") from error
-
-
-def _checked(report: BenchmarkReport) -> BenchmarkReport:
-    names = [subject.name for subject in report]
-    for name in (report.baseline, *report.budgeted):
-        if name not in names:
-            raise ValueError(f"{name} is not among its subjects")
-    for subject in report:
-        counts = {len(run.latency_ms) for run in subject.processes}
-        if len(counts) != 1 or 0 in counts or not all(0 < time < math.inf for time in subject.latency_ms):
-            raise ValueError(
-                f"the latencies of {subject.name} are not positive, or their number differs between processes"
-            )
-    processes = {len(subject.processes) for subject in report}
-    processes |= {len(report.floor.starts)} if report.floor else set()
-    if len(processes) != 1:
-        raise ValueError("its subjects differ in the number of processes")
+        raise InputError(f"{file} is damaged: {one_line(problem)}; {_EXPECTED}") from error
+    except (InputError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"{file} is damaged: {one_line(str(error))}; {_EXPECTED}") from error
     return report
 
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import psutil
-from edgeembed_runtime.errors import InputError
 
 from edgeembed_bench.energy import EnergyWindow, measure_window
+from edgeembed_bench.machine import affinity, check_threads, set_affinity
 from edgeembed_bench.meters import EnergyMeter
 from edgeembed_bench.results import ProcessRun
 from edgeembed_bench.schedule import interleave_blocks
@@ -133,21 +132,17 @@ def pin_to_cores(count: int = 1) -> Iterator[tuple[int, ...] | None]:
     Raises:
         InputError: If fewer than `count` cores are available to this process.
     """
-    process = psutil.Process()
-    if not hasattr(process, "cpu_affinity"):
+    allowed = affinity()
+    if allowed is None:
         yield None
         return
-    allowed = process.cpu_affinity()
-    if len(allowed) < count:
-        raise InputError(
-            f"{count} threads requested; expected at most {len(allowed)}, the cores that this process may use"
-        )
+    check_threads(count)
     cores = tuple(sorted(allowed)[-count:])
-    process.cpu_affinity(list(cores))
+    set_affinity(cores)
     try:
         yield cores
     finally:
-        process.cpu_affinity(allowed)
+        set_affinity(allowed)
 
 
 def _measure(

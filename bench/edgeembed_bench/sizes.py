@@ -16,7 +16,6 @@ from edgeembed_bench.subjects import Subject
 
 _CHUNK_BYTES = 1 << 20
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "sentencepiece.bpe.model", "spiece.model")
-_UNKNOWN_SIZE = "the size is unknown: a {} subject names no files"
 
 
 @dataclass(frozen=True)
@@ -71,11 +70,12 @@ def measure_size(subject: Subject) -> Size:
     Raises:
         InputError: If a required file is missing or unreadable.
     """
+    reason = unknown_size_reason(subject)
+    if reason is not None:
+        return Size((), f"the size is unknown: {reason}")
     if subject.adapter == "bundle":
         return _bundle_size(subject.argument)
     folder = Path(subject.argument)
-    if subject.adapter in {"function", "nothing"} or not folder.is_dir():
-        return Size((), _UNKNOWN_SIZE.format(subject.adapter))
     files = {
         "sentence-transformer": _sentence_transformer_files,
         "sentence-transformer-onnx": _onnx_files,
@@ -84,6 +84,15 @@ def measure_size(subject: Subject) -> Size:
         "model2vec": _model2vec_files,
     }[subject.adapter](folder)
     return Size(tuple(_measure_file(file, folder) for file in files))
+
+
+def unknown_size_reason(subject: Subject) -> str | None:
+    """Return why the size of a subject cannot be known, one line; None if it can."""
+    if subject.adapter in {"function", "nothing"}:
+        return "it names no files"
+    if subject.adapter != "bundle" and not Path(subject.argument).is_dir():
+        return "it is given by its name, which names no files; pass the folder of its files"
+    return None
 
 
 def _bundle_size(path: str) -> Size:

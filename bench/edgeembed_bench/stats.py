@@ -1,5 +1,9 @@
 """Quartiles, confidence intervals and the significance test; intervals and tests are over processes, not calls.
 
+The latencies of two subjects are compared by one statistic: each process's median log-ratio over the texts that both
+encoded, averaged over processes. The ratio is its exponential; the interval and the test are Student's t on the same
+values, so that they never contradict each other.
+
 Two processes of the same program differ a little in speed as long as they live, because of their memory layout. An
 interval over single calls would mistake that difference for one between programs.
 """
@@ -22,7 +26,7 @@ MIN_FOR_INTERVAL = 3  # processes; with two, the interval is the mean plus or mi
 
 SIGNIFICANCE_LEVEL = 0.01
 POWER = 0.9  # of the test at the minimum detectable effect
-MIN_FOR_TEST = 8  # the smallest p-value of n processes is 2^(1-n), which is below the level if n is at least 8
+MIN_FOR_TEST = 8  # processes; the scatter of fewer is too uncertain for a statement at the 1 % level
 LARGE_EFFECT = 0.05  # a run that cannot detect a difference of 5 % counts as noisy
 
 
@@ -62,10 +66,10 @@ class SignificanceTest:
     """Comparison of a subject's latency with that of the baseline.
 
     Attributes:
-        ratio: Median latency divided by that of the baseline.
+        ratio: Latency divided by that of the baseline on the same texts, with its 95 % interval, see `paired_ratio`.
         is_significant: Whether the difference is significant at the 1 % level; None if there are too few processes.
-        p_value: Two-sided p-value of Wilcoxon's signed-rank test on each process's median log-ratio over its texts;
-            None if there are too few processes.
+        p_value: Two-sided p-value of Student's t-test that the ratio is 1, on the values of the interval; None if there
+            are too few processes.
         min_detectable_effect: Minimum relative difference that the test would detect in nine of ten such runs; None if
             there are too few processes for an interval.
     """
@@ -109,49 +113,64 @@ def ratio_interval(values: Values, baseline: Values) -> Interval:
     Returns:
         The ratio and its interval; no interval, and the reason, for fewer than three processes.
     """
-    logarithm = mean_interval(np.log(values) - np.log(baseline))
-    low, high = (None if bound is None else float(np.exp(bound)) for bound in (logarithm.low, logarithm.high))
-    return Interval(float(np.exp(logarithm.value)), low, high, logarithm.reason)
+    return _geometric(np.log(values) - np.log(baseline))
 
 
-def median_ratio(times: ProcessTimes, baseline: ProcessTimes) -> Interval:
-    """Return the ratio of the median times with its 95 % interval over processes.
-
-    Args:
-        times: Times for each process, in any unit.
-        baseline: Times of the baseline's processes, one per round like `times`.
-
-    Returns:
-        The geometric mean over processes of the ratio of the two medians, and its Student-t interval.
-    """
-    return ratio_interval(np.median(times, axis=1), np.median(baseline, axis=1))
-
-
-def compare_times(times: ProcessTimes, baseline: ProcessTimes) -> SignificanceTest:
-    """Test whether two subjects differ in latency: Wilcoxon's signed-rank test over the processes.
+def paired_ratio(times: ProcessTimes, baseline: ProcessTimes) -> Interval:
+    """Return the ratio of times of the same texts with its 95 % interval over processes.
 
     Args:
         times: Times for each process, in any unit.
         baseline: Times of the baseline's processes, one per round like `times`, on the same texts.
 
     Returns:
-        The ratio, and the result of the test.
+        The geometric mean over processes of the median ratio over texts, and its Student-t interval.
     """
-    ratio = median_ratio(times, baseline)
-    # Pairing by text removes the variance from texts of different lengths.
-    logarithms = np.median(np.log(times) - np.log(baseline), axis=1)
-    effect = _min_detectable_effect(logarithms)
+    return _geometric(_median_log_ratios(times, baseline))
+
+
+def compare_times(times: ProcessTimes, baseline: ProcessTimes) -> SignificanceTest:
+    """Test whether two subjects differ in latency: Student's t-test over the processes.
+
+    Args:
+        times: Times for each process, in any unit.
+        baseline: Times of the baseline's processes, one per round like `times`, on the same texts.
+
+    Returns:
+        The ratio, and the result of the test of its logarithm.
+    """
+    logarithms = _median_log_ratios(times, baseline)
+    ratio, effect = _geometric(logarithms), _min_detectable_effect(logarithms)
     if len(logarithms) < MIN_FOR_TEST:
         return SignificanceTest(ratio, None, None, effect)
-    if not logarithms.any():  # a subject compared with itself
-        return SignificanceTest(ratio, is_significant=False, p_value=1.0, min_detectable_effect=effect)
-    p_value = float(stats.wilcoxon(logarithms).pvalue)
+    p_value = _p_value(logarithms)
     return SignificanceTest(ratio, p_value < SIGNIFICANCE_LEVEL, p_value, effect)
 
 
 def standard_error(values: Values) -> float:
     """Return the standard error of the mean of two or more values."""
     return float(np.std(values, ddof=1)) / float(np.sqrt(len(values)))
+
+
+def _median_log_ratios(times: ProcessTimes, baseline: ProcessTimes) -> npt.NDArray[np.float64]:
+    """Return each process's median log-ratio; pairing by text removes the variance from texts of different lengths."""
+    medians: npt.NDArray[np.float64] = np.median(np.log(times) - np.log(baseline), axis=1)
+    return medians
+
+
+def _geometric(logarithms: Values) -> Interval:
+    """Return the geometric mean and its interval from one logarithm for each process."""
+    mean = mean_interval(logarithms)
+    low, high = (None if bound is None else float(np.exp(bound)) for bound in (mean.low, mean.high))
+    return Interval(float(np.exp(mean.value)), low, high, mean.reason)
+
+
+def _p_value(logarithms: Values) -> float:
+    """Return the two-sided p-value of Student's t-test that the mean is 0."""
+    mean, error = abs(float(np.mean(logarithms))), standard_error(logarithms)
+    if error == 0:  # all processes agree, as those of a subject compared with itself
+        return float(mean == 0)
+    return float(2 * stats.t.sf(mean / error, len(logarithms) - 1))
 
 
 def _min_detectable_effect(logarithms: Values) -> float | None:

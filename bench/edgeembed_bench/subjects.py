@@ -79,17 +79,19 @@ class Subject:
 
 
 def check_names(names: Sequence[str], baseline: str | None) -> None:
-    """Raise InputError if the names of the subjects are not unique or do not include the baseline.
+    """Raise InputError if the names of the subjects are not unique and printable, or do not include the baseline.
 
     Args:
         names: Names of the subjects.
         baseline: Name of the subject that the others are compared with; None for the first.
 
     Raises:
-        InputError: If there are no subjects, two share a name, or the baseline is not among them.
+        InputError: If there are no subjects, two share a name, a name is empty or unprintable, or the baseline is not
+            among them.
     """
     if not names:
         raise InputError("no subjects given; expected one or more encoders to measure")
+    _check_printable(names)
     if len(set(names)) < len(names):
         raise InputError(f"subjects share a name: {', '.join(names)}; expected each name once")
     if baseline is not None and baseline not in names:
@@ -120,9 +122,7 @@ def parse_subjects(specs: Sequence[str], find_model: Callable[[str], Path]) -> l
     twice = [name for name, count in given.items() if count > 1]
     if twice:
         raise InputError(f"two subjects are called {twice[0]}; expected each name once")
-    unprintable = next((name for name in names if not name.isprintable()), None)
-    if unprintable is not None:
-        raise InputError(f"{unprintable!r} contains unprintable characters; expected a printable name")
+    _check_printable(names)
     return [replace(subject, name=name) for subject, name in zip(subjects, names, strict=True)]
 
 
@@ -143,6 +143,12 @@ def unique_names(short: Sequence[str], full: Sequence[str]) -> list[str]:
         name if names.count(name) == 1 else f"{name} ({names[:place].count(name) + 1})"
         for place, name in enumerate(names)
     ]
+
+
+def _check_printable(names: Sequence[str]) -> None:
+    unprintable = next((name for name in names if not (name.strip() and name.isprintable())), None)
+    if unprintable is not None:
+        raise InputError(f"{unprintable!r} is empty or contains unprintable characters; expected a printable name")
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,9 @@ from edgeembed_bench.subjects import Subject
 
 Item = str | list[str]
 
-TIMEOUT_S = 120.0  # per answer; torch on a slow disk takes half a minute to start
-_TEXTS_PER_REQUEST = 256  # keeps each answer far below the timeout
+TIMEOUT_S = 120.0  # of the start, and of each text; torch on a slow disk takes half a minute to start
+_TEXTS_PER_REQUEST = 64  # of `encode`
+_PART_CALLS = 8  # "parts" runs four parts of each text twice
 _WORKER = Path(__file__).parent / "worker" / "__main__.py"
 _IMPORTING = {"sentence-transformer", "sentence-transformer-onnx"}  # these may import classes named in the model folder
 _TRACEBACK = "Traceback (most recent call last):"
@@ -70,7 +71,14 @@ class Worker:
     """
 
     def __init__(
-        self, name: str, process: "subprocess.Popen[str]", errors: IO[str], *, begun_ns: int, timeout_s: float
+        self,
+        name: str,
+        process: "subprocess.Popen[str]",
+        errors: IO[str],
+        text: str,
+        *,
+        begun_ns: int,
+        timeout_s: float,
     ) -> None:
         self._name = name
         self._process = process
@@ -78,7 +86,8 @@ class Worker:
         self._answers = cast("IO[str]", process.stdout)
         self._errors = errors
         self._timeout_s = timeout_s
-        answer = self._read_answer()
+        # One line of ASCII, which the process reads without importing json.
+        answer = self._exchange(text.encode("unicode_escape").decode("ascii"), timeout_s)
         try:
             clock = [begun_ns, *(answer.pop(f"{stage}_ns") for stage in ("begun", "imported", "loaded", "first"))]
             memory = answer.pop("resident_bytes"), answer.pop("peak_bytes")
@@ -101,7 +110,7 @@ class Worker:
         Returns:
             One wall time per item, and the CPU time summed over threads.
         """
-        answer = self._request({"time": list(items)})
+        answer = self._request({"time": list(items)}, _count_texts(items))
         return _milliseconds(answer["times_ns"]), answer["cpu_ns"] / 1e9
 
     def parts_ms(self, items: Sequence[Item]) -> dict[str, list[float]]:
@@ -114,12 +123,14 @@ class Worker:
             The times by part: "encode", the whole call; "tokenize"; "run", the model on token ids; "bare", tokenization
             and model without the encoder around them. Empty if the parts cannot be called separately.
         """
-        parts: dict[str, list[int]] = self._request({"parts": list(items)})["parts_ns"]
+        parts: dict[str, list[int]] = self._request({"parts": list(items)}, _PART_CALLS * _count_texts(items))[
+            "parts_ns"
+        ]
         return {part: _milliseconds(times) for part, times in parts.items()}
 
     def model_times_ms(self, items: Sequence[Item]) -> list[float] | None:
         """Return the time of each item without tokenization, in milliseconds; None if it cannot be separated."""
-        times: list[int] | None = self._request({"run": list(items)})["times_ns"]
+        times: list[int] | None = self._request({"run": list(items)}, _count_texts(items))["times_ns"]
         return None if times is None else _milliseconds(times)
 
     def timer_ms(self, calls: int) -> list[float]:
@@ -129,12 +140,12 @@ class Worker:
     def encode_for(self, seconds: float, texts: Sequence[str]) -> int:
         """Encode texts one by one, in a cycle, for at least `seconds`; return the number of encoded texts."""
         request = {"encode_for": {"seconds": seconds, "texts": list(texts)}}
-        inferences: int = self._request(request, seconds)["inferences"]
+        inferences: int = self._request(request, extra_s=seconds)["inferences"]
         return inferences
 
     def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
         """Return the number of tokens of each text before truncation; None if it is unknown."""
-        tokens: list[int] | None = self._request({"count_tokens": list(texts)})["tokens"]
+        tokens: list[int] | None = self._request({"count_tokens": list(texts)}, len(texts))["tokens"]
         return tokens
 
     def encode(self, texts: Sequence[str], role: str = "") -> npt.NDArray[np.float32]:
@@ -152,7 +163,8 @@ class Worker:
             parts = []
             for begin in range(0, len(texts), _TEXTS_PER_REQUEST):
                 chunk = list(texts[begin : begin + _TEXTS_PER_REQUEST])
-                shape = self._request({"encode": {"texts": chunk, "role": role, "out": str(out)}})["shape"]
+                request = {"encode": {"texts": chunk, "role": role, "out": str(out)}}
+                shape = self._request(request, len(chunk))["shape"]
                 parts.append(np.fromfile(out, dtype=np.float32).reshape(shape))
         return np.concatenate(parts) if parts else np.empty((0, self.dimension or 0), np.float32)
 
@@ -166,40 +178,48 @@ class Worker:
         memory: dict[str, int | None] = self._request({"memory": None})
         return memory
 
-    def _request(self, request: dict[str, Any], extra_s: float = 0.0) -> Any:
-        with contextlib.suppress(BrokenPipeError):  # `_read_answer` reports why the process ended
-            self._requests.write(json.dumps(request) + "\n")
-            self._requests.flush()
-        return self._read_answer(extra_s)
+    def _request(self, request: dict[str, Any], texts: int = 1, *, extra_s: float = 0.0) -> Any:
+        """Send a request and return its answer.
 
-    def _read_answer(self, extra_s: float = 0.0) -> Any:
+        Args:
+            request: The request, see `edgeembed_bench.worker.__main__`.
+            texts: Number of texts that it encodes. The time limit grows with it, so that no subject is ended because a
+                request has many texts.
+            extra_s: Time in seconds that the request takes by itself.
+        """
+        return self._exchange(json.dumps(request), self._timeout_s * max(texts, 1) + extra_s)
+
+    def _exchange(self, line: str, limit_s: float) -> Any:
+        """Send one line and return the answer; end the process if both together take longer than the limit."""
         timed_out = threading.Event()
 
         def end() -> None:
             timed_out.set()
             self._process.kill()
 
-        timer = threading.Timer(self._timeout_s + extra_s, end)
+        timer = threading.Timer(limit_s, end)
         timer.start()
         try:
-            line = self._answers.readline()
+            with contextlib.suppress(BrokenPipeError):  # the process ended; why is reported below
+                self._requests.write(line + "\n")
+                self._requests.flush()
+            answer = self._answers.readline()
         finally:
             timer.cancel()
-        if not line.endswith("\n"):
-            raise CheckError(self._failure(timed_out=timed_out.is_set()))
+        if not answer.endswith("\n"):
+            raise CheckError(self._failure(limit_s if timed_out.is_set() else None))
         try:
-            return json.loads(line)
+            return json.loads(answer)
         except ValueError as error:
-            raise self._unexpected(line) from error
+            raise self._unexpected(answer) from error
 
     def _unexpected(self, line: str) -> CheckError:
         return CheckError(f"{self._name} answered {line.strip()[:40]!r}; expected a Python interpreter after the @")
 
-    def _failure(self, *, timed_out: bool) -> str:
-        if timed_out:
-            return (
-                f"{self._name} did not answer within {self._timeout_s:g} s and was ended; run it alone to find out why"
-            )
+    def _failure(self, limit_s: float | None) -> str:
+        """Return why there is no answer: a limit that was exceeded, or how the process ended by itself."""
+        if limit_s is not None:
+            return f"{self._name} did not answer within {limit_s:g} s and was ended; run it alone to find out why"
         code = self._process.wait()
         self._errors.seek(0)
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
@@ -237,7 +257,7 @@ def start_worker(subject: Subject, text: str, *, threads: int = 1, timeout_s: fl
         subject: The subject.
         text: The first text.
         threads: Threads that it may use.
-        timeout_s: Time limit of each answer, in seconds.
+        timeout_s: Time limit of the start, and of each text of a request, in seconds.
 
     Yields:
         The process, ready to encode.
@@ -247,9 +267,8 @@ def start_worker(subject: Subject, text: str, *, threads: int = 1, timeout_s: fl
         CheckError: If the process ends or does not answer in time, now or later; the message has the subject's name and
             the last line that it printed.
     """
-    escaped = text.encode("unicode_escape").decode("ascii")  # an argument must not contain NUL
     trust = "trusted" if subject.adapter in _IMPORTING and needs_trust(subject.argument) else ""
-    arguments = [",".join(subject.imports), subject.adapter, subject.argument, str(threads), escaped, trust]
+    arguments = [",".join(subject.imports), subject.adapter, subject.argument, str(threads), trust]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         begun_ns = time.monotonic_ns()
         try:
@@ -265,7 +284,7 @@ def start_worker(subject: Subject, text: str, *, threads: int = 1, timeout_s: fl
             raise CheckError(f"{subject.name} cannot start: {subject.python}: {error.strerror}") from error
         with process:
             try:
-                yield Worker(subject.name, process, errors, begun_ns=begun_ns, timeout_s=timeout_s)
+                yield Worker(subject.name, process, errors, text, begun_ns=begun_ns, timeout_s=timeout_s)
             finally:
                 process.kill()  # it holds no data that could be lost
                 with contextlib.suppress(BrokenPipeError):  # an unread request
@@ -280,6 +299,10 @@ def _environment(threads: int) -> dict[str, str]:
         "HF_HUB_OFFLINE": "1",
         "PYTHONUTF8": "1",
     }
+
+
+def _count_texts(items: Sequence[Item]) -> int:
+    return sum(1 if isinstance(item, str) else len(item) for item in items)
 
 
 def _milliseconds(times_ns: list[int]) -> list[float]:

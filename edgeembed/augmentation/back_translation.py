@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from edgeembed_exporters.soundness import check_none_missing
 from edgeembed_runtime.errors import InputError
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -96,13 +97,16 @@ def _load(name: str, device: str) -> _Translator:
     folder = find_transformers_model(name)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        model, info = AutoModelForSeq2SeqLM.from_pretrained(
+            folder, output_loading_info=True, local_files_only=True, trust_remote_code=False
+        )
     except Exception as error:  # the errors of a broken folder or a missing package have no common base
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(
             f"{name} does not load as a translation model ({reason}); expected a sequence-to-sequence model with its "
             "tokenizer, such as Marian: use a folder or hub id of one"
         ) from error
+    check_none_missing(info["missing_keys"], name)
     if hasattr(tokenizer, "src_lang"):
         raise InputError(
             f"{name} translates between many languages; expected a model of one language pair, such as Marian"

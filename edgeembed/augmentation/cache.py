@@ -56,6 +56,7 @@ def cached_variants(
     folder = cache / f"{method.name}-{_digest([method.key, *ordered])}"
     variants: dict[str, list[Variant]] = {}
     reused = 0
+    progress(0)
     for first in range(0, len(ordered), _CHUNK_SIZE):
         chunk = ordered[first : first + _CHUNK_SIZE]
         file = folder / f"{first:09}.json"

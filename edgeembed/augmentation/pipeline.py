@@ -13,7 +13,7 @@ from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.report import Report
 from edgeembed_runtime.storage.atomic import atomic_file
 
-from edgeembed.arguments import check_argument_types, check_integer, check_output
+from edgeembed.arguments import check_argument_types, check_integer, check_output, check_path
 from edgeembed.augmentation.cache import Method, cached_variants
 from edgeembed.augmentation.synonyms import SynonymSubstitution, Variant
 from edgeembed.augmentation.wordnet import read_wordnet
@@ -169,6 +169,7 @@ def augment(  # noqa: PLR0913  # one parameter for each option
         check_integer("limit", limit, minimum=1)
     check_integer("seed", seed)
     path = check_output(out, force=force, inputs=corpus_paths(corpus))
+    folder = path.with_name(f"{path.name}.cache") if cache is None else check_path("cache", cache)
     methods = augmentation_methods(
         wordnet=wordnet,
         back_translation=back_translation,
@@ -179,7 +180,6 @@ def augment(  # noqa: PLR0913  # one parameter for each option
 
     gathered = gather_corpus(corpus, limit=limit, seed=seed)
     reporter.note(f"corpus: {gathered.counts}")
-    folder = path.with_name(f"{path.name}.cache") if cache is None else Path(cache)
     augmented = augment_sentences(gathered.sentences, methods, folder, reporter=reporter)
     summary = augmented.report
     written = augmented.sentences[summary.originals if only_new else 0 :]

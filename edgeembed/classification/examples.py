@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.characters import is_blank
+from edgeembed_runtime.errors import InputError, short_repr
 
 from edgeembed.corpus.tables import read_tsv
 
@@ -31,8 +34,11 @@ _EXPECTED = (
     "expected a column label or score, and a column text or two columns sentence1 and sentence2, question and "
     "sentence, or premise and hypothesis"
 )
-# Empty cells, and what tools such as pandas write for them.
-_NO_LABEL = {"", "nan", "none", "null"}
+_MAX_BINS = 1000
+_MAX_SCORE = 1e9  # far beyond, float64 cannot tell bins apart
+_MAX_SHOWN_ROWS = 5
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,8 @@ def read_classification_data(
         score_range: The lowest and the highest bin of scores: scores beyond belong to the nearest of the two. None is
             the range of the data.
 
+    Rows without text are left out, and a warning is logged.
+
     Returns:
         The data. Labels are sorted by name.
 
@@ -143,6 +151,7 @@ def check_score_range(score_range: ScoreRange | None) -> None:
     is_pair = isinstance(score_range, tuple | list) and len(score_range) == 2
     if not is_pair or not all(isinstance(end, int | float) and np.isfinite(end) for end in score_range):
         raise InputError(f"score_range is {score_range!r}; expected two numbers, such as (1, 5)")
+    _check_width(*score_range)
     if _bin(score_range[0]) >= _bin(score_range[1]):
         raise InputError(
             f"score_range is {tuple(score_range)}; expected the lowest and the highest bin of scores, such as (1, 5)"
@@ -173,34 +182,54 @@ def _read_rows(source: str | os.PathLike[str] | Dataset, name: str) -> _Rows:
     columns = next((columns for columns in (("text",), *_PAIR_COLUMNS) if set(columns) <= rows[0].keys()), None)
     if target is None or columns is None:
         raise InputError(f"{where} lacks columns; {_EXPECTED}")
-    for number, row in enumerate(rows, start=1):
-        if row[target].lower() in _NO_LABEL or (target == "score" and not _is_number(row[target])):
-            raise InputError(f"{where}, row {number} has the {target} {row[target]!r}; {_EXPECTED}")
-    texts = [tuple(row[column] for column in columns) for row in rows]
-    return _Rows(where, columns, target, texts, [row[target] for row in rows])
+    texts = {n: tuple(_as_text(where, n, row, column) for column in columns) for n, row in enumerate(rows, start=1)}
+    blank = [number for number, each in texts.items() if any(map(is_blank, each))]
+    if blank:
+        _warn_of_blank(where, columns, blank, len(rows))
+    kept = [number for number in texts if number not in blank]
+    targets = [_target(where, number, rows[number - 1], target) for number in kept]
+    return _Rows(where, columns, target, [texts[number] for number in kept], targets)
 
 
-def _dataset_rows(dataset: Any, where: str) -> list[dict[str, str]]:
+def _warn_of_blank(where: str, columns: Sequence[str], blank: Sequence[int], count: int) -> None:
+    names = " or ".join(columns)
+    if len(blank) == count:
+        raise InputError(f"{where} has no {names} in any row; expected text: fill it in")
+    shown = ", ".join(map(str, blank[:_MAX_SHOWN_ROWS])) + (", ..." if len(blank) > _MAX_SHOWN_ROWS else "")
+    _logger.warning("%s: %d of %d rows have no %s and are left out: row %s", where, len(blank), count, names, shown)
+
+
+def _target(where: str, number: int, row: dict[str, Any], column: str) -> str:
+    value = _as_text(where, number, row, column)
+    if not value:
+        raise InputError(f"{where}, row {number} has no {column}; expected one in every row: fill it in")
+    if column == "score" and not _is_number(value):
+        raise InputError(f"{where}, row {number} has the score {short_repr(value)}; expected a finite number")
+    return value
+
+
+def _as_text(where: str, number: int, row: dict[str, Any], column: str) -> str:
+    """Return a value of a row without white space at either end; a missing one is empty."""
+    value, is_target = row[column], column in _TARGET_COLUMNS
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if not isinstance(value, str | int | float if is_target else str):
+        expected = f"one {column} per row, a str or a number" if is_target else "a str"
+        raise InputError(f"{where}, row {number} has the {column} {short_repr(value)}; expected {expected}")
+    return str(value).strip()
+
+
+def _dataset_rows(dataset: Any, where: str) -> list[dict[str, Any]]:
     import datasets
 
     if not isinstance(dataset, datasets.Dataset):
         raise InputError(f"{where} is {type(dataset).__name__}; expected the path of a TSV file, or a datasets.Dataset")
-    columns = {name: list(dataset[name]) for name in dataset.column_names if name in _COLUMNS}
-    label = dataset.features.get("label")
-    if isinstance(label, datasets.ClassLabel):  # integers with names
-        if any(value is None or value < 0 for value in columns["label"]):
-            raise InputError(f"{where} has rows without a label; expected a label in every row")
-        columns["label"] = label.int2str(columns["label"])
-    for name, values in columns.items():
-        wrong = [value for value in values if not isinstance(value, str)] if name not in _TARGET_COLUMNS else []
-        if wrong:
-            raise InputError(f"{where}, column {name} holds {type(wrong[0]).__name__}; expected str")
-    rows = zip(*columns.values(), strict=True)
-    return [dict(zip(columns, map(_as_text, row), strict=True)) for row in rows]
-
-
-def _as_text(value: Any) -> str:
-    return "" if value is None else str(value).strip()
+    plain = dataset.with_format(None)
+    columns = {name: list(plain[name]) for name in plain.column_names if name in _COLUMNS}
+    label = plain.features.get("label")
+    if isinstance(label, datasets.ClassLabel):  # integers with names; -1 is a missing label
+        columns["label"] = [None if value is None or value < 0 else label.int2str(value) for value in columns["label"]]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _is_number(text: str) -> bool:
@@ -212,7 +241,16 @@ def _is_number(text: str) -> bool:
 
 def _bin_labels(scores: Sequence[str], score_range: ScoreRange | None) -> list[str]:
     low, high = score_range or (min(map(float, scores)), max(map(float, scores)))
+    _check_width(low, high)
     return [f"{BIN_WIDTH * index:.1f}" for index in range(_bin(low), _bin(high) + 1)]
+
+
+def _check_width(low: float, high: float) -> None:
+    if (high - low) / BIN_WIDTH >= _MAX_BINS or max(-low, high) > _MAX_SCORE:
+        raise InputError(
+            f"the scores range from {low:g} to {high:g}, which makes too many bins of {BIN_WIDTH}; expected a range "
+            f"below {_MAX_BINS * BIN_WIDTH:g}: choose it with --score-range LOW HIGH"
+        )
 
 
 def _bin(score: float) -> int:
@@ -222,8 +260,8 @@ def _bin(score: float) -> int:
 def _examples(rows: _Rows, labels: Sequence[str]) -> Examples:
     if rows.target == "score":
         scores = np.array([float(value) for value in rows.targets])
-        bins = np.array([_bin(score) for score in scores], dtype=np.int64) - _bin(float(labels[0]))
-        class_ids = bins.clip(0, len(labels) - 1)
+        low, high = float(labels[0]), float(labels[-1])
+        class_ids = np.array([_bin(score) for score in scores.clip(low, high)], dtype=np.int64) - _bin(low)
     else:
         scores, index_of = None, {label: index for index, label in enumerate(labels)}
         class_ids = np.array([index_of[name] for name in rows.targets], dtype=np.int64)

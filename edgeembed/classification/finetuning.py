@@ -35,8 +35,9 @@ from edgeembed.provenance import bundle_provenance
 from edgeembed.recipe.loading import parse_override
 from edgeembed.recipe.validation import validate
 from edgeembed.students.cmow import reinitialize
+from edgeembed.training.callbacks import StepCallback
 from edgeembed.training.checkpoints import default_logs
-from edgeembed.training.trainer import StepCallback, check_trainer_options, seed_everything
+from edgeembed.training.trainer import check_trainer_options, seed_everything
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -90,7 +91,7 @@ def finetune(  # noqa: PLR0913  # one parameter per choice
     teacher: str | os.PathLike[str] | TextClassifier | None = None,
     cache: str | os.PathLike[str] | None = None,
     classifier: HeadKind = "mlp",
-    encoding: Encoding = "diffcat",
+    encoding: Encoding = "joint",
     metric: Metric | None = None,
     score_range: ScoreRange | None = None,
     from_scratch: bool = False,
@@ -116,7 +117,8 @@ def finetune(  # noqa: PLR0913  # one parameter per choice
             predictions.
         cache: Folder for the teacher's predictions, which several runs may share; None computes them again.
         classifier: The head: "linear" or "mlp" on sentence embeddings; "cnn" or "bilstm" for CMOW students.
-        encoding: For pairs: "diffcat" encodes the two texts separately, "joint" as one sequence.
+        encoding: For pairs: "joint" encodes the two texts as one sequence; "diffcat" encodes them separately, which
+            suits encoders without attention, and cannot be exported.
         metric: The metric that selects the best epoch: "accuracy", "f1", "matthews", "accuracy-f1" or
             "pearson-spearman". None is accuracy for labels, and pearson-spearman for scores.
         score_range: The lowest and the highest bin of a column `score`; scores beyond belong to the nearest of the two.
@@ -162,6 +164,7 @@ def finetune(  # noqa: PLR0913  # one parameter per choice
         is_pairs=data.is_pairs,
         is_scored=data.is_scored,
     )
+    _note_obstacle(model, reporter)
     logits = None
     if teacher is not None:
         with reporter.step("teacher", len(data.train), "texts"):
@@ -199,6 +202,14 @@ def finetune(  # noqa: PLR0913  # one parameter per choice
     )
     model.save(out, details=details, card=card, force=force)
     return report
+
+
+def _note_obstacle(model: TextClassifier, reporter: Reporter) -> None:
+    """Say before the training that a classifier of this kind cannot be exported."""
+    try:
+        model.embedding_head()
+    except InputError as error:
+        reporter.note(f"warning: {error}")
 
 
 def _make_report(

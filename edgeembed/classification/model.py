@@ -21,10 +21,10 @@ from torch import nn
 from edgeembed.classification.heads import EmbeddingHead, HeadKind, TokenizedTexts, build_head
 from edgeembed.models import load_model
 
-Encoding = Literal["diffcat", "joint"]
+Encoding = Literal["joint", "diffcat"]
 
 CLASSIFIER_FILE = "edgeembed_classifier.json"
-CLASSIFIER_FOLDER = FolderKind(CLASSIFIER_FILE, ("head", "labels"))
+CLASSIFIER_FOLDER = FolderKind(CLASSIFIER_FILE, ("head", "labels"), is_model=True)
 _ENCODER_FOLDER = "encoder"
 _WEIGHTS_FILE = "classifier.safetensors"
 
@@ -36,8 +36,8 @@ class TextClassifier(nn.Module):
         encoder: A sentence-transformers model.
         labels: The name of each class.
         head: The kind of head; see `heads.build_head`.
-        encoding: For pairs: "diffcat" encodes the two texts separately, "joint" encodes them as one sequence with a
-            separator, as BERT does.
+        encoding: For pairs: "joint" encodes the two texts as one sequence with a separator, as BERT does; "diffcat"
+            encodes them separately, which cannot be exported.
         is_pairs: Whether the inputs are pairs of texts.
         is_scored: Whether the classes are binned scores.
 
@@ -51,7 +51,7 @@ class TextClassifier(nn.Module):
         labels: Sequence[str],
         *,
         head: HeadKind = "mlp",
-        encoding: Encoding = "diffcat",
+        encoding: Encoding = "joint",
         is_pairs: bool = False,
         is_scored: bool = False,
     ) -> None:
@@ -59,6 +59,11 @@ class TextClassifier(nn.Module):
         self.labels, self.kind, self.encoding = tuple(labels), head, encoding
         self.is_pairs, self.is_scored = is_pairs, is_scored
         self.encoder = encoder
+        if is_pairs and encoding == "joint" and not callable(encoder.tokenizer):
+            raise InputError(
+                "the encoder's tokenizer cannot read two texts as one sequence; expected an encoder of transformers, "
+                "or the encoding diffcat (--encoding diffcat), which encodes the two texts of a pair separately"
+            )
         self.head = build_head(head, encoder, 3 if self.uses_diffcat else 1, len(self.labels))
 
     @property

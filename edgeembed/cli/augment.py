@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from edgeembed.cli.options import back_translation_option, corpus_option, wordnet_option
+from edgeembed.cli.output import print_result
 
 
 @click.command()
@@ -52,4 +53,4 @@ def command(  # noqa: PLR0913  # one parameter an option
         force=force,
         reporter=TerminalReporter(),
     )
-    click.echo(report.to_json() if as_json else str(report))
+    print_result(report, as_json=as_json)

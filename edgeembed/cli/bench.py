@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgeembed.cli.options import Outputs, documents_by_option, retrieval_option, sts_option
+from edgeembed.cli.output import print_result
 
 if TYPE_CHECKING:
     from edgeembed_bench.renderable import Renderable
@@ -50,7 +51,13 @@ _NOT_IN_TABLES = ("preset", "peers", "documents_by", "max_latency_ratio", "max_s
     type=click.IntRange(min=1),
     help="Fresh processes per subject; fewer than 8 allow no significance test.",
 )
-@click.option("--threads", default=1, show_default=True, type=click.IntRange(min=1), help="Threads per subject.")
+@click.option(
+    "--threads",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Threads per subject, at most one a core.",
+)
 @click.option(
     "--sweep/--no-sweep", default=None, help="Also time texts of 4 to 512 tokens.  [default: sweep, unless --preset]"
 )
@@ -106,6 +113,7 @@ def command(
 
     Each subject runs in fresh processes, on the same cores; subjects take turns in shuffled order.
     """
+    from edgeembed_bench.machine import check_threads
     from edgeembed_runtime.errors import CheckError, InputError
 
     if not models and options["preset"] is None:
@@ -114,6 +122,7 @@ def command(
         raise InputError(
             "--paper-table measures the table of a paper; expected no --preset, limits or --documents-by with it"
         )
+    check_threads(options["threads"])  # before the imports below, which take seconds
     inputs = [*filter(None, [options["texts"]]), *options["sts"], *options["retrieval"]]
     written = Outputs({"json": out, "html": html, "markdown": markdown}, force=force, inputs=inputs)
 
@@ -132,9 +141,10 @@ def command(
 
     report = benchmark(models, reporter=TerminalReporter(), **options)
     _output(report, written, None if as_json else terminal_report(report))
-    failures = [failure for check in report.limit_checks() if (failure := check.failure) is not None]
-    if failures:
-        raise CheckError("over budget: " + "; ".join(failures))
+    failed = {check.failure: check.result for check in report.limit_checks() if check.failure is not None}
+    if failed:
+        reason = "over budget" if "exceeded" in failed.values() else "limits not checked"
+        raise CheckError(f"{reason}: {'; '.join(failed)}")
 
 
 def _output(result: "Renderable", written: "Outputs", rendered: "Group | None") -> None:
@@ -143,8 +153,8 @@ def _output(result: "Renderable", written: "Outputs", rendered: "Group | None") 
     written.write("html", result.to_html)
     written.write("markdown", result.to_markdown)
     if rendered is None:
-        click.echo(result.to_json())
+        print_result(result, as_json=True)
         return
-    from rich.console import Console
+    from edgeembed.cli.tables import print_tables
 
-    Console().print(rendered)
+    print_tables(rendered)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from edgeembed.cli.output import print_result
+
 
 @click.command()
 @click.argument("before", metavar="A.json", type=click.Path(path_type=Path))
@@ -22,13 +24,13 @@ def command(before: Path, after: Path, unlike: bool, markdown: Path | None, forc
     written = Outputs({"markdown": markdown}, force=force)
 
     from edgeembed_bench.render import terminal_comparison
-    from rich.console import Console
 
     from edgeembed.benchmarking import compare
+    from edgeembed.cli.tables import print_tables
 
     comparison = compare(before, after, allow_unlike=unlike)
     written.write("markdown", comparison.to_markdown)
     if as_json:
-        click.echo(comparison.to_json())
+        print_result(comparison, as_json=True)
     else:
-        Console().print(terminal_comparison(comparison))
+        print_tables(terminal_comparison(comparison))

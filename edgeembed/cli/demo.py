@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from edgeembed.cli.output import print_result
+
 
 @click.command()
 @click.option(
@@ -34,4 +36,4 @@ def command(out: Path, as_json: bool, **options: Any) -> None:
     from edgeembed.demo import run_demo
 
     report = run_demo(out, reporter=TerminalReporter(), **options)
-    click.echo(report.to_json() if as_json else report)
+    print_result(report, as_json=as_json)

@@ -12,6 +12,7 @@ from edgeembed.cli.options import (
     pairs_option,
     wordnet_option,
 )
+from edgeembed.cli.output import print_result
 
 
 @click.command()
@@ -123,4 +124,4 @@ def command(  # noqa: PLR0913  # one parameter an option
         command=["edgeembed", *sys.argv[1:]],
     )
     if is_main_process():
-        click.echo(report.to_json() if as_json else report)
+        print_result(report, as_json=as_json)

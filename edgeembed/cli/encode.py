@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from edgeembed.cli.options import SOURCE
+from edgeembed.cli.output import print_result
 
 
 @click.command()
@@ -28,6 +29,10 @@ from edgeembed.cli.options import SOURCE
     "--texts-per-shard", default=16_384, show_default=True, type=click.IntRange(1), help="Texts in a Parquet file."
 )
 @click.option("--normalize/--no-normalize", default=True, show_default=True, help="L2-normalize the embeddings.")
+@click.option(
+    "--prompt",
+    help="Text to put before each text, such as 'query: '; '' for none.  [default: the model's prompt for documents]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(  # noqa: PLR0913  # one parameter an option
     sources: tuple[Path, ...],
@@ -38,6 +43,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     workers: int | None,
     texts_per_shard: int,
     normalize: bool,
+    prompt: str | None,
     as_json: bool,
 ) -> None:
     """Encode a corpus of any size into Parquet files of texts and embeddings.
@@ -57,6 +63,7 @@ def command(  # noqa: PLR0913  # one parameter an option
         workers=workers,
         texts_per_shard=texts_per_shard,
         normalize=normalize,
+        prompt=prompt,
         reporter=TerminalReporter(),
     )
-    click.echo(report.to_json() if as_json else str(report))
+    print_result(report, as_json=as_json)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from edgeembed.cli.options import Command, documents_by_option, retrieval_option, sts_option
+from edgeembed.cli.output import print_result
 
 
 def _paths_option(name: str, metavar: str, text: str) -> Callable[[Command], Command]:
@@ -115,16 +116,17 @@ def command(
     from edgeembed.evaluation.evaluator import TASK_ARGUMENTS, evaluate
 
     paths = [*(path for name in TASK_ARGUMENTS for path in options[name]), *filter(None, [options["catalog"]])]
-    inputs = [split_columns(str(path))[0] for path in paths]
+    inputs = [Path(split_columns(str(path))[0]) for path in paths]
     written = Outputs({"json": out, "markdown": markdown}, force=force, inputs=inputs)
     report = evaluate(models, reporter=TerminalReporter(), **options)
     written.write("json", report.to_json)
     written.write("markdown", report.to_markdown)
     if as_json:
-        click.echo(report.to_json())
+        print_result(report, as_json=True)
         return
 
     from edgeembed_bench.render import terminal_tables
-    from rich.console import Console
 
-    Console().print(terminal_tables(report.tables))
+    from edgeembed.cli.tables import print_tables
+
+    print_tables(terminal_tables(report.tables))

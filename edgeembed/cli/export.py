@@ -1,10 +1,33 @@
 """The command `edgeembed export`."""
 
+import re
 import sys
 from pathlib import Path
 
 import click
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.errors import EdgeEmbedError, InputError
+
+from edgeembed.cli.output import print_result
+
+# The options of the parameters that messages of `edgeembed.export` name. Names of one word read well as they are.
+_OPTIONS = {
+    "max_latency_ms": "--max-ms",
+    "max_probability_difference": "--max-difference",
+    "max_seq_length": "--max-length",
+    "max_size_mb": "--max-mb",
+    "min_cosine": "--min-cosine",
+    "min_label_agreement": "--min-agreement",
+    "min_original_cosine": "--min-original-cosine",
+    "min_original_rank": "--min-original-rank",
+    "min_overlap": "--min-overlap",
+    "min_rank": "--min-rank",
+    "near_cosine": "--near-cosine",
+    "torch_weights": "--torch",
+    "trim_size": "--trim-size",
+    "trim_to": "--trim-to",
+}
+# Not an attribute, such as model.max_seq_length, and not what a model has none of.
+_PARAMETER = re.compile(rf"(?<![\w.])(?<!has no )({'|'.join(_OPTIONS)})(?!\w)")
 
 
 def _named_prompts(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -75,6 +98,18 @@ def _named_prompts(_context: click.Context, _option: click.Parameter, given: tup
     type=float,
     help="Minimum cosine of any sentence to MODEL after it was trimmed or reduced.  "
     "[default: 0.9999 for fp32, 0.999 for fp16, 0.99 for int8, 0.85 for int4]",
+)
+@click.option(
+    "--min-rank",
+    type=float,
+    help="Minimum rank correlation (Spearman) between the cosines of all pairs of sentences by MODEL, after it was "
+    "trimmed or reduced, and by the bundle.  [default: 0.99 for fp32 and fp16, 0.95 for int8, 0.85 for int4]",
+)
+@click.option(
+    "--min-overlap",
+    type=float,
+    help="Minimum share of a sentence's ten nearest sentences that the bundle keeps, on average.  "
+    "[default: 0.95 for fp32 and fp16, 0.8 for int8, 0.6 for int4]",
 )
 @click.option(
     "--min-original-cosine",
@@ -152,6 +187,8 @@ def command(  # noqa: PLR0913  # one parameter per option
     max_length: int | None,
     prompts: dict[str, str],
     min_cosine: float | None,
+    min_rank: float | None,
+    min_overlap: float | None,
     min_original_cosine: float | None,
     min_original_rank: float | None,
     min_agreement: float | None,
@@ -197,6 +234,8 @@ def command(  # noqa: PLR0913  # one parameter per option
             max_seq_length=max_length,
             prompts=prompts,
             min_cosine=min_cosine,
+            min_rank=min_rank,
+            min_overlap=min_overlap,
             min_original_cosine=min_original_cosine,
             min_original_rank=min_original_rank,
             min_label_agreement=min_agreement,
@@ -218,8 +257,10 @@ def command(  # noqa: PLR0913  # one parameter per option
             reporter=TerminalReporter(),
             command=sys.argv[1:],
         )
-    except GateError as error:
-        for line in worst_lines(error.parity) if error.parity else []:
-            note(line)
+    except EdgeEmbedError as error:
+        if isinstance(error, GateError) and error.parity:
+            for line in worst_lines(error.parity):
+                note(line)
+        error.args = (_PARAMETER.sub(lambda found: _OPTIONS[found[0]], str(error)), *error.args[1:])
         raise
-    click.echo(report.to_json() if as_json else report)
+    print_result(report, as_json=as_json)

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from edgeembed.cli.output import print_result
+
 
 @click.command()
 @click.argument("encoder")
@@ -35,10 +37,10 @@ import click
 )
 @click.option(
     "--encoding",
-    default="diffcat",
+    default="joint",
     show_default=True,
-    type=click.Choice(["diffcat", "joint"]),
-    help="Encode the two texts of a pair separately, or as one sequence.",
+    type=click.Choice(["joint", "diffcat"]),
+    help="Encode the two texts of a pair as one sequence, or separately, which cannot be exported.",
 )
 @click.option(
     "--metric",
@@ -79,4 +81,4 @@ def command(encoder: str, train: Path, dev: Path, out: Path, as_json: bool, **op
     from edgeembed.cli.progress import TerminalReporter
 
     report = finetune(encoder, train, dev, out, reporter=TerminalReporter(), **options)
-    click.echo(report.to_json() if as_json else report)
+    print_result(report, as_json=as_json)

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import click
-from edgeembed_runtime.errors import CheckError, EdgeEmbedError
+from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError, one_line
 from edgeembed_runtime.termination import Terminated, raised_terminations
 
+from edgeembed.cli.output import prepare_stdout
 from edgeembed.launchers import LostProcessError, OtherProcessError, is_launched, is_main_process, launched_processes
 
 _COMMANDS = {
@@ -28,6 +29,10 @@ _COMMANDS = {
     "bench": "Benchmark latency, energy, size and memory of models, side by side.",
     "compare": "Compare two benchmark reports.",
 }
+
+
+# Commands whose result is what they print. Others print a summary of the file or folder that they wrote.
+_PRINTING = {"recipes", "evaluate", "bench", "compare"}
 
 
 class _LazyGroup(click.Group):
@@ -96,6 +101,8 @@ def _run_until_signal(arguments: Sequence[str] | None) -> NoReturn:
 
 def _run(arguments: Sequence[str] | None) -> NoReturn:
     try:
+        prepare_stdout()
+        _expect_stdout(sys.argv[1:] if arguments is None else arguments)
         code = group.main(arguments, prog_name="edgeembed", standalone_mode=False)
     except click.exceptions.Abort:
         _leave_interrupted("interrupted", 130)
@@ -119,6 +126,12 @@ def _run(arguments: Sequence[str] | None) -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _expect_stdout(arguments: Sequence[str]) -> None:
+    """Raise InputError if the result goes to stdout, which is closed: no work is done for a result that is lost."""
+    if sys.stdout is None and (not _PRINTING.isdisjoint(arguments[:1]) or "--json" in arguments):
+        raise InputError("stdout is closed; expected a place for the result: leave it open, or redirect it")
+
+
 def _leave_interrupted(happened: str, code: int) -> NoReturn:
     # One process of several says so; our own launcher does it for all.
     _leave(f"{happened}; nothing was left half-written", code, shows=is_main_process() and not is_launched())
@@ -126,7 +139,7 @@ def _leave_interrupted(happened: str, code: int) -> NoReturn:
 
 def _leave(message: str, code: int, *, shows: bool = True) -> NoReturn:
     if shows:
-        click.echo(f"edgeembed: {' '.join(message.split())}", err=True)
+        click.echo(f"edgeembed: {one_line(message)}", err=True)
     sys.exit(code)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from edgeembed.cli.options import optional_corpus_option, pairs_option
+from edgeembed.cli.output import print_result
 
 
 @click.command()
@@ -19,14 +20,24 @@ from edgeembed.cli.options import optional_corpus_option, pairs_option
     type=click.FloatRange(0, 1, max_open=True),
     help="How much lower a negative's cosine must be than the positive's, as a share of it.",
 )
+@click.option(
+    "--query-prompt",
+    help="Text that the teacher reads before anchors; '' for none.  [default: its prompt for queries]",
+)
+@click.option(
+    "--document-prompt",
+    help="Text that the teacher reads before all others; '' for none.  [default: its prompt for documents]",
+)
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def command(
+def command(  # noqa: PLR0913  # one parameter an option
     pairs: tuple[str, ...],
     sources: tuple[Path, ...],
     out: Path,
     teacher: str,
     margin: float,
+    query_prompt: str | None,
+    document_prompt: str | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -44,7 +55,9 @@ def command(
         corpus=sources or None,
         teacher=teacher,
         margin=margin,
+        query_prompt=query_prompt,
+        document_prompt=document_prompt,
         force=force,
         reporter=TerminalReporter(),
     )
-    click.echo(report.to_json() if as_json else str(report))
+    print_result(report, as_json=as_json)

@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from edgeembed.cli.output import escape_controls
 from edgeembed.progress import Advance
 
 _PATIENCE_S = 2.0
@@ -30,6 +31,7 @@ class TerminalReporter:
     @contextmanager
     def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
         """Report a step while the block runs; a bar appears after two seconds."""
+        name = escape_controls(name)
         start = time.perf_counter()
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
@@ -57,12 +59,13 @@ class TerminalReporter:
         count = ""
         if total:  # training may stop early
             done = f"{pace.done:,} of " if 0 < pace.done < total else ""
-            count = f"{done}{_counted(total, unit)} in "
+            earlier = f", {pace.earlier:,} of them by an earlier run," if pace.earlier else ""
+            count = f"{done}{_counted(total, unit)}{earlier} in "
         self.console.print(f"{name}: {count}{time.perf_counter() - start:.1f} s", highlight=False)
 
     def note(self, message: str) -> None:
         """Print one line on stderr."""
-        self.console.print(message, highlight=False, markup=False, soft_wrap=True)
+        self.console.print(escape_controls(message), highlight=False, markup=False, soft_wrap=True)
 
     def _print_lines(self, pace: "Pace", ended: threading.Event) -> None:
         start = time.perf_counter()
@@ -89,6 +92,11 @@ class Pace:
     def done(self) -> int:
         """Number of units done at the last advance."""
         return self._last[0]
+
+    @property
+    def earlier(self) -> int:
+        """Number of units done at the first advance, by an earlier run."""
+        return self._first[0] if self._first else 0
 
     def advance(self, done: int, now_s: float) -> None:
         """Record the number of units done at a time in seconds."""
@@ -125,4 +133,4 @@ def _duration(seconds: float) -> str:
 
 def note(message: str) -> None:
     """Print one line on stderr; stdout is for results only."""
-    click.echo(message, err=True)
+    click.echo(escape_controls(message), err=True)

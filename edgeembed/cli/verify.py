@@ -5,6 +5,8 @@ import json
 import click
 from edgeembed_runtime.errors import BundleError
 
+from edgeembed.cli.output import print_result
+
 
 @click.command()
 @click.argument("bundle", metavar="BUNDLE")
@@ -28,7 +30,7 @@ def command(bundle: str, as_json: bool) -> None:
             click.echo(json.dumps({"bundle": bundle, **unread}, indent=2))
         raise
     if as_json:
-        click.echo(report.to_json())
+        print_result(report, as_json=True)
     report.raise_for_differences()
     if not as_json:
-        click.echo(report)
+        print_result(report, as_json=False)

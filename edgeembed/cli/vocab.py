@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from edgeembed.cli.options import labeled_corpus_option
+from edgeembed.cli.output import print_result
 
 
 @click.command()
@@ -58,4 +59,4 @@ def command(  # one parameter per option
         reporter=TerminalReporter(),
         **options,
     )
-    click.echo(result.to_json() if as_json else result)
+    print_result(result, as_json=as_json)

@@ -33,13 +33,13 @@ class DistinctTexts(TemporaryDatabase):
     def __init__(self, texts: Iterable[tuple[str, int]]) -> None:
         super().__init__(_SCHEMA)
         with self._filling() as connection:
-            read = connection.executemany(
+            connection.executemany(
                 "INSERT INTO texts (digest, domain, text) VALUES (?, ?, ?)",
                 ((_digest(text), domain, text) for text, domain in texts),
-            ).rowcount
-            self._size = connection.execute(
-                "INSERT INTO firsts SELECT min(row) AS first FROM texts GROUP BY digest ORDER BY first"
-            ).rowcount
+            )
+            read = connection.total_changes
+            connection.execute("INSERT INTO firsts SELECT min(row) AS first FROM texts GROUP BY digest ORDER BY first")
+            self._size = connection.total_changes - read
         self.duplicates = read - self._size
 
     def __len__(self) -> int:

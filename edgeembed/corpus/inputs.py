@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from edgeembed_runtime.errors import InputError, short_repr
 
-from edgeembed.corpus.sources import Source, find_sources, is_source
+from edgeembed.corpus.remote import is_url
+from edgeembed.corpus.sources import STANDARD_INPUT, Source, find_sources, is_file_name, is_source
 
 if TYPE_CHECKING:
     import datasets
@@ -51,8 +52,8 @@ def open_corpus(corpus: CorpusLike) -> list[TextSource]:
               input, or `pydoc:` for Python's documentation (`pydoc:stdlib` for the standard library's,
               `pydoc:json,numpy` for that of some modules).
               `#column1,column2` after a path chooses columns of its tables.
-            - A list. If any item names an existing source, all items must be sources. If none does and some item
-              contains white space, the items are the texts themselves. A `Path` is always a source.
+            - A list. If some item contains white space and no item is a `Path` or names an existing file, an existing
+              folder or `pydoc:`, the items are the texts themselves, also `-` and URLs. Otherwise all must be sources.
             - A `datasets.Dataset`: its column `text` or `sentence`, or else its only text column.
 
     Returns:
@@ -109,7 +110,9 @@ def corpus_paths(corpus: CorpusLike) -> list[Path]:
 
 
 def holds_texts(items: Sequence[str | os.PathLike[str]]) -> bool:
-    """Return whether a list holds texts rather than sources: some item has white space, and none names a source.
+    """Return whether a list holds texts rather than sources: some item has white space, and none can only be a source.
+
+    A URL and `-` are texts among texts, and sources among sources.
 
     Args:
         items: Strings and paths.
@@ -120,10 +123,11 @@ def holds_texts(items: Sequence[str | os.PathLike[str]]) -> bool:
     with_white_space = [item for item in items if isinstance(item, str) and _WHITE_SPACE.search(item)]
     if not with_white_space:
         return False
-    source = next((item for item in items if isinstance(item, os.PathLike) or is_source(item)), None)
+    text = next((item for item in with_white_space if not is_source(item)), None)
+    among_files = all(map(is_file_name, with_white_space))  # one of which is missing
+    source = next((item for item in items if _is_source(item) and (among_files or not _is_ambiguous(item))), None)
     if source is None:
         return True
-    text = next((item for item in with_white_space if not is_source(item)), None)
     if text is not None:
         raise InputError(
             f"the corpus holds the source {_path(source)} and {short_repr(text)}, which does not exist; expected "
@@ -136,6 +140,15 @@ def holds_texts(items: Sequence[str | os.PathLike[str]]) -> bool:
 class _MemorySource:
     name: str
     texts: Callable[[], Iterator[str]]
+
+
+def _is_source(item: str | os.PathLike[str]) -> bool:
+    return isinstance(item, os.PathLike) or is_source(item)
+
+
+def _is_ambiguous(item: str | os.PathLike[str]) -> bool:
+    """Return whether an item is a source among sources, and a text among texts."""
+    return isinstance(item, str) and (item == STANDARD_INPUT or is_url(item))
 
 
 def _path(item: str | os.PathLike[str]) -> str:

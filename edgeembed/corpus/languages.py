@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.filtering import CorpusCounts, TextFilter
 from edgeembed.corpus.inputs import CorpusLike, TextSource, holds_texts, open_corpus
+from edgeembed.corpus.remote import AnyPath, to_path
 from edgeembed.corpus.sampling import DistinctSample, held_out_count
 from edgeembed.corpus.sources import STANDARD_INPUT, is_source
 
@@ -81,7 +81,7 @@ def split_language(name: str) -> tuple[str | None, str]:
     return label, source
 
 
-def label_languages(corpus: CorpusLike) -> dict[str, list[Path]]:
+def label_languages(corpus: CorpusLike) -> dict[str, list[AnyPath]]:
     """Return the sources of each language of a corpus whose sources are labeled: `de=news.txt`.
 
     Args:
@@ -100,10 +100,10 @@ def label_languages(corpus: CorpusLike) -> dict[str, list[Path]]:
     labeled = [split_language(os.fspath(item)) for item in corpus]
     if all(isinstance(item, str) for item in corpus) and holds_texts([source for _, source in labeled]):
         return {}
-    languages: dict[str, list[Path]] = {}
+    languages: dict[str, list[AnyPath]] = {}
     for language, source in labeled:
         if language is not None:
-            languages.setdefault(language, []).append(Path(source))
+            languages.setdefault(language, []).append(to_path(source))
     unlabeled = [source for language, source in labeled if language is None]
     if languages and unlabeled:
         raise InputError(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from edgeembed_runtime.errors import InputError, short_repr
 
 from edgeembed.corpus.inputs import is_dataset
+from edgeembed.corpus.remote import AnyPath
 from edgeembed.corpus.sources import split_columns
 from edgeembed.corpus.tables import read_columns, read_header, read_tsv
 
@@ -52,7 +53,7 @@ def read_pairs(pairs: PairsLike) -> dict[str, list[str]]:
     """Read labeled pairs, or triplets with hard negatives.
 
     Args:
-        pairs: TSV or CSV files with a header, or a dataset. Columns are `anchor`, `positive` and optionally
+        pairs: TSV or CSV files with a header, their URLs, or a dataset. Columns are `anchor`, `positive` and optionally
             `hard_negative`; others are ignored. `#column1,column2` after a path names these columns of the file.
 
     Returns:
@@ -95,14 +96,14 @@ def check_pairs(pairs: PairsLike) -> list[str]:
     if not is_list or not sources or not all(isinstance(source, str | os.PathLike) for source in sources):
         raise InputError(f"pairs is {short_repr(pairs)}; expected a TSV of labeled pairs, a list of them, or a dataset")
     names = [os.fspath(source) for source in sources]
-    for path in pair_paths(names):
-        if not path.is_file():
-            raise InputError(f"{path} is not a file; expected a TSV of labeled pairs")
+    for name in names:
+        if not split_columns(name)[0].is_file():
+            raise InputError(f"{name} is not a file; expected a TSV of labeled pairs")
     return names
 
 
 def pair_paths(pairs: PairsLike) -> list[Path]:
-    """Return the files that labeled pairs are read from, so that no output replaces one of them.
+    """Return the local files that labeled pairs are read from, so that no output replaces one of them.
 
     Args:
         pairs: See `read_pairs`.
@@ -110,7 +111,8 @@ def pair_paths(pairs: PairsLike) -> list[Path]:
     if is_dataset(pairs):
         return []
     sources = [pairs] if isinstance(pairs, str | os.PathLike) else pairs
-    return [split_columns(os.fspath(source))[0] for source in sources]
+    paths = (split_columns(os.fspath(source))[0] for source in sources)
+    return [path for path in paths if isinstance(path, Path)]
 
 
 def expect_hard_negatives(pairs: Mapping[str, Sequence[str]], sources: Sequence[str | Path]) -> None:
@@ -131,8 +133,8 @@ def read_sts(file: Path) -> SentencePairs:
     """Read a file of scored sentence pairs.
 
     Args:
-        file: UTF-8, tab-separated, without quoting, with the columns `sentence1`, `sentence2` and `score`. An optional
-            column `in_stsb` names the part of STS-B that also has the pair, or `none`.
+        file: A TSV or CSV file, see `edgeembed.corpus.tables.read_rows`, with the columns `sentence1`, `sentence2` and
+            `score`. An optional column `in_stsb` names the part of STS-B that also has the pair, or `none`.
 
     Raises:
         InputError: If the file cannot be read, lacks a column, has a score that is not a number, or does not hold two
@@ -165,7 +167,7 @@ def _read_file(source: str) -> dict[str, list[str]]:
     return texts
 
 
-def _default_columns(path: Path) -> tuple[str, ...]:
+def _default_columns(path: AnyPath) -> tuple[str, ...]:
     header = read_header(path)
     if not set(COLUMNS[:2]) <= set(header):
         raise InputError(

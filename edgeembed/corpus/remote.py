@@ -66,6 +66,10 @@ class RemotePath(os.PathLike[str]):
         """Return whether there is a folder; errors are those of `exists`."""
         return self._type() == "directory"
 
+    def is_file(self) -> bool:
+        """Return whether there is a file; errors are those of `exists`."""
+        return self._type() == "file"
+
     def files_below(self) -> list[RemotePath]:
         """Return the files of a folder and of its subfolders; errors are those of `exists`."""
         system, path = self._resolved

@@ -10,7 +10,13 @@ from edgeembed_runtime.errors import InputError
 from edgeembed.corpus.docstrings import docstrings
 from edgeembed.corpus.remote import AnyPath, RemotePath, is_url, to_path
 from edgeembed.corpus.sentences import split_sentences
-from edgeembed.corpus.streams import COMPRESSION_ENDINGS, read_lines, read_standard_input
+from edgeembed.corpus.streams import (
+    COMPRESSION_ENDINGS,
+    compression_ending,
+    file_ending,
+    read_lines,
+    read_standard_input,
+)
 from edgeembed.corpus.tables import read_columns, read_jsonl, read_parquet
 
 STANDARD_INPUT = "-"
@@ -67,24 +73,19 @@ def find_sources(names: Sequence[str | Path]) -> list[Source]:
     return [source for name in names for source in _expand(str(name))]
 
 
-def split_columns(name: str) -> tuple[Path, tuple[str, ...]]:
+def split_columns(name: str) -> tuple[AnyPath, tuple[str, ...]]:
     """Split `PATH#column1,column2` into the path and the columns.
 
     Args:
-        name: A path, perhaps with columns. If a file has exactly this name, the `#` is part of its path.
+        name: A path or URL, perhaps with columns. If a file has exactly this name, the `#` is part of its path.
 
     Returns:
         The path and the names of the columns; no columns if none are given.
     """
-    path, columns = _split_columns(name)
-    return Path(path), columns
-
-
-def _split_columns(name: str) -> tuple[str, tuple[str, ...]]:
     path, mark, columns = name.rpartition("#")
     if not mark or _exists(name):
-        return name, ()
-    return path, tuple(column.strip() for column in columns.split(",") if column.strip())
+        return to_path(name), ()
+    return to_path(path), tuple(column.strip() for column in columns.split(",") if column.strip())
 
 
 def is_source(name: str) -> bool:
@@ -94,6 +95,11 @@ def is_source(name: str) -> bool:
     if is_url(name):
         return len(name.split()) == 1  # more words are a text that begins with one
     return _exists(name) or _exists(name.rpartition("#")[0])
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether a string ends like the name of a corpus file, such as `my notes.txt`."""
+    return _ending(Path(name)) is not None
 
 
 def _exists(name: str) -> bool:
@@ -106,10 +112,9 @@ def _exists(name: str) -> bool:
 def _expand(name: str) -> list[Source]:
     if name == STANDARD_INPUT or name.startswith(PYDOC_PREFIX):
         return [Source(name)]
-    file, columns = _split_columns(name)
-    path = to_path(file)
+    path, columns = split_columns(name)
     if not path.exists():
-        raise InputError(f"{path} does not exist; expected a corpus file, a folder, - or {PYDOC_PREFIX}")
+        raise InputError(f"{name} does not exist; expected a corpus file, a folder, - or {PYDOC_PREFIX}")
     if path.is_dir():
         return [Source(str(file), columns) for file in _files_below(path)]
     if _ending(path) is None:
@@ -133,9 +138,8 @@ def _files_below(folder: AnyPath) -> Sequence[AnyPath]:
 
 
 def _ending(path: AnyPath) -> str | None:
-    is_compressed = path.suffix in COMPRESSION_ENDINGS
-    ending = Path(path.stem).suffix if is_compressed else path.suffix
-    return ending if ending in ENDINGS and not (is_compressed and ending == ".parquet") else None
+    ending = file_ending(path)
+    return ending if ending in ENDINGS and not (ending == ".parquet" and compression_ending(path)) else None
 
 
 def _file_texts(path: AnyPath, columns: Sequence[str]) -> Iterator[str]:

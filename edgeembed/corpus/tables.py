@@ -1,15 +1,14 @@
 """Tables of text: TSV, CSV, JSON lines and Parquet, and the columns that are read by default."""
 
-import csv
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePath
 from typing import Any
 
 from edgeembed_runtime.errors import InputError
 
+from edgeembed.corpus.quoting import quoted_rows, tsv_rows
 from edgeembed.corpus.remote import AnyPath, remote_errors
-from edgeembed.corpus.streams import COMPRESSION_ENDINGS, read_lines
+from edgeembed.corpus.streams import file_ending, read_lines
 
 DEFAULT_COLUMNS = (
     "text",
@@ -128,7 +127,7 @@ def _expect_strings(path: AnyPath, schema: Any, names: Sequence[str]) -> None:
             raise InputError(f"{path} column {name} holds {kind}; expected strings: choose with PATH#column1,column2")
 
 
-def read_tsv(file: Path, required: Sequence[str], optional: Sequence[str], expected: str) -> list[dict[str, str]]:
+def read_tsv(file: AnyPath, required: Sequence[str], optional: Sequence[str], expected: str) -> list[dict[str, str]]:
     """Return the rows of a TSV or CSV file as dictionaries.
 
     Args:
@@ -193,18 +192,17 @@ def read_rows(path: AnyPath) -> Iterator[tuple[int, list[str]]]:
     Args:
         path: A UTF-8 file, plain or compressed. One that ends in .csv (before .xz, .gz, .zst) is comma-separated and
             quoted as in RFC 4180: a quoted field may hold commas, doubled quotes and line breaks. Any other is
-            tab-separated, and quotes in it are ordinary characters.
+            tab-separated; `edgeembed.corpus.quoting.tsv_rows` says when it is quoted, too.
 
     Yields:
         The number of the row's last line, from 1, and its fields.
 
     Raises:
-        InputError: If the file cannot be read, the quoting of a CSV file is broken, or a row does not have as many
-            fields as the header.
+        InputError: If the file cannot be read, its quoting is broken, a field has more characters than the
+            `edgeembed.corpus.quoting.MAX_FIELD_CHARACTERS`, or
+            a row does not have as many fields as the header.
     """
-    rows = (
-        _csv_rows(path) if is_csv(path) else ((number, line.split("\t")) for number, line in read_lines(path) if line)
-    )
+    rows = quoted_rows(path, read_lines(path), ",") if is_csv(path) else tsv_rows(path)
     header: list[str] = []
     for number, fields in rows:
         header = header or fields
@@ -218,25 +216,4 @@ def read_rows(path: AnyPath) -> Iterator[tuple[int, list[str]]]:
 
 def is_csv(path: AnyPath) -> bool:
     """Return whether a file is CSV by its ending, compressed or not."""
-    return (PurePath(path.stem).suffix if path.suffix in COMPRESSION_ENDINGS else path.suffix) == ".csv"
-
-
-def _tsv_rows(path: AnyPath) -> Iterator[tuple[int, list[str]]]:
-    return ((number, line.split("\t")) for number, line in read_lines(path) if line)
-
-
-def _csv_rows(path: AnyPath) -> Iterator[tuple[int, list[str]]]:
-    # The line breaks are given back to the csv module, because they may be part of a quoted field.
-    reader = csv.reader((f"{line}\n" for _, line in read_lines(path)), strict=True)
-    while True:
-        try:
-            fields = next(reader, None)
-        except csv.Error as error:
-            raise InputError(
-                f"{path} line {reader.line_num} is not CSV ({error}); expected fields separated by commas, and quotes "
-                "within a quoted field doubled: mend the row"
-            ) from error
-        if fields is None:
-            return
-        if fields:
-            yield reader.line_num, fields
+    return file_ending(path) == ".csv"

@@ -25,9 +25,11 @@ class TemporaryDatabase:
 
     def __init__(self, schema: str) -> None:
         # The trainers of the library tokenizers read their text in a thread of their own, while the caller waits.
-        self._connection = sqlite3.connect("", check_same_thread=False)
+        # The transaction is explicit, because sqlite3 finds statements that write with the locale's lower case: not
+        # INSERT in Turkish, before Python 3.13. For the same reason, do not use `rowcount`, but `total_changes`.
+        self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._connection.executescript(
-            f"PRAGMA temp_store = FILE; PRAGMA cache_size = -{CACHE_KIB}; PRAGMA journal_mode = OFF; {schema}"
+            f"PRAGMA temp_store = FILE; PRAGMA cache_size = -{CACHE_KIB}; PRAGMA journal_mode = OFF; {schema} BEGIN"
         )
 
     def close(self) -> None:

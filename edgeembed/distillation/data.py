@@ -24,6 +24,7 @@ class DistillationData:
 
     Attributes:
         sentences: Distinct sentences, without the held-out ones.
+        held_out: The held-out ones, on which student and teacher are compared.
         domains: Domain of each sentence that has one: the number of its source.
         parallel: Sentences with translations; None without.
         labeled: Labeled and scored pairs.
@@ -31,6 +32,7 @@ class DistillationData:
     """
 
     sentences: list[str]
+    held_out: list[str]
     domains: dict[str, int]
     parallel: ParallelText | None
     labeled: LabeledData
@@ -62,11 +64,12 @@ def read_data(
         InputError: If a source cannot be read or has no usable text.
     """
     sentences: list[str] = []
+    held_out: list[str] = []
     domains: dict[str, int] = {}
     if corpus is not None:
         read = read_recipe_corpus(recipe, corpus, seed)
         reporter.note(f"corpus: {read.counts}")
-        sentences, _ = split_corpus(recipe, read.sentences, seed)
+        sentences, held_out = split_corpus(recipe, read.sentences, seed)
         domains = read.domains
     translated = _read_parallel(recipe, parallel, seed)
     for counts in translated.languages if translated else ():
@@ -75,7 +78,7 @@ def read_data(
         sentences = labeled.texts()
     files = (*(translated.files if translated else ()), *labeled_files)
     names = (*(() if corpus is None else _source_names(corpus)), *map(str, files))
-    return DistillationData(sentences, domains, translated, labeled, names)
+    return DistillationData(sentences, held_out, domains, translated, labeled, names)
 
 
 def read_recipe_corpus(recipe: Recipe, corpus: CorpusLike, seed: int = 0) -> Corpus:

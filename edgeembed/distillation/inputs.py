@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from edgeembed_runtime.errors import InputError, short_repr
-from edgeembed_runtime.storage.atomic import check_output_path
+from edgeembed_runtime.storage.atomic import check_is_utf8, check_output_path
 
 from edgeembed.arguments import check_path, check_seed
 from edgeembed.corpus.inputs import CorpusLike, open_corpus
@@ -90,6 +90,8 @@ def check_inputs(  # noqa: PLR0913  # the arguments of `distill`
     settings = _load_recipe(recipe, overrides, teacher)
     _check_batch_sizes(settings)
     check_output_path(out, force=force, kind=STUDENT_FOLDER)
+    if cache is not None:
+        check_is_utf8(check_path("cache", cache))
     check_seed(seed)
     pair_files, scored_files = _files("pairs", pairs), _files("scored", scored)
     parallel = parallel if isinstance(parallel, ParallelText) else _list("parallel", parallel)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from edgeembed_exporters import add_pca_head
+from edgeembed_exporters.rank_agreement import normalize_rows, rank_agreement
 from edgeembed_exporters.reduction.pca_head import Projection, fit_pca
 from edgeembed_exporters.space import embedding_space
 from edgeembed_runtime.errors import InputError
@@ -21,6 +22,7 @@ from tokenizers import Tokenizer
 from transformers import TrainerCallback
 
 from edgeembed.augmentation import AugmentationSummary, augment_sentences, augmentation_methods
+from edgeembed.distillation.checks import check_text, needs_components
 from edgeembed.distillation.data import DistillationData
 from edgeembed.hardware import default_device
 from edgeembed.losses import TeacherTargets, build_loss
@@ -33,9 +35,15 @@ from edgeembed.students.factory import build_student, build_vocabulary, check_st
 from edgeembed.students.transformer import CompactTransformer
 from edgeembed.teacher.cache import model_fingerprint
 from edgeembed.teacher.encoding import CachedEmbeddings, copy_from_shards, encode_with_cache, with_normalization
+from edgeembed.teacher.prompts import Prompts
 from edgeembed.teacher.shards import ShardFolder
+from edgeembed.training.callbacks import StepCallback
 from edgeembed.training.data import LabeledData, TrainingText, build_training_text, stage_dataset
-from edgeembed.training.trainer import StageResult, StepCallback, seed_everything, train_stage
+from edgeembed.training.trainer import StageResult, seed_everything, stage_steps, train_stage
+
+# The mean cosine of a student that shares its teacher's space. Students of 2 to 5 MB reach 0.7 to 0.85.
+_MIN_SPACE_COSINE = 0.5
+_SPACE_SENTENCES = 1_000
 
 
 @dataclass(frozen=True)
@@ -48,12 +56,14 @@ class Models:
         source: The model that the student is initialized from; usually the teacher.
         folder: The teacher's folder; None for a model that was given in memory, or if there is no such folder here.
         dimension: Dimension of the teacher's embeddings.
+        prompts: The teacher's prompts; None if it is not here.
     """
 
     teacher: SentenceTransformer | None
     source: SentenceTransformer
     folder: Path | None
     dimension: int
+    prompts: Prompts | None
 
 
 @dataclass(frozen=True)
@@ -67,10 +77,12 @@ class Prepared:
         domains: Domain of each sentence, int64 (sentences,).
         augmentation: Counts of augmented sentences; None without augmentation.
         cached: The teacher's embeddings; None if the recipe does not use any.
+        held_out: Sentences that the student does not learn from.
+        held_out_embeddings: The teacher's embeddings of these, float16 (sentences, dimension); None as above.
         projection: Projection of these to the student's dimension; None if there is none.
         token_targets: Target embedding of each of the student's tokens, as in `TeacherTargets`.
         teacher: The teacher; None if it is not loaded.
-        space: Name of the teacher's embedding space, if the student is going to be in it.
+        space: Name of the teacher's embedding space, if the recipe teaches it; see `learned_space`.
     """
 
     student: SentenceTransformer
@@ -79,6 +91,8 @@ class Prepared:
     domains: npt.NDArray[np.int64]
     augmentation: AugmentationSummary | None
     cached: CachedEmbeddings | None
+    held_out: list[str]
+    held_out_embeddings: npt.NDArray[np.float16] | None
     projection: Projection | None
     token_targets: torch.Tensor
     teacher: SentenceTransformer | None
@@ -116,9 +130,11 @@ def load_models(recipe: Recipe, teacher: ModelLike, shards: ShardFolder | None =
     if shards is not None and is_named and not recipe.needs_teacher_weights:
         source = load_model(recipe.student.source, device=device)
         check_student(recipe, shards.model.dimension, source)
-        return Models(None, source, find_local_model(recipe.teacher), shards.model.dimension)
+        folder = find_local_model(recipe.teacher)
+        prompts = None if folder is None else Prompts.of(folder)
+        return Models(None, source, folder, shards.model.dimension, prompts)
     if is_named:
-        folder: Path | None = find_torch_model(recipe.teacher)
+        folder = find_torch_model(recipe.teacher)
         loaded = load_model(recipe.teacher, device=device)
     else:
         folder, loaded = None, copy.deepcopy(load_model(teacher)).float().to(device).eval()
@@ -126,7 +142,29 @@ def load_models(recipe: Recipe, teacher: ModelLike, shards: ShardFolder | None =
     source = load_model(recipe.student.source, device=device) if recipe.student.source else prepared
     dimension = int(prepared.get_embedding_dimension())
     check_student(recipe, dimension, source, prepared)
-    return Models(prepared, source, folder, dimension)
+    prompts = Prompts.of(prepared)
+    if recipe.compares_layers and (prompt := prompts.document(recipe.teacher_prompt)):
+        raise InputError(
+            f"the teacher reads {prompt!r} before each text, but a loss compares its layers with the student's, token "
+            'by token; expected no prompt: set teacher_prompt to ""'
+        )
+    return Models(prepared, source, folder, dimension, prompts)
+
+
+def prompt_warning(recipe: Recipe, models: Models) -> str | None:
+    """Return one line if the teacher has prompts that stay unused, and the recipe does not say which one it reads."""
+    if models.prompts is None or recipe.teacher_prompt is not None or not recipe.uses_teacher_embeddings:
+        return None
+    used = models.prompts.document()
+    unused = models.prompts.unused(used)
+    if not unused:
+        return None
+    listed = ", ".join(f"{text!r} ({name})" for name, text in unused.items())
+    reads = f"the prompt {used!r}" if used else "no prompt"
+    return (
+        f"warning: the teacher reads {reads} before each text; its prompts {listed} stay unused. Set teacher_prompt to "
+        "the one that suits the text, or to what it is now"
+    )
 
 
 def prepare_student(
@@ -164,38 +202,69 @@ def prepare_student(
     seed_everything(seed)  # here, since loading models may draw random numbers too
     with steps.step("vocabulary"):
         tokenizer = build_vocabulary(recipe, models.source, text.texts)
-    cached = _teacher_embeddings(recipe, models, text.sentences, cache, steps, shards)
-    with steps.step("initialize"):
-        projection = _projection(recipe, cached)
         token_targets = target_token_embeddings(recipe, models.source, tokenizer)
-        student = build_student(recipe, models.source, tokenizer, token_targets, projection, text.texts)
     # Augmented sentences are a domain of their own, and so are translated ones.
     domains = np.array([data.domains.get(sentence, -1) for sentence in text.sentences], dtype=np.int64)
+    check_text(recipe, models.dimension, text.sentences, text.texts, domains)
+    cached, held_out = _teacher_embeddings(recipe, models, text.sentences, data.held_out, cache, steps, shards)
+    with steps.step("initialize"):
+        projection = _projection(recipe, cached)
+        student = build_student(recipe, models.source, tokenizer, token_targets, projection, text.texts)
     counts = augmented.report if recipe.augmentation.is_enabled else None
     dimension = int(student.get_embedding_dimension())
     space = _shared_space(recipe, models, shards, cached, projection, dimension)
-    return Prepared(student, tokenizer, text, domains, counts, cached, projection, token_targets, models.teacher, space)
+    return Prepared(
+        student,
+        tokenizer,
+        text,
+        domains,
+        counts,
+        cached,
+        data.held_out,
+        held_out,
+        projection,
+        token_targets,
+        models.teacher,
+        space,
+    )
 
 
 def _teacher_embeddings(
     recipe: Recipe,
     models: Models,
     sentences: Sequence[str],
+    held_out: Sequence[str],
     cache: Path,
     steps: TimedSteps,
     shards: ShardFolder | None,
-) -> CachedEmbeddings | None:
+) -> tuple[CachedEmbeddings | None, npt.NDArray[np.float16] | None]:
+    """Return the teacher's embeddings of sentences and of held-out ones, if the recipe uses any."""
     if not recipe.uses_teacher_embeddings:
-        return None
+        return None, None
     teacher = models.folder or models.teacher
-    fingerprint = None if teacher is None else model_fingerprint(teacher, normalize=recipe.head.normalize)
-    with steps.step("teacher", len(sentences), "sentences") as advance:
+    prompt = recipe.teacher_prompt if models.prompts is None else models.prompts.document(recipe.teacher_prompt)
+    fingerprint = (
+        None
+        if teacher is None or prompt is None
+        else model_fingerprint(teacher, normalize=recipe.head.normalize, prompt=prompt)
+    )
+    if shards is not None:
+        _check_shards(shards, recipe, fingerprint)
+
+    def embeddings(texts: Sequence[str], progress: Callable[[int], None]) -> CachedEmbeddings:
         if shards is not None:
-            _check_shards(shards, recipe, fingerprint)
-            return copy_from_shards(shards, sentences, cache / "teacher")
-        if models.teacher is None or fingerprint is None:
+            return copy_from_shards(shards, texts, cache / "teacher")
+        if models.teacher is None or fingerprint is None or prompt is None:
             raise ValueError("a teacher without shards of its embeddings is always loaded")
-        return encode_with_cache(models.teacher, fingerprint, sentences, cache / "teacher", progress=advance)
+        return encode_with_cache(
+            models.teacher, fingerprint, texts, cache / "teacher", prompt=prompt, progress=progress
+        )
+
+    with steps.step("teacher", len(sentences) + len(held_out), "sentences") as advance:
+        cached = embeddings(sentences, advance)
+        if not held_out:
+            return cached, None
+        return cached, np.array(embeddings(held_out, lambda done: advance(len(sentences) + done)).embeddings)
 
 
 def _check_shards(shards: ShardFolder, recipe: Recipe, fingerprint: str | None) -> None:
@@ -206,21 +275,20 @@ def _check_shards(shards: ShardFolder, recipe: Recipe, fingerprint: str | None) 
     else:
         is_named = Path(model.name).absolute() == Path(recipe.teacher).absolute()
         is_teacher = is_named and model.normalized == recipe.head.normalize
+        is_teacher &= recipe.teacher_prompt in (None, model.prompt)
     if not is_teacher:
         raise InputError(
-            f"{shards.folder} holds embeddings of {model.name}, normalized={model.normalized}, which is not the "
-            f"recipe's teacher, {recipe.teacher}; expected shards of that model: run edgeembed encode with it, or "
-            "name the model of the shards as the teacher"
+            f"{shards.folder} holds embeddings of {model.name}, normalized={model.normalized}, "
+            f"prompt={model.prompt!r}, which is not the recipe's teacher, {recipe.teacher}, as the recipe has it; "
+            "expected shards of that model: run edgeembed encode with it, or name model and prompt of the shards as "
+            "teacher and teacher_prompt"
         )
 
 
 def _projection(recipe: Recipe, cached: CachedEmbeddings | None) -> Projection | None:
-    head = recipe.head
-    if cached is None or head.kind in {"none", "mlp"}:
+    if cached is None or not needs_components(recipe, cached.shape[1]):
         return None
-    if head.kind == "linear" and head.dim == cached.shape[1] and not head.center:
-        return None
-    return fit_pca(cached.embeddings, head.dim)
+    return fit_pca(cached.embeddings, recipe.head.dim)
 
 
 def train_student(  # noqa: PLR0913  # everything that training depends on
@@ -258,8 +326,8 @@ def train_student(  # noqa: PLR0913  # everything that training depends on
     for number, stage in enumerate(recipe.stages):
         dataset = stage_dataset(stage, prepared.text, labeled)
         targets = prepared.targets if stage.uses_teacher_embeddings else None
-        total = int(stage.epochs * -(-len(dataset) // stage.batch_size))
-        with steps.step(f"stage {number + 1}", total, "steps") as advance:
+        seed_everything(seed)  # a resumed run may have drawn fewer random numbers, where it loads earlier stages
+        with steps.step(f"stage {number + 1}", stage_steps(stage, len(dataset)), "steps") as advance:
             result = train_stage(
                 student,
                 dataset,
@@ -292,6 +360,44 @@ def whiten_student(
     return whitened, asdict(report)
 
 
+def learned_space(prepared: Prepared, student: SentenceTransformer, steps: TimedSteps) -> str | None:
+    """Return the name of the teacher's embedding space if a trained student has learned it; None otherwise.
+
+    It has if the mean cosine between its embeddings and the teacher's, of up to 1,000 sentences that it learned from,
+    reaches 0.5. The teacher's mean is subtracted first, since all embeddings of some teachers have high cosines.
+
+    Args:
+        prepared: What the student was to learn.
+        student: The trained student.
+        steps: Times the measurement, and receives a line if the student has not learned the space.
+    """
+    if prepared.space is None or prepared.cached is None:
+        return None
+    every = -(-len(prepared.text.sentences) // _SPACE_SENTENCES)
+    with steps.step("space"):
+        expected = normalize_rows(prepared.cached.embeddings[::every])
+        sentences = list(prepared.text.sentences[::every])
+        given = normalize_rows(student.encode(sentences, convert_to_numpy=True, show_progress_bar=False))
+        mean = expected.mean(axis=0)
+        cosine = float((normalize_rows(expected - mean) * normalize_rows(given - mean)).sum(axis=1).mean())
+    if cosine >= _MIN_SPACE_COSINE:  # false for NaN
+        return prepared.space
+    steps.reporter.note(
+        f"the student has an embedding space of its own: its mean cosine to the teacher's centered embeddings is "
+        f"{cosine:.2f}, and the teacher's space needs {_MIN_SPACE_COSINE}; train it for longer to share it"
+    )
+    return None
+
+
+def held_out_agreement(prepared: Prepared, student: SentenceTransformer) -> float | None:
+    """Return how much of the teacher's ranking of held-out sentences a student keeps; see `DistillationReport`."""
+    if prepared.held_out_embeddings is None:
+        return None
+    ours = student.encode(prepared.held_out, show_progress_bar=False)
+    kept = rank_agreement(prepared.held_out_embeddings, ours).top_10_overlap
+    return None if kept is None else 100 * kept
+
+
 def _shared_space(
     recipe: Recipe,
     models: Models,
@@ -300,9 +406,9 @@ def _shared_space(
     projection: Projection | None,
     dimension: int,
 ) -> str | None:
-    """Return the name of the teacher's embedding space if a student ends up in it; None otherwise.
+    """Return the name of the teacher's embedding space if a recipe teaches it to its student; None otherwise.
 
-    It does if its last stage draws its embeddings to the teacher's own, of the same dimension: without a head or a
+    It does if the last stage draws its embeddings to the teacher's own, of the same dimension: without a head or a
     learned projection in between, and without whitening afterwards.
     """
     if cached is None or projection is not None or recipe.head.whiten_dim or not recipe.stages[-1].teaches_space:

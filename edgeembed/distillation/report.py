@@ -35,8 +35,10 @@ class DistillationReport(Report):
         augmentation: Counts of augmented sentences; None if the recipe augments nothing.
         steps: Number of training steps of each stage.
         losses: Mean loss of each stage.
-        final_losses: Mean loss of the last steps of each stage, a tenth of all or 50 if that is fewer.
+        final_losses: Mean loss of the last steps of each stage: at least a tenth of all, or 50 if that is fewer.
         dev_spearman: Spearman correlation x100 on the development set after each stage; None without one.
+        held_out_agreement: Share of a held-out sentence's ten nearest held-out ones by the teacher that are also among
+            the student's ten, mean, x100; None without embeddings of the teacher, or fewer than twelve such sentences.
         whitening: Report of the whitening, the fields of a `PcaHeadReport`; None without whitening.
         seconds: Wall-clock time of each step.
         history: For each stage the logged steps, and the mean loss since the step before.
@@ -56,6 +58,7 @@ class DistillationReport(Report):
     losses: tuple[float, ...]
     final_losses: tuple[float, ...]
     dev_spearman: tuple[float | None, ...]
+    held_out_agreement: float | None
     whitening: dict[str, Any] | None
     seconds: dict[str, float]
     history: tuple[tuple[tuple[int, float], ...], ...]
@@ -67,6 +70,8 @@ class DistillationReport(Report):
         for number, (loss, score) in enumerate(zip(self.final_losses, self.dev_spearman, strict=True), start=1):
             dev = "" if score is None else f", Spearman {score:.1f} (x100) on the development set"
             lines.append(f"stage {number}: loss {loss:.4f} at the end{dev}")
+        if self.held_out_agreement is not None:
+            lines.append(f"held-out sentences: keeps {self.held_out_agreement:.0f} % of the teacher's ten nearest")
         if self.augmentation:
             lines.append(f"augmentation: {self.augmentation}")
         return "\n".join(lines)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,14 @@ from edgeembed.processes import check_shared_folder, on_main_process, process_co
 from edgeembed.progress import TimedSteps
 from edgeembed.recipe.schema import Recipe
 from edgeembed.teacher.shards import ShardFolder
-from edgeembed.training.checkpoints import default_cache, default_logs, open_checkpoints, resume_hint, run_key
+from edgeembed.training.checkpoints import (
+    checkpoint_folder,
+    default_cache,
+    default_logs,
+    open_checkpoints,
+    resume_hint,
+    run_key,
+)
 from edgeembed.training.data import LabeledData
 from edgeembed.training.trainer import StageResult
 
@@ -77,10 +84,11 @@ def prepare_run(inputs: Inputs, steps: TimedSteps) -> Run:
     with resume_hint(cache, steps.reporter):
         labeled = LabeledData.read(recipe, inputs.pairs, inputs.scored, inputs.dev)
         models = pipeline.load_models(recipe, inputs.teacher, shards)
+        if warning := pipeline.prompt_warning(recipe, models):
+            steps.reporter.note(warning)
         labeled_files = [*inputs.pairs, *inputs.scored]
         data = read_data(recipe, inputs.corpus, inputs.parallel, labeled, labeled_files, steps.reporter, seed=seed)
         prepared = pipeline.prepare_student(recipe, models, data, cache, steps, shards, seed=seed)
-        checkpoints = _checkpoints(inputs, data, prepared, cache, steps)
     return Run(
         recipe=recipe,
         prepared=prepared,
@@ -90,21 +98,19 @@ def prepare_run(inputs: Inputs, steps: TimedSteps) -> Run:
         teacher=models.folder,
         out=inputs.out,
         cache=cache,
-        checkpoints=checkpoints,
+        checkpoints=_checkpoints(inputs, data, prepared, cache),
         resume=inputs.resume,
         seed=seed,
         force=inputs.force,
     )
 
 
-def _checkpoints(
-    inputs: Inputs, data: DistillationData, prepared: pipeline.Prepared, cache: Path, steps: TimedSteps
-) -> Path:
+def _checkpoints(inputs: Inputs, data: DistillationData, prepared: pipeline.Prepared, cache: Path) -> Path:
     """Return the folder for the checkpoints of a run with these inputs."""
     teacher = prepared.cached.folder.name if prepared.cached else ""
     text, seed = prepared.text, inputs.seed
     key = run_key(inputs.recipe, teacher, prepared.tokenizer, text, prepared.domains, data.labeled, seed)
-    return open_checkpoints(cache, key, resume=inputs.resume, reporter=steps.reporter)
+    return checkpoint_folder(cache, key)
 
 
 def finish_run(
@@ -125,10 +131,12 @@ def finish_run(
         command: The command line.
 
     Raises:
-        InputError: If a process does not see the cache, or a file cannot be read or written.
+        InputError: If a process does not see the cache, another run uses it, or a file cannot be read or written.
     """
-    with resume_hint(run.cache, steps.reporter):
+    with resume_hint(run.cache, steps.reporter), ExitStack() as stack:
         check_shared_folder(run.cache)
+        reserved = open_checkpoints(run.checkpoints, resume=run.resume, reporter=steps.reporter)
+        on_main_process(lambda: stack.enter_context(reserved))
         results = pipeline.train_student(
             run.recipe,
             run.prepared,
@@ -146,9 +154,9 @@ def finish_run(
 
 def _write(run: Run, steps: TimedSteps, results: Sequence[StageResult], command: Sequence[str]) -> DistillationReport:
     student, whitening = pipeline.whiten_student(run.recipe, run.prepared, steps)
-    report = _report(run, student, results, whitening, steps.seconds)
+    space = pipeline.learned_space(run.prepared, student, steps)
+    report = _report(run, student, results, whitening, space, steps.seconds)
     save_student(student, run.recipe, run.teacher, report, run.names, seed=run.seed, force=run.force, command=command)
-    shutil.rmtree(run.checkpoints, ignore_errors=True)
     return report
 
 
@@ -157,6 +165,7 @@ def _report(
     student: SentenceTransformer,
     results: Sequence[StageResult],
     whitening: dict[str, Any] | None,
+    space: str | None,
     seconds: dict[str, float],
 ) -> DistillationReport:
     prepared = run.prepared
@@ -167,7 +176,7 @@ def _report(
         languages=run.languages,
         vocabulary_size=prepared.tokenizer.get_vocab_size(),
         dimension=int(student.get_embedding_dimension()),
-        space=prepared.space,
+        space=space,
         explained_variance=prepared.projection.explained_variance if prepared.projection else None,
         reused_sentences=prepared.cached.reused_sentences if prepared.cached else 0,
         augmentation=prepared.augmentation,
@@ -175,6 +184,7 @@ def _report(
         losses=tuple(result.loss for result in results),
         final_losses=tuple(result.final_loss for result in results),
         dev_spearman=tuple(result.dev_spearman for result in results),
+        held_out_agreement=pipeline.held_out_agreement(prepared, student),
         whitening=whitening,
         seconds=seconds,
         history=tuple(result.history for result in results),

@@ -17,6 +17,7 @@ from edgeembed.arguments import check_argument_types, check_integer, check_path
 from edgeembed.corpus.inputs import CorpusLike, TextSource, open_corpus
 from edgeembed.encoding.corpus_shards import TEXTS_PER_SHARD, source_shards
 from edgeembed.progress import Reporter, SilentReporter
+from edgeembed.teacher.prompts import check_prompt
 
 if TYPE_CHECKING:
     from edgeembed.encoding.text_encoder import TextEncoder
@@ -67,6 +68,7 @@ def encode(  # noqa: PLR0913  # one argument for each option of the command
     workers: int | None = None,
     texts_per_shard: int = TEXTS_PER_SHARD,
     normalize: bool = True,
+    prompt: str | None = None,
     reporter: Reporter | None = None,
 ) -> EncodingReport:
     """Encode a corpus of any size into Parquet files of texts and float16 embeddings.
@@ -85,6 +87,8 @@ def encode(  # noqa: PLR0913  # one argument for each option of the command
             core. Those that the cluster has no GPU or core for wait until it grows.
         texts_per_shard: The number of texts in a shard.
         normalize: Whether the embeddings are L2-normalized.
+        prompt: The text that the model reads before each text, such as "query: "; empty for none. None for the model's
+            own prompt for documents: of the name "document", "passage" or "corpus", otherwise its default prompt.
         reporter: Receives progress.
 
     Returns:
@@ -103,6 +107,7 @@ def encode(  # noqa: PLR0913  # one argument for each option of the command
     check_integer("texts_per_shard", texts_per_shard, minimum=1)
     if workers is not None:
         check_integer("workers", workers, minimum=1)
+    check_prompt("prompt", prompt)
     folder = check_path("out", out)
     sources = open_corpus(corpus)
 
@@ -118,11 +123,11 @@ def encode(  # noqa: PLR0913  # one argument for each option of the command
     reused = 0
     counts: dict[str, int] = {}
     with locked(folder), (reporter or SilentReporter()).step("encode") as advance:
-        encoder, encoded_by = load_text_encoder(model, normalize=normalize, threads=None)
+        encoder, encoded_by = load_text_encoder(model, normalize=normalize, prompt=prompt, threads=None)
         shards = ShardFolder.create(folder, encoded_by)
         if engine == "ray":
             del encoder  # the workers load copies of their own
-            job = RayJob(shards, os.fspath(model), normalize, texts_per_shard)
+            job = RayJob(shards, os.fspath(model), normalize, encoded_by.prompt, texts_per_shard)
             done = encode_on_ray(job, sources, address=address, workers=workers)
         else:
             done = _encode_locally(shards, encoder, sources, texts_per_shard)

@@ -34,12 +34,14 @@ class RayJob:
         shards: The folder to write.
         model: The model's name or folder, which every machine must have.
         normalize: Whether the embeddings are L2-normalized.
+        prompt: The text that the model reads before each text.
         texts_per_shard: The number of texts in a shard.
     """
 
     shards: ShardFolder
     model: str
     normalize: bool
+    prompt: str
     texts_per_shard: int
 
 
@@ -147,7 +149,7 @@ class _ShardWriter:
 
 
 def _load_same_model(job: RayJob) -> TextEncoder:
-    encode, encoded_by = load_text_encoder(job.model, normalize=job.normalize)
+    encode, encoded_by = load_text_encoder(job.model, normalize=job.normalize, prompt=job.prompt)
     if encoded_by.fingerprint != job.shards.model.fingerprint:
         raise InputError(f"{job.model} is another model there; expected the same one on all machines")
     return encode

@@ -55,14 +55,14 @@ def read_bitext(paths: Sequence[str | os.PathLike[str]], max_rows: int = MAX_ROW
     """Read files of sentences and their translations.
 
     Args:
-        paths: UTF-8 files, tab-separated, without quoting, plain or compressed, with a header. The first two columns
-            are the languages, unless `#en,de` after the path selects others.
+        paths: TSV or CSV files, see `edgeembed.corpus.tables.read_rows`. The first two columns are the
+            languages, unless `#en,de` after the path selects others.
         max_rows: Maximum number of distinct pairs per file; a random sample with a fixed seed.
 
     Raises:
         InputError: If a file cannot be read, a row lacks a sentence, or a file has fewer than two distinct pairs.
     """
-    return BitextSet("bitext", tuple(_read(*split_columns(os.fspath(path)), max_rows) for path in paths))
+    return BitextSet("bitext", tuple(_read(os.fspath(path), max_rows) for path in paths))
 
 
 def score_bitext(encoder: SentenceEncoder, task: BitextSet) -> list[Score]:
@@ -99,13 +99,17 @@ def _score(encoder: CachingEncoder, name: str, pairs: Iterable[tuple[str, str]])
     for sentence, translation in pairs:
         translations.setdefault(sentence, set()).add(translation)
     candidates = dict.fromkeys(text for each in translations.values() for text in each)
-    # Each text is its own id, so equal texts are one query or one document.
-    task = RetrievalSet(name, {text: text for text in translations}, {text: text for text in candidates}, translations)
+    # Equal texts are one query or one document. Ids differ, since a query may be its own translation, such as a name.
+    queries = {f"q{text}": text for text in translations}
+    documents = {f"d{text}": text for text in candidates}
+    relevant = {f"q{text}": {f"d{each}" for each in found} for text, found in translations.items()}
+    task = RetrievalSet(name, queries, documents, relevant)
     accuracy = 100 * float(retrieval_metrics(encoder, task)["accuracy@k"][1])
     return Score(name, METRIC, accuracy, len(translations), {"candidates": len(candidates)})
 
 
-def _read(file: Path, columns: tuple[str, ...], max_rows: int) -> Bitext:
+def _read(path: str, max_rows: int) -> Bitext:
+    file, columns = split_columns(path)
     languages = columns or tuple(read_header(file)[:2])
     if len(languages) != 2:
         raise InputError(f"{file}: {len(languages)} columns, {', '.join(languages) or 'none'}; {_EXPECTED}")
@@ -118,5 +122,5 @@ def _read(file: Path, columns: tuple[str, ...], max_rows: int) -> Bitext:
     pairs = [text.split("\t") for text in sample.texts()]
     if len(pairs) < 2:
         raise InputError(f"{file} has {len(pairs)} distinct pairs; expected at least two")
-    name = f"{file.resolve().parent.name}/{file.name.partition('.')[0]}"
+    name = f"{Path(file).resolve().parent.name}/{file.name.partition('.')[0]}"
     return Bitext(name, (first, second), tuple((one, other) for one, other in pairs))

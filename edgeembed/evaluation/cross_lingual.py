@@ -11,6 +11,7 @@ from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.pairs import SentencePairs, read_sts
 from edgeembed.corpus.sources import split_columns
+from edgeembed.corpus.streams import file_ending
 from edgeembed.evaluation.encoders import CachingEncoder, SentenceEncoder
 from edgeembed.evaluation.retrieval import RetrievalSet, read_retrieval, score_retrieval
 from edgeembed.evaluation.scores import Score
@@ -66,7 +67,8 @@ def read_cross_lingual_sts(path: str | os.PathLike[str]) -> CrossLingualSTS:
     Raises:
         InputError: If a file cannot be read, rows are not translations of each other, or a language pair is missing.
     """
-    folder, names = split_columns(os.fspath(path))
+    location, names = split_columns(os.fspath(path))
+    folder = Path(location)
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; {_STS_LAYOUT}")
     name = folder.resolve().name
@@ -106,7 +108,8 @@ def read_cross_lingual_retrieval(path: str | os.PathLike[str]) -> CrossLingualRe
     Raises:
         InputError: If a folder cannot be read, its judgments differ between languages, or a language pair is missing.
     """
-    folder, names = split_columns(os.fspath(path))
+    location, names = split_columns(os.fspath(path))
+    folder = Path(location)
     languages = [file.parent.name for file in sorted(folder.glob("*/queries.jsonl"))]
     if not languages:
         raise InputError(f"{folder} contains no translated retrieval set; {_RETRIEVAL_LAYOUT}")
@@ -210,7 +213,7 @@ def _mean(task: str, scores: Sequence[Score]) -> Score:
 
 
 def _read_pair_files(folder: Path, names: tuple[str, ...]) -> dict[str, SentencePairs]:
-    files = dict(sorted((file.stem, file) for file in folder.glob("*-*.tsv")))
+    files = dict(sorted((file.stem, file) for file in folder.glob("*-*") if file_ending(file) == ".tsv"))
     if not files:
         raise InputError(f"{folder} contains no sentence pairs by language; {_STS_LAYOUT}")
     missing = [name for name in names if name not in files]

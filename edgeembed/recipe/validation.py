@@ -97,7 +97,7 @@ def _message(kind: type[Settings], error: ValidationError, table: str = "") -> s
 def _unknown(kind: type[Settings], name: str, table: str) -> str:
     nested = {inner: f"{outer}.{inner}" for outer, below in _tables(kind) for inner in below.model_fields}
     known = {**nested, **{field: field for field in kind.model_fields}}
-    close = [name] if name in known else difflib.get_close_matches(name, known, n=1)
+    close = [name] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     hint = f"did you mean {known[close[0]]}?" if close else f"expected one of: {', '.join(sorted(kind.model_fields))}"
     return f"{table or 'the recipe'} has no setting called {name}; {hint}"
 

@@ -122,11 +122,6 @@ def check_source_model(source: SentenceTransformer, settings: StudentSettings) -
     Raises:
         InputError: If the model's architecture is not supported or it is smaller than the student.
     """
-    if getattr(source[0], "do_lower_case", False):
-        raise InputError(
-            "the model lowercases text outside its tokenizer (do_lower_case); expected a tokenizer that does: "
-            "add to its tokenizer.json a Lowercase normalizer"
-        )
     encoder = getattr(source[0], "auto_model", source[0])
     depth = len(encoder_layers(encoder))
     hidden_size = settings.hidden_size or encoder.config.hidden_size
@@ -183,6 +178,7 @@ def student_tokenizer(
         return wrapped
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
+        model_input_names=source_tokenizer.model_input_names,
         model_max_length=max_seq_length,
         clean_up_tokenization_spaces=False,
         **_special_tokens(tokenizer, source, kind),

@@ -32,12 +32,13 @@ Texts = npt.NDArray[np.void]
 """Digests and lengths of texts, with the fields `digest`, uint64, and `characters`, int32."""
 
 
-def model_fingerprint(model: "Path | SentenceTransformer", *, normalize: bool = True) -> str:
+def model_fingerprint(model: "Path | SentenceTransformer", *, normalize: bool = True, prompt: str = "") -> str:
     """Return a fingerprint of a model by its content.
 
     Args:
         model: A model folder, whose files are read, or a loaded model, whose weights and tokenizer are.
         normalize: Whether its embeddings are L2-normalized.
+        prompt: The text that it reads before each text.
 
     Returns:
         SHA-256 in hexadecimal over weights, configuration and tokenizer.
@@ -51,6 +52,8 @@ def model_fingerprint(model: "Path | SentenceTransformer", *, normalize: bool = 
         _hash_loaded_model(model, digest.update)
     if not normalize:
         digest.update(b"of any length")
+    if prompt:
+        digest.update(f"prompt {prompt}".encode())
     return digest.hexdigest()
 
 
@@ -67,7 +70,7 @@ def weights_fingerprint(module: "Module") -> str:
 
 
 def _hash_loaded_model(model: "SentenceTransformer", update: Callable[[bytes], None]) -> None:
-    update(f"{model}\n{model.max_seq_length}\n{model.prompts}\n{model.default_prompt_name}\n".encode())
+    update(f"{model}\n{model.max_seq_length}\n".encode())
     update(weights_fingerprint(model).encode())
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
     if backend is None:

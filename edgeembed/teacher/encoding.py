@@ -55,6 +55,7 @@ def encode_with_cache(
     sentences: Sequence[str],
     cache: Path,
     *,
+    prompt: str = "",
     progress: Callable[[int], None] = lambda _done: None,
 ) -> CachedEmbeddings:
     """Encode sentences with the teacher, reusing the embeddings that are on disk.
@@ -65,9 +66,10 @@ def encode_with_cache(
 
     Args:
         teacher: The teacher. Where the device is fast in bfloat16, a bfloat16 copy encodes.
-        fingerprint: Fingerprint of the teacher, from `model_fingerprint`.
+        fingerprint: Fingerprint of the teacher and the prompt, from `model_fingerprint`.
         sentences: The sentences.
         cache: Folder of all caches. This one is a subfolder named by teacher, text and precision.
+        prompt: The text that the teacher reads before each sentence.
         progress: Called with the number of sentences encoded so far.
 
     Returns:
@@ -92,7 +94,7 @@ def encode_with_cache(
         def encode(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float16]:
             encoded, new = stored.embeddings[rows], rows[~copied[rows]]
             if new.size:
-                encoded[~copied[rows]] = encode_texts(encoder, [sentences[row] for row in new])
+                encoded[~copied[rows]] = encode_texts(encoder, [sentences[row] for row in new], prompt)
             return encoded
 
         for rows in stored.fill(encode):
@@ -150,11 +152,25 @@ def with_normalization(teacher: SentenceTransformer, *, normalize: bool) -> Sent
     if isinstance(last, Normalize) == normalize:
         return teacher
     modules = [*before, last, Normalize()] if normalize else before
-    return SentenceTransformer(modules=modules, device=str(teacher.device)).eval()
+    return SentenceTransformer(
+        modules=modules,
+        device=str(teacher.device),
+        prompts=teacher.prompts,
+        default_prompt_name=teacher.default_prompt_name,
+        truncate_dim=teacher.truncate_dim,
+    ).eval()
 
 
-def encode_texts(teacher: SentenceTransformer, sentences: list[str]) -> npt.NDArray[np.float16]:
-    """Return the embeddings of sentences, float16 (sentences, dimension), computed in the teacher's own precision."""
+def encode_texts(teacher: SentenceTransformer, sentences: list[str], prompt: str) -> npt.NDArray[np.float16]:
+    """Return the embeddings of sentences, float16 (sentences, dimension), computed in the teacher's own precision.
+
+    Args:
+        teacher: The teacher.
+        sentences: The sentences.
+        prompt: The text that the teacher reads before each of them, in place of its own prompts; empty for none.
+    """
     batch_size = _BATCH_SIZE if teacher.device.type == "cpu" else _BATCH_SIZE_ON_ACCELERATORS
-    encoded = teacher.encode(sentences, batch_size=batch_size, convert_to_tensor=True, show_progress_bar=False)
+    encoded = teacher.encode_document(
+        sentences, prompt=prompt, batch_size=batch_size, convert_to_tensor=True, show_progress_bar=False
+    )
     return np.ascontiguousarray(encoded.float().cpu().numpy().astype(np.float16))

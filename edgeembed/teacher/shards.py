@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -142,9 +143,9 @@ class ShardFolder:
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.reshape(-1)), type=element)
         table = pa.Table.from_arrays([pa.array(texts, pa.string()), vectors], schema=schema)
         try:
-            with atomic_file(self.path(name), force=True) as file:
+            with atomic_file(self.path(name), force=True) as file, pa.OSFile(os.fsencode(file), "wb") as opened:
                 # Embeddings hardly compress, and no two are equal.
-                pq.write_table(table, file, compression={"text": "zstd"}, use_dictionary=False)
+                pq.write_table(table, opened, compression={"text": "zstd"}, use_dictionary=False)
         except OSError as error:
             raise InputError(
                 f"cannot write {self.path(name)}: {error.strerror or one_line(str(error))}; expected a writable folder "
@@ -230,7 +231,8 @@ def select_embeddings(shards: ShardFolder, sentences: Sequence[str], selected: E
 
 def _open_parquet(file: Path) -> Any:
     try:
-        return pq.ParquetFile(file)
+        # Opened as bytes, because pyarrow takes a name such as s3:x for a URL, and reads no name that is not UTF-8.
+        return pq.ParquetFile(pa.OSFile(os.fsencode(file)))
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(
             f"{file} is not a readable shard: {one_line(str(error))}; remove it and run edgeembed encode again"

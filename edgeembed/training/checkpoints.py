@@ -1,5 +1,6 @@
 """Checkpoints and logs of a training: where they are kept, which run they belong to, and how to resume from them."""
 
+import contextlib
 import hashlib
 import inspect
 import json
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.storage.file_lock import LockedError, locked
 from tokenizers import Tokenizer
-from transformers import TrainingArguments
+from transformers import TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
 
 from edgeembed.progress import Reporter
@@ -20,6 +23,7 @@ from edgeembed.recipe.schema import Recipe
 from edgeembed.teacher.cache import text_fingerprint
 from edgeembed.training.data import LabeledData, TrainingText
 
+_FORMAT = 2  # of checkpoints; those of another one are not found
 _STATE_FILE = "trainer_state.json"
 _TENSORBOARD_FOLDER = "TENSORBOARD_LOGGING_DIR"
 
@@ -56,7 +60,7 @@ def run_key(  # everything that decides the weights
     """
     vocabulary = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
     texts = [text_fingerprint(text.sentences), text_fingerprint(text.texts), _digest(text.rows), _digest(domains)]
-    content = [recipe.to_dict(), teacher, vocabulary, texts, labeled.fingerprint(), seed]
+    content = [_FORMAT, recipe.to_dict(), teacher, vocabulary, texts, labeled.fingerprint(), seed]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -64,24 +68,43 @@ def _digest(numbers: npt.NDArray[np.int64]) -> str:
     return hashlib.sha256(numbers.tobytes()).hexdigest()
 
 
-def open_checkpoints(cache: Path, key: str, *, resume: bool, reporter: Reporter) -> Path:
-    """Return the folder of a run's checkpoints, emptied unless the run resumes.
+def checkpoint_folder(cache: Path, key: str) -> Path:
+    """Return the folder for the checkpoints of a run with this key."""
+    return cache / "checkpoints" / key
+
+
+@contextmanager
+def open_checkpoints(folder: Path, *, resume: bool, reporter: Reporter) -> Iterator[None]:
+    """Reserve the folder of a run's checkpoints, emptied unless the run resumes, and remove it after the block.
+
+    If the block fails, the folder stays.
 
     Args:
-        cache: Folder of teacher embeddings and checkpoints.
-        key: The run's key.
+        folder: The folder.
         resume: Whether to keep the checkpoints.
         reporter: Is told if there is nothing to resume from.
+
+    Raises:
+        InputError: If another process trains the same run with this cache, or the cache cannot be written.
     """
-    folder = cache / "checkpoints" / key
-    if not resume:
+    cache = folder.parent.parent
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder, wait_s=0))
+        except LockedError as error:
+            raise InputError(
+                f"{cache} is in use by another run of the same recipe, text and seed; wait for it to end, or choose "
+                "another --cache"
+            ) from error
+        if not resume:
+            shutil.rmtree(folder, ignore_errors=True)
+        elif not any(last_complete_checkpoint(stage) for stage in folder.glob("*")):
+            reporter.note(
+                f"--resume: {cache} holds no checkpoint of this run (the same recipe, text and seed); training starts "
+                "from the beginning"
+            )
+        yield
         shutil.rmtree(folder, ignore_errors=True)
-    elif not any(last_complete_checkpoint(stage) for stage in folder.glob("*")):
-        reporter.note(
-            f"--resume: {cache} holds no checkpoint of this run (the same recipe, text and seed); training starts from "
-            "the beginning"
-        )
-    return folder
 
 
 def last_complete_checkpoint(folder: Path) -> str | None:
@@ -93,6 +116,12 @@ def last_complete_checkpoint(folder: Path) -> str | None:
         if not (checkpoint / _STATE_FILE).is_file():
             shutil.rmtree(checkpoint)
     return get_last_checkpoint(str(folder)) if folder.is_dir() else None
+
+
+def finished_state(checkpoint: str) -> TrainerState | None:
+    """Return the trainer's state in a checkpoint if training ended with it: at the last step, or early; else None."""
+    state = TrainerState.load_from_json(str(Path(checkpoint) / _STATE_FILE))
+    return state if state.stateful_callbacks["TrainerControl"]["args"]["should_training_stop"] else None
 
 
 @contextmanager

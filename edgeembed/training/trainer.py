@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,27 +26,25 @@ from sentence_transformers.sentence_transformer.training_args import BatchSample
 from sentence_transformers.util import distributed
 from torch import nn
 from torch.utils.data import DataLoader
-from transformers import (
-    EarlyStoppingCallback,
-    PrinterCallback,
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-)
+from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback, TrainerState
 from transformers.integrations import get_reporting_integration_callbacks
 
 from edgeembed.corpus.pairs import SentencePairs
 from edgeembed.hardware import has_bf16, isolated_precision
 from edgeembed.processes import broadcast_weights, on_main_process, process_count, process_index, sum_gradients
-from edgeembed.progress import Advance
 from edgeembed.recipe.stages import StageSettings
 from edgeembed.training.batches import LengthGroupedSampler, OwnRowsCollator
-from edgeembed.training.checkpoints import last_complete_checkpoint, tensorboard_folder
+from edgeembed.training.callbacks import LastStepCallback
+from edgeembed.training.checkpoints import finished_state, last_complete_checkpoint, tensorboard_folder
 from edgeembed.training.compilation import compiled_transformer
 
 _DEV_METRIC = "eval_dev_spearman_cosine"
 _LOSSES_FILE = "losses.safetensors"
+_LOSS_SUM = "loss_sum"
+
+
+class _Patience(EarlyStoppingCallback):  # type: ignore[misc]  # transformers carries no types
+    """Early stopping; a class of its own, since transformers restores only one callback of a class."""
 
 
 class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-transformers carries no types
@@ -57,11 +55,20 @@ class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-tr
     (`edgeembed.processes`), and also learn what the loss has of its own or takes from inside the student.
     """
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.loss_sum = torch.zeros(())  # over all steps, which transformers forgets when a run is resumed
+
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
         self.trained_losses().zero_grad()
         loss: torch.Tensor = super().training_step(*arguments, **options)
+        self.loss_sum = self.loss_sum.to(loss.device) + loss
         sum_gradients([*self.model.parameters(), *self.trained_losses().parameters()])
         return loss
+
+    def compute_loss_context_manager(self) -> AbstractContextManager[None]:
+        """Compute losses in float32 on every device: mixed precision is for the student's own forward pass."""
+        return nullcontext()
 
     def override_model_in_loss(self, loss: nn.Module, _model: nn.Module) -> nn.Module:
         """Keep the student in the loss: in DistributedDataParallel it would average gradients, which are summed."""
@@ -84,15 +91,33 @@ class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-tr
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
-        state = self.trained_losses().state_dict()
-        if state and output_dir is not None:
+        if output_dir is not None:
+            state = {**self.trained_losses().state_dict(), _LOSS_SUM: self.loss_sum}
             save_file(state, Path(output_dir) / _LOSSES_FILE)
 
     def _load_from_checkpoint(self, checkpoint_path: str) -> None:
         super()._load_from_checkpoint(checkpoint_path)
-        file = Path(checkpoint_path) / _LOSSES_FILE
-        if file.is_file():
-            self.trained_losses().load_state_dict(load_file(file))
+        state = load_file(Path(checkpoint_path) / _LOSSES_FILE)
+        self.loss_sum = state.pop(_LOSS_SUM)
+        self.trained_losses().load_state_dict(state)
+
+    def _load_best_model(self) -> None:
+        """Load the best checkpoint from this run's folder; the base class keeps the last weights if that fails."""
+        loss_sum = self.loss_sum
+        self._load_from_checkpoint(str(Path(self.args.output_dir) / Path(self.state.best_model_checkpoint).name))
+        self.loss_sum = loss_sum
+
+    def load_finished(self, checkpoint: str, state: TrainerState) -> None:
+        """Load what a training kept that has ended with a checkpoint, instead of training further.
+
+        Args:
+            checkpoint: The checkpoint.
+            state: The trainer's state in it.
+        """
+        self.state = state
+        self._load_from_checkpoint(checkpoint)
+        if state.best_model_checkpoint is not None:
+            self._load_best_model()
 
     def trained_losses(self) -> nn.Module:
         """Return the part of the loss that is trained with the student, or kept in checkpoints."""
@@ -103,28 +128,13 @@ class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-tr
         """Collect no model card: the student's folder has one of its own."""
 
 
-class StepCallback(TrainerCallback):  # type: ignore[misc]  # transformers carries no types
-    """Report the trainer's steps.
-
-    Args:
-        advance: Called with the number of steps done so far.
-    """
-
-    def __init__(self, advance: Advance) -> None:
-        self.advance = advance
-
-    def on_step_end(self, _args: TrainingArguments, state: TrainerState, _control: TrainerControl, **_: Any) -> None:
-        """Report the number of steps."""
-        self.advance(state.global_step)
-
-
 @dataclass(frozen=True)
 class StageResult:
     """Result of a stage.
 
     Attributes:
         loss: Mean loss of all steps.
-        final_loss: Mean loss of the last steps, a tenth of all or 50 if that is fewer.
+        final_loss: Mean loss of the last logged steps: at least a tenth of all, or 50 if that is fewer.
         dev_spearman: Spearman correlation x100 of the kept weights on the development set; None without one.
         history: Step and mean loss since the step before, of every logged step.
         steps: Number of training steps.
@@ -154,11 +164,16 @@ def check_trainer_options(callbacks: Sequence[TrainerCallback], report_to: Seque
     for callback in callbacks:
         if not isinstance(callback, TrainerCallback):
             raise InputError(f"callbacks holds {callback!r}; expected instances of transformers.TrainerCallback")
-    try:
-        for integration in get_reporting_integration_callbacks(list(report_to)):
-            integration()
-    except (ValueError, RuntimeError, ImportError) as error:
-        raise InputError(f"report_to is {list(report_to)!r}: {' '.join(str(error).split())}") from error
+    for name in report_to:
+        try:
+            for integration in get_reporting_integration_callbacks([name]):
+                integration()
+        except ValueError as error:
+            raise InputError(f"report_to is {list(report_to)!r}: {' '.join(str(error).split())}") from error
+        except (RuntimeError, ImportError) as error:  # transformers' reason may advise another PyTorch
+            raise InputError(
+                f"report_to names {name}, whose package is not installed; expected it: pip install {name}"
+            ) from error
 
 
 @isolated_precision()
@@ -201,7 +216,8 @@ def train_stage(  # noqa: PLR0913  # everything that a stage is made of
         InputError: If checkpoints cannot be read or written; the message states the system's reason.
     """
     patience = _patient_evaluations(stage, len(dataset))
-    early_stopping = [EarlyStoppingCallback(patience)] if dev and stage.patience else []
+    early_stopping = [_Patience(patience)] if dev and stage.patience else []
+    last_step = LastStepCallback(evaluates=dev is not None)
     with tensorboard_folder(logs) as folder_options:
         trainer = _Trainer(
             model=student,
@@ -218,23 +234,24 @@ def train_stage(  # noqa: PLR0913  # everything that a stage is made of
             train_dataset=dataset,
             loss=loss,
             evaluator=None if dev is None else _evaluator(dev),
-            callbacks=[*callbacks, *early_stopping],
+            callbacks=[*callbacks, *early_stopping, last_step],
         )
     trainer.remove_callback(PrinterCallback)  # it prints to stdout, which is for results
     if process_index():
         torch.manual_seed(seed + process_index())  # its rows need other dropout than those of the main process
     broadcast_weights(trainer.trained_losses().state_dict().values())
     checkpoint = on_main_process(lambda: last_complete_checkpoint(checkpoints) if resume else None)
+    finished = None if checkpoint is None else finished_state(checkpoint)
     try:
         with warnings.catch_warnings(), compiled_transformer(student) if stage.compile else nullcontext():
             # A resumed run rightly restores the schedule before the optimizer has made a step in this process.
             warnings.filterwarnings("ignore", r"Detected call of `lr_scheduler\.step\(\)` before", UserWarning)
             # For checkpoints less than a second apart the trainer orders them by number, which is right as well.
             warnings.filterwarnings("ignore", "mtime may not be reliable", UserWarning)
-            result = trainer.train(resume_from_checkpoint=checkpoint)
-            best = trainer.state.best_metric
-            if dev is not None and best is None:  # a stage that ended before its first evaluation
-                best = trainer.evaluate()[_DEV_METRIC]
+            if checkpoint is None or finished is None:
+                trainer.train(resume_from_checkpoint=checkpoint)
+            else:
+                trainer.load_finished(checkpoint, finished)
     except BrokenPipeError:  # the reader of the progress went away, which is no fault of the checkpoints
         raise
     except (OSError, SafetensorError) as error:
@@ -245,10 +262,40 @@ def train_stage(  # noqa: PLR0913  # everything that a stage is made of
     # The trainer leaves its autocast around the student, which would round the embeddings of a later encode().
     trainer.accelerator.unwrap_model(student, keep_fp32_wrapper=False)
     student.eval()
-    history = tuple((entry["step"], float(entry["loss"])) for entry in trainer.state.log_history if "loss" in entry)
-    final = history[-1][1] if history else float(result.training_loss)
-    dev_spearman = None if best is None else 100 * float(best)
-    return StageResult(float(result.training_loss), final, dev_spearman, history, result.global_step)
+    return _stage_result(trainer)
+
+
+def _stage_result(trainer: _Trainer) -> StageResult:
+    state = trainer.state
+    history = tuple((entry["step"], float(entry["loss"])) for entry in state.log_history if "loss" in entry)
+    best = state.best_metric
+    return StageResult(
+        loss=float(trainer.loss_sum) / state.global_step,
+        final_loss=_final_loss(history, int(trainer.args.logging_steps)),
+        dev_spearman=None if best is None else 100 * float(best),
+        history=history,
+        steps=state.global_step,
+    )
+
+
+def _final_loss(history: Sequence[tuple[int, float]], steps: int) -> float:
+    """Return the mean loss of the last logged steps, at least as many as given if there are so many."""
+    total = count = 0.0
+    for (before, _), (last, loss) in zip([(0, 0.0), *history][-2::-1], reversed(history), strict=True):
+        total, count = total + (last - before) * loss, count + last - before
+        if count >= steps:
+            break
+    return total / count
+
+
+def stage_steps(stage: StageSettings, count: int) -> int:
+    """Return the number of steps of a stage, as transformers counts them.
+
+    Args:
+        stage: The stage.
+        count: Number of rows of its dataset.
+    """
+    return math.ceil(stage.epochs * math.ceil(count / stage.batch_size))
 
 
 def _arguments(
@@ -266,7 +313,7 @@ def _arguments(
         sampler = BatchSamplers.NO_DUPLICATES
     elif stage.uses_pairs or stage.uses_scored_pairs:  # not sorted by length
         sampler = BatchSamplers.BATCH_SAMPLER
-    steps = stage.epochs * -(-count // stage.batch_size)
+    steps = stage_steps(stage, count)
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(checkpoints),
         num_train_epochs=stage.epochs,
@@ -278,7 +325,7 @@ def _arguments(
         max_grad_norm=stage.max_grad_norm,
         batch_sampler=sampler,
         save_steps=stage.checkpoint_steps,
-        save_total_limit=1,
+        save_total_limit=2 if selects else 1,  # the best, and the last, from which a resumed run sees that it has ended
         eval_strategy="steps" if selects else "no",
         eval_steps=stage.checkpoint_steps,
         load_best_model_at_end=selects,
@@ -290,7 +337,8 @@ def _arguments(
         dataloader_pin_memory=device != "cpu",
         disable_tqdm=True,
         dataloader_drop_last=process_count() > 1,  # false below: it would warn that it sets it
-        logging_steps=max(1, min(50, int(steps) // 10)),
+        logging_steps=max(1, min(50, steps // 10)),
+        restore_callback_states_from_checkpoint=True,  # early stopping counts on where it was
         **options,
     )
     # What sentence-transformers chooses for several processes suits neither shared batches nor torch 2.13's warnings.

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from edgeembed_exporters.reduction.coverage import Coverage, measure_coverage, unknown_id, without_truncation
+from edgeembed_exporters.model_spec import without_truncation
+from edgeembed_exporters.reduction.coverage import Coverage, measure_coverage, unknown_id
 from edgeembed_runtime.errors import InputError
 from tokenizers import Encoding, Tokenizer, pre_tokenizers
 

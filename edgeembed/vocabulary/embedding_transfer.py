@@ -4,6 +4,11 @@ from tokenizers import Tokenizer
 
 from edgeembed.vocabulary.wordpiece import PREFIX, expect_wordpiece
 
+_ADVICE = (
+    "set vocabulary.kind to teacher, or let the student neither start from token embeddings nor learn them "
+    "(student.table_init=random, and no loss token_embedding)"
+)
+
 
 def source_token_ids(new: Tokenizer, source: Tokenizer) -> list[list[int]]:
     """Return the source tokens whose mean embedding initializes each token of a new vocabulary.
@@ -22,8 +27,8 @@ def source_token_ids(new: Tokenizer, source: Tokenizer) -> list[list[int]]:
     Raises:
         InputError: If one of the two is not a WordPiece tokenizer.
     """
-    expect_wordpiece(new, "the new tokenizer")
-    unknown = source.token_to_id(expect_wordpiece(source, "the source tokenizer")["model"]["unk_token"])
+    expect_wordpiece(new, "the student's tokenizer", _ADVICE)
+    unknown = source.token_to_id(expect_wordpiece(source, "its source's tokenizer", _ADVICE)["model"]["unk_token"])
     special = {token.content for token in new.get_added_tokens_decoder().values()}
     vocabulary = source.get_vocab()
     rows = []

@@ -107,6 +107,8 @@ def train_vocabulary(  # noqa: PLR0913  # one parameter per choice
             f"smoothing is {smoothing:g}, but the corpus has no languages; expected a label before every source, such "
             "as en=FILE"
         )
+    if smoothing is not None and not 0 <= smoothing <= 1:
+        raise InputError(f"smoothing is {smoothing:g}; expected 0, which makes the languages' shares equal, to 1")
     if trim is not None and not (lowercase is None and strip_accents is None):
         raise InputError(
             "trimming keeps case and accents as the model has them; expected neither an option for case nor one for "

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgeembed_exporters.reduction.coverage import tokenizer_json, without_truncation
+from edgeembed_exporters.model_spec import without_truncation
+from edgeembed_exporters.reduction.coverage import tokenizer_json
 from edgeembed_exporters.reduction.tokenizer_trimming import trim_tokenizer
 from edgeembed_runtime.errors import InputError
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -118,12 +119,13 @@ def trim_wordpiece(tokenizer: Tokenizer, sentences: Iterable[str], size: int) ->
     return trim_tokenizer(without_truncation(tokenizer), sentences, size=size)
 
 
-def expect_wordpiece(tokenizer: Tokenizer, name: str) -> dict[str, Any]:
+def expect_wordpiece(tokenizer: Tokenizer, name: str, advice: str = "choose a BERT-like model") -> dict[str, Any]:
     """Return the JSON description of a tokenizer after checking that it is WordPiece with the prefix `##`.
 
     Args:
         tokenizer: The tokenizer.
         name: Its name in error messages.
+        advice: What to do about it.
 
     Raises:
         InputError: If it is of another type (BPE, Unigram, WordLevel) or has another prefix.
@@ -132,8 +134,7 @@ def expect_wordpiece(tokenizer: Tokenizer, name: str) -> dict[str, Any]:
     model = description["model"]
     if model["type"] != "WordPiece" or model["continuing_subword_prefix"] != PREFIX:
         raise InputError(
-            f"{name} is a {model['type']} tokenizer; expected WordPiece with the prefix {PREFIX}: "
-            "choose a BERT-like model"
+            f"{name} is a {model['type']} tokenizer; expected WordPiece with the prefix {PREFIX}: {advice}"
         )
     return description
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edgeembed_runtime import Encoder, Hit, Index, InputError
+from edgeembed_runtime.characters import is_blank
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class Note:
 
         Raises:
             OSError: If the file cannot be read.
-            ValueError: If it is not UTF-8 text, empty, or too large.
+            ValueError: If it is not UTF-8 text, blank, or too large.
         """
         if self.size_bytes > MAX_SIZE_BYTES:
             raise ValueError("the file is too large")
@@ -52,8 +53,8 @@ class Note:
             text = "\0"
         if "\0" in text:
             raise ValueError("the file is not UTF-8 text")
-        if not text.strip():
-            raise ValueError("the file is empty")
+        if is_blank(text):
+            raise ValueError("the file has no words")
         return text
 
 
@@ -181,9 +182,9 @@ class Notes:
             with the tags, the latest first, with score 0.
         """
         tags = find_tags(query)
-        words = _TAG.sub(" ", query).strip()
+        words = _TAG.sub(" ", query)
         condition = {"$and": [{"tags": {"$contains": tag}} for tag in tags]} if tags else None
-        if words:
+        if not is_blank(words):
             return self._index.search(words, top_k, filter=condition, method=self._method)
         tagged = [document for document in self._index if tags and set(tags) <= set(document.metadata["tags"])]
         tagged.sort(key=lambda document: document.metadata["modified_ns"], reverse=True)

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from edgeembed_runtime import Hit
+from edgeembed_runtime.characters import is_blank
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
 
 MAX_TEXTS = 128
@@ -12,7 +13,7 @@ MAX_BODY_BYTES = 4_000_000
 
 
 def _expect_words(text: str) -> str:
-    if not text.strip():
+    if is_blank(text):
         raise ValueError("the text is blank")
     return text
 

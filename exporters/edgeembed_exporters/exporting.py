@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import onnx
 from edgeembed_runtime import Bundle, Encoder
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.manifest import BUNDLE_FOLDER
@@ -26,22 +27,26 @@ from edgeembed_exporters.config import ExportConfig, Precision
 from edgeembed_exporters.fusion import fuse
 from edgeembed_exporters.gate import (
     OriginalParity,
-    check_latency,
     check_original_parity,
     check_parity,
+    check_ranking,
     compare,
     compare_with_original,
+    cutting_tokenizer,
     default_sentences,
-    measure_latency_ms,
+    rank_figures,
     split_sentences,
 )
-from edgeembed_exporters.model_spec import ModelSpec, inspect_model
+from edgeembed_exporters.latency import check_latency, measure_latency_ms
+from edgeembed_exporters.model_spec import ModelSpec, check_attention, check_token_rows, inspect_model, mask_tokens
 from edgeembed_exporters.near_cosine import measure_near_cosine
 from edgeembed_exporters.onnx.optimum import trace_with_optimum
 from edgeembed_exporters.onnx.tracing import build_graph, trace
+from edgeembed_exporters.rank_agreement import MIN_TEXTS
 from edgeembed_exporters.reduction.pca_head import PcaHeadReport, add_pca_head, check_dim
 from edgeembed_exporters.reduction.vocabulary_trimming import TrimReport, trim_vocabulary, with_vocabulary
 from edgeembed_exporters.roles import apply_role, in_role, private_copy
+from edgeembed_exporters.soundness import sound_model
 from edgeembed_exporters.space import embedding_space
 
 TRACERS = {"torch": trace, "optimum": trace_with_optimum}
@@ -81,16 +86,17 @@ class ExportReport(Report):
 
     def __str__(self) -> str:
         """Return the result in a few lines."""
+        cosines = (
+            f"cosine to the model over {self.parity.sentences:,} sentences: "
+            f"worst {self.parity.min_cosine:.5f}, mean {self.parity.mean_cosine:.5f}"
+        )
         lines = [
             *map(str, self.reduction.values()),
             (
                 f"{self.path}: {self.size_bytes / 1e6:.2f} MB, {self.parameters:,} parameters, "
                 f"{self.dimension} dimensions, {self.precision}, space {self.space}"
             ),
-            (
-                f"cosine to the model over {self.parity.sentences:,} sentences: "
-                f"worst {self.parity.min_cosine:.5f}, mean {self.parity.mean_cosine:.5f}"
-            ),
+            ", ".join([cosines, *rank_figures(self.parity)]),
         ]
         if self.original_parity:
             lines.append(f"before it was trimmed or reduced: {self.original_parity}")
@@ -141,11 +147,15 @@ def export(  # noqa: PLR0913  # model, folder, settings, and the text for each p
     check_output_path(out, force=force, kind=BUNDLE_FOLDER)
 
     # Inspect.
+    model = sound_model(model)
     unreduced = inspect_model(model)
     spec = in_role(unreduced, config)
     _check_no_classifier_limits(config)
     _check_arguments(config, spec, model, vocabulary, trim_texts, fit_texts)
-    calibration, held_out = split_sentences(default_sentences() if sentences is None else sentences, config.precision)
+    calibration, held_out = split_sentences(
+        default_sentences() if sentences is None else sentences, config.precision, cutting_tokenizer(spec)
+    )
+    _check_ranked(config, len(held_out))
 
     # Reduce: vocabulary, then dimensions.
     original = private_copy(model, config.prompts)
@@ -153,22 +163,26 @@ def export(  # noqa: PLR0913  # model, folder, settings, and the text for each p
         reduced, reduction = _reduce(original, config, vocabulary, trim_texts, fit_texts)
     if reduced is not original:
         spec = in_role(inspect_model(reduced), config)
+    check_token_rows(spec)  # trimming may have removed the tokens in question
     for each in (original, reduced):
         apply_role(each, spec, unreduced.max_seq_length)
 
-    # Trace and fuse.
+    # Choose the writer, which traces and fuses the graph if its weights are not too large already.
     writer: NumpyWriter | OnnxWriter
     if config.backend == "numpy":
         writer = NumpyWriter(read_matrices(reduced))
     else:
         graph = build_graph(spec)
-        with step("trace"):
-            traced = TRACERS[config.tracer](graph, spec.max_seq_length)
-        with step("fuse"):
-            traced = fuse(traced, spec.max_seq_length)
-        writer = OnnxWriter(spec, graph, traced, calibration, torch_weights=config.torch_weights)
 
-    # Quantize, write and check, at the first precision that keeps all limits.
+        def traced() -> onnx.ModelProto:
+            with step("trace"):
+                unfused = TRACERS[config.tracer](graph, spec.max_seq_length)
+            with step("fuse"):
+                return fuse(unfused, mask_tokens(spec))
+
+        writer = OnnxWriter(graph, traced, spec, calibration, torch_weights=config.torch_weights)
+
+    # Trace, quantize, write and check, at the first precision that keeps all limits.
     space = _space(config, original, reduced, reduction)
     task = _EncoderTask(config, space, reduced, None if reduced is original else original, reduction, held_out, step)
     precision, measured = assemble(out, task, writer, spec, config, force=force, step=step)
@@ -218,7 +232,8 @@ class _EncoderTask:
         config, step = self.config, self.step
         with step("parity"):
             parity = compare(self.model, bundle, self.sentences)
-        check_parity(parity, config.min_cosine_at(precision))
+        check_parity(parity, config.min_cosine_at(precision), precision)
+        check_ranking(parity, config.min_rank_at(precision), config.min_overlap_at(precision), precision)
         original_parity = latency_ms = None
         if self.original is not None:
             with step("parity"):
@@ -266,12 +281,14 @@ def _check_arguments(
         raise InputError("text to fit a PCA head on is given without dim; expected dim with the number of dimensions")
     if config.dim is not None:
         check_dim(config.dim, spec.dimension, spec.dimension)
+    check_attention(spec)
     is_reduced = vocabulary is not None or trim_texts is not None or config.dim is not None
     limits = {"min_original_cosine": config.min_original_cosine, "min_original_rank": config.min_original_rank}
     given = [option for option, limit in limits.items() if limit is not None]
     if given and not is_reduced:
+        expected = given[0].replace("_original", "")
         raise InputError(
-            f"{given[0]} is set, and the model was neither trimmed nor reduced; expected min_cosine, which compares "
+            f"{given[0]} is set, and the model was neither trimmed nor reduced; expected {expected}, which compares "
             "with the model as it is"
         )
     if config.min_original_cosine is not None and config.dim not in {None, spec.dimension}:
@@ -283,6 +300,16 @@ def _check_arguments(
         check_torch_weights(spec.encoder)
     if config.backend == "numpy":
         _check_numpy(config, model)
+
+
+def _check_ranked(config: ExportConfig, sentences: int) -> None:
+    """Check that there are enough sentences for the limits on the ranking that are asked for."""
+    for option in ("min_rank", "min_overlap"):
+        limit = getattr(config, option)
+        if limit is not None and sentences < MIN_TEXTS:
+            raise InputError(
+                f"{option} is {limit}, and there are {sentences} sentences to rank; expected at least {MIN_TEXTS}"
+            )
 
 
 def _check_numpy(config: ExportConfig, model: SentenceTransformer) -> None:

@@ -1,12 +1,9 @@
-"""The gate of an export: a bundle that misses a limit on parity, size or latency is not written."""
+"""The gate of an export: a bundle that misses a limit on parity or size is not written."""
 
-import statistics
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +11,20 @@ from edgeembed_runtime import Bundle, Encoder
 from edgeembed_runtime.errors import BundleError, CheckError, InputError
 from edgeembed_runtime.parity import ClassifierParity, Parity, WorstSentence
 from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer
 
-from edgeembed_exporters.rank_agreement import Matrix, normalize_rows, rank_agreement
+from edgeembed_exporters.config import PRECISIONS, Precision
+from edgeembed_exporters.model_spec import ModelSpec, without_truncation
+from edgeembed_exporters.rank_agreement import MIN_TEXTS, Matrix, normalize_rows, rank_agreement
 
-T = TypeVar("T")
+MAX_COMPARED_TOKENS = 1024
+"""The tokens of a text that are compared. Attention takes memory that grows with their square: gigabytes at 8,192."""
 
 _WORST_SENTENCES = 10
 _SHOWN_CHARACTERS = 80
 _PARITY_TEXT = "parity_sentences.txt"
 _CALIBRATE_EVERY = 8
 _MAX_CALIBRATION_SENTENCES = 64
-_WARM_UP_TEXTS, _TIMED_TEXTS = 20, 200
 
 
 class GateError(CheckError):
@@ -71,14 +71,20 @@ class OriginalParity:
 
     def __str__(self) -> str:
         """Return what was measured in one line."""
-        figures = []
+        figures = rank_figures(self)
         if self.min_cosine is not None:
-            figures.append(f"cosine worst {self.min_cosine:.5f}, mean {self.mean_cosine:.5f}")
-        if self.spearman is not None:
-            figures.append(f"rank correlation of all pairs {self.spearman:.5f}")
-        if self.top_10_overlap is not None:
-            figures.append(f"{self.top_10_overlap:.1%} of the ten nearest stay")
+            figures.insert(0, f"cosine worst {self.min_cosine:.5f}, mean {self.mean_cosine:.5f}")
         return ", ".join(figures) or "too few sentences to compare"
+
+
+def rank_figures(parity: Parity | OriginalParity) -> list[str]:
+    """Return what is known of the rank agreement, as a report states it."""
+    figures = []
+    if parity.spearman is not None:
+        figures.append(f"rank correlation of all pairs {parity.spearman:.5f}")
+    if parity.top_10_overlap is not None:
+        figures.append(f"{parity.top_10_overlap:.1%} of the ten nearest stay")
+    return figures
 
 
 def default_sentences() -> list[str]:
@@ -87,17 +93,21 @@ def default_sentences() -> list[str]:
     return text.splitlines()
 
 
-def split_sentences(sentences: Iterable[str], precision: str) -> tuple[list[str], list[str]]:
+def split_sentences(
+    sentences: Iterable[str], precision: str, tokenizer: Tokenizer | None = None
+) -> tuple[list[str], list[str]]:
     """Return the sentences to calibrate on and the distinct sentences to compare on.
 
     Args:
         sentences: The text. At int8 and int4, one sentence in eight (at most 64) is for calibration.
         precision: "fp32", "fp16", "int8", "int4" or "auto".
+        tokenizer: Cuts each text after 1,024 tokens; None keeps texts as they are.
 
     Raises:
         InputError: If there are no sentences.
     """
-    held_out = [] if isinstance(sentences, str) else list(dict.fromkeys(sentences))
+    texts = [] if isinstance(sentences, str) else list(dict.fromkeys(sentences))
+    held_out = texts if tokenizer is None else list(dict.fromkeys(_beginning(text, tokenizer) for text in texts))
     if not held_out:
         raise InputError(
             "there are no sentences to compare the bundle with the model on; expected a list of a few hundred"
@@ -108,6 +118,18 @@ def split_sentences(sentences: Iterable[str], precision: str) -> tuple[list[str]
         return held_out, held_out
     chosen = set(range(0, len(held_out), _CALIBRATE_EVERY)[:_MAX_CALIBRATION_SENTENCES])
     return [held_out[i] for i in sorted(chosen)], [s for i, s in enumerate(held_out) if i not in chosen]
+
+
+def cutting_tokenizer(spec: ModelSpec) -> Tokenizer | None:
+    """Return a tokenizer by which the texts of a comparison are cut; None for a model that reads no very long ones."""
+    is_long = spec.max_seq_length > MAX_COMPARED_TOKENS
+    return without_truncation(spec.tokenizer.backend_tokenizer) if is_long else None
+
+
+def _beginning(text: str, tokenizer: Tokenizer) -> str:
+    """Return what a text's first tokens were made of."""
+    offsets = tokenizer.encode(text, add_special_tokens=False).offsets
+    return text[: offsets[MAX_COMPARED_TOKENS][0]] if len(offsets) > MAX_COMPARED_TOKENS else text
 
 
 def compare(model: SentenceTransformer, bundle: Bundle | Path, sentences: Sequence[str]) -> Parity:
@@ -122,7 +144,7 @@ def compare(model: SentenceTransformer, bundle: Bundle | Path, sentences: Sequen
         GateError: If the bundle cannot encode, or its embeddings have another dimension than the model's.
     """
     texts = list(dict.fromkeys(sentences))
-    expected = model.encode(texts, convert_to_numpy=True, show_progress_bar=False)
+    expected = encode_each(model, texts)
     try:
         given = _encode(bundle, texts)
     except BundleError as error:
@@ -149,11 +171,22 @@ def compare_with_original(
         The rank agreement and, if both have the same dimension, the cosines.
     """
     texts = list(dict.fromkeys(sentences))
-    expected = original.encode(texts, convert_to_numpy=True, show_progress_bar=False)
-    given = _encode(bundle, texts)
+    expected, given = encode_each(original, texts), _encode(bundle, texts)
     if given.shape == expected.shape:
         return OriginalParity(**vars(measure_parity(texts, expected, given)))
     return OriginalParity(len(texts), None, None, None, (), *rank_agreement(expected, given))
+
+
+def encode_each(model: SentenceTransformer, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Return a model's embeddings of texts that it reads one at a time, as a bundle does, float32 (texts, dimension).
+
+    In a padded batch some encoders return other embeddings, because their convolutions read the padding; and a batch of
+    long texts takes many times the memory.
+    """
+    embeddings: npt.NDArray[np.float32] = model.encode(
+        list(texts), batch_size=1, convert_to_numpy=True, show_progress_bar=False
+    )
+    return embeddings
 
 
 def measure_parity(
@@ -180,21 +213,55 @@ def measure_parity(
     )
 
 
-def check_parity(parity: Parity, min_cosine: float) -> None:
+def check_parity(parity: Parity, min_cosine: float, precision: Precision | None = None) -> None:
     """Raise GateError if the worst sentence's cosine is below a minimum, or NaN.
 
     Args:
         parity: What was measured.
         min_cosine: The minimum cosine of any sentence.
+        precision: The bundle's precision, for the advice.
     """
     if parity.min_cosine >= min_cosine:  # false for NaN
         return
     worst = parity.worst_sentences[0].text[:_SHOWN_CHARACTERS]
     raise GateError(
         f"the worst cosine to the model over {parity.sentences} sentences is {parity.min_cosine:.5f}, "
-        f"required is {min_cosine:g}; nothing was written: choose a higher precision or lower min_cosine ({worst!r})",
+        f"required is {min_cosine:g}; nothing was written: {higher_precision_or(precision)}lower min_cosine "
+        f"({worst!r})",
         parity,
     )
+
+
+def check_ranking(parity: Parity, min_rank: float, min_overlap: float, precision: Precision | None = None) -> None:
+    """Raise GateError if a bundle ranks texts differently than its model, however high their cosines are.
+
+    If all texts of a model are alike, high cosines do not show whether their order survived. Fewer than twelve
+    sentences are not ranked, and a model for which all are equal has no order to lose.
+
+    Args:
+        parity: What was measured.
+        min_rank: The minimum rank correlation of the cosines of all pairs of sentences.
+        min_overlap: The minimum mean share of a sentence's ten nearest neighbors that stay.
+        precision: The bundle's precision, for the advice.
+    """
+    if parity.sentences < MIN_TEXTS or parity.spearman is None or parity.top_10_overlap is None:
+        return
+    limits = {
+        "min_rank": ("rank correlation with the model", parity.spearman, min_rank),
+        "min_overlap": ("overlap of the ten nearest with the model's", parity.top_10_overlap, min_overlap),
+    }
+    for option, (measure, found, limit) in limits.items():
+        if found < limit:
+            raise GateError(
+                f"the {measure} over {parity.sentences} sentences is {found:.5f}, required is {limit:g}; nothing was "
+                f"written: {higher_precision_or(precision)}lower {option}",
+                parity,
+            )
+
+
+def higher_precision_or(precision: Precision | None) -> str:
+    """Return the first advice of a message about a limit that a bundle misses: none at fp32, the highest precision."""
+    return "" if precision == PRECISIONS[0] else "choose a higher precision or "
 
 
 def check_original_parity(parity: OriginalParity, min_cosine: float | None, min_rank: float | None) -> None:
@@ -238,39 +305,6 @@ def check_size(size_bytes: int, max_size_mb: float | None, *, is_estimate: bool 
         )
 
 
-def measure_latency_ms(bundle: Bundle | Path, sentences: Sequence[str]) -> float:
-    """Return the median milliseconds to encode one text on one thread, tokenization included.
-
-    Args:
-        bundle: The bundle.
-        sentences: Real text; the first 200 are timed, repeated if there are fewer.
-    """
-    encoder = Encoder(bundle, threads=1)
-    return median_latency_ms(lambda text: encoder.encode(text, on_truncate="ignore", on_unknown="ignore"), sentences)
-
-
-def median_latency_ms(run: Callable[[T], Any], texts: Sequence[T]) -> float:
-    """Return the median milliseconds of a call with one text.
-
-    Args:
-        run: The function to time.
-        texts: Its arguments; the first 200 are timed, repeated if there are fewer.
-    """
-    chosen = [texts[i % len(texts)] for i in range(_TIMED_TEXTS)]
-    for text in chosen[:_WARM_UP_TEXTS]:
-        run(text)
-    return statistics.median(_time_ms(run, text) for text in chosen)
-
-
-def check_latency(latency_ms: float, max_latency_ms: float) -> None:
-    """Raise GateError if a bundle is too slow."""
-    if latency_ms > max_latency_ms:
-        raise GateError(
-            f"one text takes {latency_ms:.3f} ms, allowed are {max_latency_ms:g}; nothing was written: raise "
-            "max_latency_ms, choose a lower precision, or export a smaller model"
-        )
-
-
 def worst_lines(parity: Parity | OriginalParity | ClassifierParity) -> list[str]:
     """Return a line for each of the worst sentences: its figure and its beginning, escaped for a terminal.
 
@@ -294,9 +328,3 @@ def _cosines(model: Matrix, bundle: Matrix) -> Matrix:
     both_zero = ~model.any(axis=1) & ~bundle.any(axis=1)
     cosines: Matrix = np.where(both_zero, 1.0, (model * bundle).sum(axis=1))
     return cosines
-
-
-def _time_ms(run: Callable[[T], Any], text: T) -> float:
-    start = time.perf_counter()
-    run(text)
-    return (time.perf_counter() - start) * 1000

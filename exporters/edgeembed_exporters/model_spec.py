@@ -9,6 +9,7 @@ from typing import Any
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm, Normalize, Pooling, StaticEmbedding
+from tokenizers import Tokenizer
 from torch import nn
 from transformers.models.auto import modeling_auto
 
@@ -19,6 +20,7 @@ from edgeembed_exporters.modules import POOLING_MODES, read_static
 _DECODERS = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.keys() - modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 _MAX_TOKENS = 2**20
+_MASK_TOKENS = 1024
 # How sentence-transformers describes a module that reads plain text and returns token embeddings.
 _TEXT = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
 _HEAD_MODULES = (Dense, LayerNorm, Normalize)
@@ -32,7 +34,6 @@ class ModelSpec:
         encoder: The transformers encoder, or a module with the same interface: input_ids, attention_mask ->
             last_hidden_state.
         tokenizer: Its fast transformers tokenizer.
-        lower_case: Whether texts are lowercased before tokenization.
         max_seq_length: Maximum number of tokens read from a text, including special tokens.
         pooling: The pooling of token embeddings, such as "mean", or "cls+mean" for two that are concatenated.
         modules: The modules after the encoder: the pooling, then any Dense, LayerNorm and Normalize modules.
@@ -44,7 +45,6 @@ class ModelSpec:
 
     encoder: Any
     tokenizer: Any
-    lower_case: bool
     max_seq_length: int
     pooling: str
     modules: tuple[nn.Module, ...]
@@ -82,7 +82,6 @@ def inspect_model(model: SentenceTransformer) -> ModelSpec:
     return ModelSpec(
         encoder=encoder,
         tokenizer=tokenizer,
-        lower_case=bool(getattr(first, "do_lower_case", False)),
         max_seq_length=limit,
         pooling="+".join(pooling),
         modules=tuple(modules),
@@ -93,10 +92,48 @@ def inspect_model(model: SentenceTransformer) -> ModelSpec:
     )
 
 
+def check_token_rows(spec: ModelSpec) -> None:
+    """Raise InputError if the tokenizer has tokens that the encoder has no embedding for."""
+    rows = int(spec.encoder.config.vocab_size)
+    missing = [token for token, index in spec.tokenizer.get_vocab().items() if index >= rows]
+    if missing:
+        raise InputError(
+            f"the tokenizer has tokens without a row in the embedding table of {rows:,} rows ({len(missing):,}), such "
+            f"as {min(missing)!r}; expected a row for each: call resize_token_embeddings on the encoder, or remove them"
+        )
+
+
 def pooling_modes(pooling: nn.Module) -> tuple[str, ...]:
     """Return the modes of a Pooling module; the embeddings of several are concatenated."""
     modes: Any = pooling.pooling_mode
     return (modes,) if isinstance(modes, str) else tuple(modes)
+
+
+def check_attention(spec: ModelSpec) -> None:
+    """Check that an encoder attends to texts of all lengths in the same way, as a graph does.
+
+    Raises:
+        InputError: If it reads long texts with block-sparse attention, as BigBird, and has texts that are long enough.
+    """
+    config = spec.encoder.config
+    if getattr(config, "attention_type", None) != "block_sparse":
+        return
+    full = (5 + 2 * config.num_random_blocks) * config.block_size  # as transformers decides
+    if spec.max_seq_length > full:
+        raise InputError(
+            f"the encoder's attention_type is 'block_sparse', which a graph cannot have, and it reads up to "
+            f"{spec.max_seq_length} tokens; expected a max_seq_length of at most {full}, up to which its attention is "
+            "full, or the attention_type 'original_full' in its config.json"
+        )
+
+
+def mask_tokens(spec: ModelSpec) -> int:
+    """Return the length of a text on which each of an encoder's attention masks shows what it hides.
+
+    It is the maximum length, but masks of thousands of tokens take gigabytes, so no longer than a sliding window needs.
+    """
+    windows = [size for name, size in vars(spec.encoder.config).items() if "window" in name and isinstance(size, int)]
+    return min(spec.max_seq_length, max([_MASK_TOKENS, *(2 * size for size in windows)]))
 
 
 def position_limit(encoder: nn.Module) -> int | None:
@@ -115,6 +152,14 @@ def position_tables(encoder: nn.Module) -> Iterator[nn.Embedding]:
 def first_position(table: nn.Embedding) -> int:
     """Return the row of the first token. RoBERTa and related models count from the row after the padding's."""
     return 0 if table.padding_idx is None else int(table.padding_idx) + 1
+
+
+def without_truncation(tokenizer: Tokenizer) -> Tokenizer:
+    """Return a copy that neither truncates nor pads."""
+    copy = Tokenizer.from_str(tokenizer.to_str())
+    copy.no_truncation()
+    copy.no_padding()
+    return copy
 
 
 def _check_type(model: SentenceTransformer) -> None:
@@ -150,7 +195,9 @@ def _check_encoder(encoder: Any) -> None:
         )
     is_decoder = any(getattr(config, kind, False) for kind in ("is_decoder", "is_encoder_decoder"))
     if is_decoder or getattr(config, "model_type", None) in _DECODERS:
-        raise InputError(f"the model is a {name}, a decoder; expected an encoder such as BERT or MPNet")
+        raise InputError(
+            f"the model is a {name}, of an architecture that generates text; expected an encoder such as BERT or MPNet"
+        )
     if not hasattr(config, "hidden_size"):
         raise InputError(f"the model is a {name}; expected a text encoder such as BERT or MPNet")
 
@@ -161,7 +208,10 @@ def _tokenizer(first: nn.Module) -> Any:
         raise InputError(f"the tokenizer is a {type(tokenizer).__name__}; expected a fast one, saved as tokenizer.json")
     for side in ("padding_side", "truncation_side"):
         if getattr(tokenizer, side, "right") != "right":
-            raise InputError(f"the tokenizer's {side} is {getattr(tokenizer, side)!r}; expected 'right'")
+            raise InputError(
+                f"the tokenizer's {side} is {getattr(tokenizer, side)!r}; expected 'right': set it in "
+                "tokenizer_config.json, or as an attribute of the loaded model's tokenizer"
+            )
     return tokenizer
 
 

@@ -1,16 +1,19 @@
 """The threshold from which the runtime's interests take two texts for one topic, measured for an encoder."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from edgeembed_runtime import Bundle, Encoder
+from edgeembed_runtime.characters import is_blank
 
 from edgeembed_exporters.rank_agreement import normalize_rows
 
 _UNRELATED_SHARE = 0.02
 _MIN_TEXTS, _MAX_TEXTS = 100, 1_000
 _MIN_COSINE = 0.05  # the manifest needs more than 0
+_MAX_COSINE = 0.999999  # equal texts reach it in float32
 
 
 def measure_near_cosine(bundle: Bundle | Path, texts: Sequence[str]) -> float | None:
@@ -25,9 +28,10 @@ def measure_near_cosine(bundle: Bundle | Path, texts: Sequence[str]) -> float | 
         texts: Real texts; 1,000 are used.
 
     Returns:
-        The cosine, rounded to two decimals; None if there are fewer than 100 different texts with a known word.
+        The cosine, rounded to two decimals, or to more if it is nearly 1; None if there are fewer than 100 different
+        texts with a known word.
     """
-    sample = [text for text in dict.fromkeys(texts) if text.strip()][:_MAX_TEXTS]
+    sample = [text for text in dict.fromkeys(texts) if not is_blank(text)][:_MAX_TEXTS]
     encoder = Encoder(bundle, threads=None)
     embeddings = normalize_rows(
         encoder.encode_document(sample, on_truncate="ignore", on_unknown="ignore", show_progress_bar=False)
@@ -36,4 +40,6 @@ def measure_near_cosine(bundle: Bundle | Path, texts: Sequence[str]) -> float | 
     if len(embeddings) < _MIN_TEXTS:
         return None
     cosines = (embeddings @ embeddings.T)[np.triu_indices(len(embeddings), 1)]
-    return round(float(np.clip(np.quantile(cosines, 1 - _UNRELATED_SHARE), _MIN_COSINE, 1)), 2)
+    cosine = float(np.clip(np.quantile(cosines, 1 - _UNRELATED_SHARE), _MIN_COSINE, _MAX_COSINE))
+    digits = max(2, 1 - math.floor(math.log10(1 - cosine)))  # two of 1 - cosine: many encoders' cosines are near 1
+    return min(round(cosine, digits), _MAX_COSINE)

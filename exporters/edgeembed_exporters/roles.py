@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,6 +12,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from edgeembed_exporters.config import ExportConfig, Role
 from edgeembed_exporters.model_spec import ModelSpec
+from edgeembed_exporters.soundness import copy_sharing_weights
 
 SEMANTIC_TOKENS = 128
 """The tokens that a semantic ranker reads: the topic of a text shows early, and short inputs are fast."""
@@ -44,8 +44,7 @@ def private_copy(model: SentenceTransformer, prompts: Mapping[str, str]) -> Sent
         model: The caller's model.
         prompts: Prompts by name; they replace the model's.
     """
-    weights = [*model.parameters(), *model.buffers()]
-    made: SentenceTransformer = copy.deepcopy(model, {id(weight): weight for weight in weights})
+    made = copy_sharing_weights(model)
     made.prompts = {**made.prompts, **prompts}
     return made
 

@@ -12,19 +12,18 @@ from sentence_transformers.sentence_transformer.modules import Dense, Dropout, N
 from torch import nn
 
 from edgeembed_exporters.model_spec import pooling_modes
+from edgeembed_exporters.soundness import is_unused
 
 _DIGITS = 16
-# transformers adds a pooler with random weights to checkpoints that lack one. Sentence embeddings do not depend on it.
-_UNUSED = "pooler"
 
 
 def embedding_space(model: SentenceTransformer) -> str:
     """Return the name of a model's own embedding space, such as "bert-384-0123456789abcdef".
 
     The name states the architecture, the dimension and the first 16 digits of a SHA-256 over the weights in float32,
-    the pooling and the activation functions of Dense modules. It depends neither on the path or the name of the model
-    nor on the version of a library, and two models have the same name only if they compute the same embeddings up to
-    their norm. Prompts and the maximum length do not count.
+    the pooling, and the activation functions of Dense modules with their settings. It depends neither on the path or
+    the name of the model nor on the version of a library, and two models have the same name only if they compute the
+    same embeddings up to their norm. Prompts and the maximum length do not count.
 
     Args:
         model: The model, on any device.
@@ -40,7 +39,7 @@ def embedding_space(model: SentenceTransformer) -> str:
 def _weights(model: SentenceTransformer) -> Iterator[bytes]:
     """Yield a digest of each weight. Names are left out, since they differ between versions of a library."""
     for name, weight in model.named_parameters():
-        if _UNUSED not in name.split("."):
+        if not is_unused(name):
             values = weight.detach().to("cpu", torch.float32).contiguous().numpy().astype("<f4", copy=False)
             shape = repr(tuple(values.shape)).encode()
             yield hashlib.sha256(shape + hashlib.sha256(values).digest()).digest()
@@ -56,5 +55,19 @@ def _settings(model: SentenceTransformer) -> Iterator[bytes]:
         if isinstance(module, Pooling):
             settings += pooling_modes(module)
         elif isinstance(module, Dense):
-            settings.append(type(module.activation_function).__name__)
+            settings += _activation(module.activation_function)
+            if getattr(module, "use_residual", False):  # since sentence-transformers 6
+                settings.append("residual")
         yield hashlib.sha256(repr(settings).encode()).digest()
+
+
+def _activation(function: object) -> list[object]:
+    """Return the name of an activation function, and its settings unless they are those of its class."""
+    if not isinstance(function, nn.Module):  # a function, such as torch.tanh
+        return [getattr(function, "__name__", type(function).__name__)]
+    name = type(function).__name__
+    try:
+        default = repr(type(function)())
+    except TypeError:  # it has no defaults
+        default = None
+    return [name] if repr(function) == default else [name, repr(function)]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime.characters import is_blank
 from edgeembed_runtime.encode_options import TextPolicy
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError
@@ -13,6 +14,7 @@ from edgeembed_runtime.similarity import normalize
 
 # Rows of embeddings that are checked at a time.
 _BLOCK_ROWS = 4096
+_EXPECTED_QUERY = "expected a text that says what to look for, with a letter, a digit or a symbol"
 
 
 def validate_encoder(encoder: object) -> None:
@@ -146,7 +148,7 @@ def document_embeddings(
             list(documents), encoder.document_prompt, TextPolicy(), show_progress=show_progress_bar
         )
         encoded = outputs.values
-        blank = np.array([not document.strip() for document in documents], dtype=np.bool_)
+        blank = np.fromiter(map(is_blank, documents), dtype=np.bool_, count=len(documents))
         encoded[outputs.unknown | blank] = 0
         return encoded
     shape = (len(documents), encoder.dimension)
@@ -164,16 +166,16 @@ def document_embeddings(
 
 
 def _validate_query(query: str) -> str:
-    if not query.strip():
-        raise InputError("the query is blank, expected a text that says what to look for")
+    if is_blank(query):
+        raise InputError(f"the query is blank, {_EXPECTED_QUERY}")
     return str(query)
 
 
 def _validate_queries(queries: Sequence[Any]) -> list[str]:
     for position, query in enumerate(queries):
-        if not isinstance(query, str) or not query.strip():
+        if not isinstance(query, str) or is_blank(query):
             given = "blank" if isinstance(query, str) else type(query).__name__
-            raise InputError(f"query {position} is {given}, expected a text that says what to look for")
+            raise InputError(f"query {position} is {given}, {_EXPECTED_QUERY}")
     return [str(query) for query in queries]
 
 

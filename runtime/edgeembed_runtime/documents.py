@@ -120,7 +120,35 @@ def validate_metadata(metadata: Iterable[Mapping[str, Any]], count: int) -> list
         raise InputError(f"the metadata is {type(metadata).__name__}, expected a list with one dict per document")
     listed = list(metadata)
     _check_count("metadata", len(listed), count)
-    return [_validate_fields(fields, position) for position, fields in enumerate(listed)]
+    return [validate_fields(fields, f"the metadata of document {position}") for position, fields in enumerate(listed)]
+
+
+def validate_fields(fields: Mapping[str, Any], where: str) -> Metadata:
+    """Return a copy of the metadata of one document; see `validate_metadata`.
+
+    Args:
+        fields: The metadata.
+        where: What it is called in messages.
+
+    Raises:
+        InputError: If the metadata is something else than a dict of valid values.
+    """
+    if not isinstance(fields, Mapping):
+        raise InputError(f"{where} is {short_repr(fields)}, expected a dict; pass an empty one if there is nothing")
+    if not fields:
+        return NO_METADATA
+    valid: Metadata = {}
+    for name, value in fields.items():
+        if not isinstance(name, str) or not _is_unicode(name):
+            raise InputError(f"{where} has the key {short_repr(name)}, expected a str")
+        try:
+            valid[str(name)] = plain_value(value)
+        except ValueError as error:
+            raise InputError(
+                f"{where}: {short_repr(name)} is {short_repr(value)}, expected a str, bool, finite float, integer of "
+                "at most 64 bits, None, or a list of these; convert it"
+            ) from error
+    return valid
 
 
 def copy_metadata(metadata: Metadata) -> Metadata:
@@ -157,26 +185,6 @@ def _validate_id(value: Any) -> DocumentId:
     if isinstance(value, int | np.integer) and not isinstance(value, bool) and _INT64_MIN <= value <= _INT64_MAX:
         return int(value)
     raise InputError(f"{short_repr(value)} is not a document id, expected an integer of at most 64 bits, or a str")
-
-
-def _validate_fields(fields: Any, position: int) -> Metadata:
-    where = f"the metadata of document {position}"
-    if not isinstance(fields, Mapping):
-        raise InputError(f"{where} is {short_repr(fields)}, expected a dict; pass an empty one if there is nothing")
-    if not fields:
-        return NO_METADATA
-    valid: Metadata = {}
-    for name, value in fields.items():
-        if not isinstance(name, str) or not _is_unicode(name):
-            raise InputError(f"{where} has the key {short_repr(name)}, expected a str")
-        try:
-            valid[str(name)] = plain_value(value)
-        except ValueError as error:
-            raise InputError(
-                f"{where}: {short_repr(name)} is {short_repr(value)}, expected a str, bool, finite float, integer of "
-                "at most 64 bits, None, or a list of these; convert it"
-            ) from error
-    return valid
 
 
 def _check_count(name: str, given: int, count: int) -> None:

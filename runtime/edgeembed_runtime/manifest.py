@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MANIFEST = "edgeembed.json"
 CHECKSUM = "edgeembed.json.sha256"
 """The checksum of edgeembed.json itself, in the format of `sha256sum --check`."""
-BUNDLE_FOLDER = FolderKind(MANIFEST, ("schema_version", "model_file"), unlisted=(CHECKSUM,))
+BUNDLE_FOLDER = FolderKind(MANIFEST, ("schema_version", "model_file"), unlisted=(CHECKSUM,), is_model=True)
 SCHEMA_VERSION = 2
 
 TASKS = ("embedding", "classification")

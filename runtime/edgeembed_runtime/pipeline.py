@@ -182,12 +182,9 @@ class Pipeline:
         return Output(output, truncated, unknown)
 
     def _word_tokens(self, tokens: Tokens, prompt: str) -> WordTokens:
-        """Return how many tokens of a text stand for words, without those of its prompt."""
-        words = self._coverage.count(tokens.ids)
-        if not prompt:
-            return words
-        in_prompt = self._coverage.count(self.tokenizer.tokenize(prompt).ids)
-        return words.without(in_prompt)
+        """Return how many tokens of a text stand for words, without its prompt's, and special ones of each text."""
+        without_text = self.tokenizer.tokenize(("", "") if self._bundle.is_pairs else prompt)
+        return self._coverage.count(tokens.ids).without(self._coverage.count(without_text.ids))
 
     @contextmanager
     def _one_backend(self, *, shared: bool) -> Iterator[Backend]:

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,12 @@ import numpy.typing as npt
 
 from edgeembed_runtime._retrieval_inputs import document_vectors, query_vector, validate_encoder
 from edgeembed_runtime._validation import validate_texts, validate_top_k
+from edgeembed_runtime.characters import is_blank
 from edgeembed_runtime.documents import Hit
 from edgeembed_runtime.encoder import Encoder
 from edgeembed_runtime.errors import InputError, warn_of_other_role
 from edgeembed_runtime.index.vectors import GrowingArray, StoredVectors
-from edgeembed_runtime.interests.centers import Center, InterestSettings, interest_scores
+from edgeembed_runtime.interests.centers import DEFAULT_NEAR_COSINE, Center, InterestSettings, interest_scores
 from edgeembed_runtime.similarity import top_k_indices
 
 _LOWEST_SCORE = -1
@@ -93,7 +93,7 @@ class SemanticRanker:
 
         weight = (uses + view seconds / 60) * max(0, 1 - days since the last use / 30)
 
-    After 30 days a center has expired: it is no longer listed, and the next change of the store deletes it.
+    After 30 days a center has expired: it is no longer listed, and the next reaction deletes it.
 
     There are at most 12 interests and 12 disinterests. If a reaction starts one more, the two of that kind with the
     lowest cost merge, where w is the weight of a center:
@@ -144,13 +144,14 @@ class SemanticRanker:
         encoder: The encoder of the texts.
         store: The file, an SQLite database, which is created if it is absent. ":memory:" keeps everything in memory. A
             read-only store can still be used for ranking.
-        settings: The constants; None takes the defaults. A `near_cosine` of None is replaced by that of the encoder's
-            bundle.
+        settings: The constants. They are stored in the file and must be those of an existing one; `change_settings`
+            changes them. None takes those of the file, and the defaults for a new one.
         clock: Returns the time in seconds since the epoch, from 0 to the end of the year 9999. If the clock goes
             backwards, no last use is set back, and a center whose last use lies in the future has its full weight.
 
     Raises:
-        InputError: If the file is not a store, is damaged, or belongs to an encoder of another space.
+        InputError: If the file is not a store, is damaged, has other settings, or belongs to an encoder of another
+            space.
 
     Warns:
         RoleWarning: If the encoder's bundle was exported only for relevance ranking.
@@ -177,13 +178,13 @@ class SemanticRanker:
         validate_encoder(encoder)
         warn_of_other_role(encoder, "semantic")
         self._encoder = encoder
-        if settings is not None and not isinstance(settings, InterestSettings):
-            raise InputError(f"the settings are {type(settings).__name__}, expected InterestSettings")
-        self._settings = InterestSettings() if settings is None else settings
-        if self._settings.near_cosine is None:
-            self._settings = replace(self._settings, near_cosine=encoder.bundle.near_cosine)
-        identity = EncoderIdentity.of(encoder.bundle)
-        self._store: InterestStore = InterestStore(store, identity, settings=self._settings, clock=clock)
+        self._store: InterestStore = InterestStore(
+            store,
+            EncoderIdentity.of(encoder.bundle),
+            settings=settings,
+            near_cosine=encoder.bundle.near_cosine or DEFAULT_NEAR_COSINE,
+            clock=clock,
+        )
 
     def like(self, text: str, *, embedding: npt.ArrayLike | None = None) -> int:
         """Record that the user likes a text.
@@ -254,6 +255,22 @@ class SemanticRanker:
         scores = self._scores(document_vectors(self._encoder, texts, embeddings), query_embedding)
         return _best_hits(texts, scores, top_k)
 
+    @property
+    def settings(self) -> InterestSettings:
+        """The settings in the file."""
+        return self._store.settings
+
+    def change_settings(self, settings: InterestSettings) -> None:
+        """Replace the settings in the file, for everybody who uses it. Centers follow at the next reaction.
+
+        Args:
+            settings: The new settings. A `near_cosine` of None keeps that of the file.
+
+        Raises:
+            InputError: If they are not InterestSettings, or the store cannot be written.
+        """
+        self._store.change_settings(settings)
+
     def centers(self) -> list[Center]:
         """Return all centers that have not expired, the oldest first, with their present weights."""
         return self._store.centers()
@@ -263,7 +280,7 @@ class SemanticRanker:
         return self._store.export()
 
     def forget(self, *ids: int) -> None:
-        """Remove centers and overwrite their bytes in the file. On an error, remove none.
+        """Remove centers, and nothing else, and overwrite their bytes in the file. On an error, remove none.
 
         Args:
             ids: The ids of the centers.
@@ -274,15 +291,15 @@ class SemanticRanker:
         self._store.forget(*ids)
 
     def forget_all(self) -> int:
-        """Remove all centers, overwrite their bytes in the file, and return how many there were."""
+        """Remove all centers, overwrite their bytes in the file, and return how many `export` showed."""
         return self._store.forget_all()
 
     def _embedding(self, text: str, embedding: npt.ArrayLike | None) -> npt.ArrayLike:
         if embedding is not None:
             return embedding
         texts = validate_texts([text], "text")
-        if not texts[0].strip():
-            raise InputError("the text is blank, expected a text with words")
+        if is_blank(texts[0]):
+            raise InputError("the text is blank, expected a text with a letter, a digit or a symbol")
         row: npt.NDArray[np.float32] = self._encoder.encode_document(texts, on_unknown="error")[0]
         return row
 
@@ -293,7 +310,7 @@ class SemanticRanker:
         centers = self._store.centers()
         scores = interest_scores(centers, embeddings)
         if query is not None:
-            relevances, weight = _cosines(embeddings, query), self._settings.query_weight
+            relevances, weight = _cosines(embeddings, query), self._store.settings.query_weight
             has_interests = any(center.weight for center in centers)
             scores = (1 - weight) * scores + weight * relevances if has_interests else relevances
         scores[~embeddings.any(axis=1)] = _LOWEST_SCORE

@@ -53,17 +53,35 @@ class Report:
 
 
 def write_text(text: str, path: str | Path | None) -> str:
-    """Write a text to a file, unless `path` is None, and return it.
+    """Write a text to a file, unless `path` is None, and return it; names in it are made valid by `valid_unicode`.
 
     Raises:
         InputError: If the file cannot be written.
     """
+    text = valid_unicode(text)
     if path is not None:
         from edgeembed_runtime.storage.atomic import atomic_file
 
         with atomic_file(Path(path), force=True) as file:
             file.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
     return text
+
+
+def valid_unicode(text: str) -> str:
+    """Return a text with lone surrogates escaped, which no file of UTF-8 can hold.
+
+    Python has them in the names of files that are not UTF-8, one for each byte: byte E9 becomes `%E9`.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join(_escaped(c) if "\ud800" <= c <= "\udfff" else c for c in text)
+    return text
+
+
+def _escaped(surrogate: str) -> str:
+    code = ord(surrogate)
+    return f"%{code - 0xDC00:02X}" if 0xDC80 <= code <= 0xDCFF else f"%u{code:04X}"
 
 
 def _plain(value: Any) -> Any:

@@ -16,7 +16,7 @@ from edgeembed_runtime.storage.atomic import atomic_file
 from edgeembed_runtime.storage.json_fields import JsonFields
 
 SHARDS_MANIFEST = "shards.json"
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class EncodedBy:
         normalized: Whether the embeddings are L2-normalized.
         precision: The precision that the model computed in: `fp32`, `bf16`, or a bundle's.
         space: The name of its embedding space; None if its bundle states none.
+        prompt: The text that it read before each text; empty for none.
     """
 
     name: str
@@ -38,6 +39,7 @@ class EncodedBy:
     normalized: bool
     precision: str
     space: str | None
+    prompt: str
 
     @property
     def identity(self) -> EncoderIdentity:
@@ -79,6 +81,7 @@ class ShardsManifest:
             normalized=model.boolean("normalized"),
             precision=model.string("precision"),
             space=model.optional_string("space"),
+            prompt=model.string("prompt"),
         )
         names = fields.nullable_object("texts")
         if names is None:

@@ -1,7 +1,9 @@
+import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
-from edgeembed_bench import BenchmarkReport, Budget
+from edgeembed_bench import BenchmarkReport, Budget, Size, Subject
 from edgeembed_runtime.errors import InputError
 
 MakeReport = Callable[..., BenchmarkReport]
@@ -43,6 +45,82 @@ def test_all_failures_are_listed(make_report: MakeReport) -> None:
     assert len(failures) == 4
 
 
-def test_limit_on_something_not_measured_is_an_input_error(make_report: MakeReport) -> None:
-    with pytest.raises(InputError, match="the limit on quality cannot be checked for student: not measured"):
-        _failures(make_report(2, bare=True), Budget(min_quality=1))
+def _unsized(report: BenchmarkReport, reason: str | None) -> BenchmarkReport:
+    teacher, student = report.subjects
+    return replace(report, subjects=(teacher, replace(student, size=Size((), reason))))
+
+
+def _partly_scored(report: BenchmarkReport, name: str) -> BenchmarkReport:
+    return replace(
+        report,
+        subjects=tuple(
+            replace(each, quality={"STS-B Spearman": 50.0}) if each.name == name else each for each in report
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "budget", "line"),
+    [
+        (
+            lambda report: _unsized(report, "the size is unknown: it is given by its name"),
+            Budget(max_mb=8),
+            "student: size (MB) not measured, limit 8: the size is unknown: it is given by its name",
+        ),
+        (
+            lambda report: _unsized(report, None),
+            Budget(max_mb=8),
+            "student: size (MB) not measured, limit 8: its files are unknown",
+        ),
+        (
+            lambda report: _partly_scored(report, "student"),
+            Budget(min_quality=90),
+            "student: quality (% of teacher) not measured, limit 90: student has no score on SciFact nDCG@10",
+        ),
+        (
+            lambda report: _partly_scored(report, "teacher"),
+            Budget(min_quality=90),
+            "student: quality (% of teacher) not measured, limit 90: teacher has no score on SciFact nDCG@10",
+        ),
+        (
+            lambda report: replace(report, subjects=tuple(replace(each, quality={}) for each in report)),
+            Budget(min_quality=90),
+            "student: quality (% of teacher) not measured, limit 90: nothing was scored; pass sts or retrieval sets",
+        ),
+        (
+            lambda report: report,
+            Budget(max_start_ratio=1.5),
+            "student: cold start (x floor) not measured, limit 1.5: the run has no floor",
+        ),
+    ],
+)
+def test_limit_on_something_not_measured_fails_with_the_reason_and_loses_no_report(
+    make_report: MakeReport, change: Callable[[BenchmarkReport], BenchmarkReport], budget: Budget, line: str
+) -> None:
+    report = change(make_report(2)).with_budget(budget, ["student"])
+    (check,) = report.limit_checks()
+    assert (check.result, check.measured, check.is_kept) == ("not measured", None, False)
+    assert check.failure == line
+    (limit,) = json.loads(report.to_json())["limits"]
+    assert (limit["result"], limit["measured"]) == ("not measured", None)
+    assert line.endswith(f": {limit['reason']}")
+    for shown in (report.to_markdown(), report.to_html()):
+        assert "not measured" in shown.partition("Limits")[2]
+
+
+@pytest.mark.parametrize(
+    ("budget", "subject", "message"),
+    [
+        (Budget(max_mb=8), Subject("a", "function", "module:embed"), r"size \(MB\) .* for a: .*names no files"),
+        (Budget(max_mb=8), Subject("a", "fastembed", "BAAI/bge-small-en-v1.5"), "for a: .* is given by its name"),
+        (Budget(max_overhead_us=15), Subject("a", "function", "module:embed"), "overhead of a call .* for a"),
+        (Budget(max_overhead_us=15), Subject("a", "fastembed", "BAAI/bge-small-en-v1.5"), "overhead of a call"),
+        (Budget(max_overhead_us=15), Subject("a", "model2vec", "/"), "overhead of a call"),
+    ],
+)
+def test_limit_that_no_run_can_check_is_an_input_error(budget: Budget, subject: Subject, message: str) -> None:
+    bundle = Subject("b", "bundle")
+    with pytest.raises(InputError, match=message):
+        budget.check_subjects([bundle, subject])
+    budget.check_subjects([bundle])
+    Budget(min_quality=1, max_latency_ratio=1).check_subjects([bundle, subject])

@@ -3,8 +3,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
-from edgeembed_bench import BenchmarkReport, compare_reports
+from edgeembed_bench import BenchmarkReport, Interval, compare_reports
 from edgeembed_bench.render import terminal_comparison
 from edgeembed_runtime.errors import InputError
 from rich.console import Console
@@ -34,6 +35,26 @@ def test_drift_of_the_machine_cancels_in_the_relative_ratio(make_report: MakeRep
     (_, student) = compare_reports(before, after).changes
     assert student.latency_ratio == pytest.approx(1.5)
     assert student.relative_ratio == pytest.approx(1)
+
+
+@pytest.mark.parametrize("processes", [8, 4])
+def test_ratio_compares_the_times_of_the_same_texts(make_report: MakeReport, processes: int) -> None:
+    before = make_report(2)
+    latency_ms = [time for run in before["student"].processes for time in run.latency_ms]
+    low, high = np.quantile(latency_ms, (0.4, 0.6))
+    # 6 % slower, but on the texts around the median much faster.
+    slower = [time * (0.6 if low < time < high else 1.06) for time in latency_ms]
+    share = len(slower) // processes
+    runs = tuple(
+        replace(run, latency_ms=tuple(slower[place * share : (place + 1) * share]))
+        for place, run in enumerate(before["student"].processes[:processes])
+    )
+    after = replace(before, subjects=(before.subjects[0], replace(before["student"], processes=runs)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BenchmarkReport, "latency_ratio", lambda *_: Interval(1.0, None, None))
+        change = compare_reports(before, after).changes[1]
+    assert after["student"].latency.median < 0.95 * before["student"].latency.median
+    assert change.latency_ratio == pytest.approx(1.06)
 
 
 @pytest.mark.parametrize(

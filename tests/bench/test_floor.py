@@ -99,11 +99,12 @@ def test_without_a_floor_or_memory_or_parts_there_is_no_ratio_and_no_overhead(
 
 def test_limits_are_compared_with_measured_values(report: BenchmarkReport) -> None:
     checks = report.limit_checks()
-    assert [(check.quantity, round(check.measured.value, 2), check.limit) for check in checks] == [
+    assert [(check.quantity, check.measured and round(check.measured.value, 2), check.limit) for check in checks] == [
         ("cold start (x floor)", 1.4, 1.5),
         ("resident memory (x floor)", 1.25, 1.5),
         ("overhead of a call (us)", 12.5, 15),
     ]
+    assert [check.result for check in checks] == ["kept"] * 3
     assert all(check.is_kept and check.is_certain for check in checks)
 
 
@@ -124,7 +125,9 @@ def test_limit_within_the_interval_is_uncertain(report: BenchmarkReport) -> None
 def test_value_above_a_limit_within_the_interval_is_unclear_and_no_failure(report: BenchmarkReport) -> None:
     noisy = _changed(report, _student(report["student"], _start(140, 50), 8, 16, 24))
     *_, check = noisy.limit_checks()
+    assert check.measured is not None
     assert check.measured.value > check.limit
+    assert check.result == "unclear"
     assert (check.is_kept, check.is_certain, check.is_exceeded, check.failure) == (False, False, False, None)
     assert "unclear" in _shown(noisy)
     assert " NO" not in _shown(noisy)
@@ -151,9 +154,22 @@ def test_limits_of_one_process_are_uncertain(make_report: MakeReport) -> None:
     assert "unclear" in _shown(once)
 
 
-def test_limit_on_something_not_measured_is_an_input_error(report: BenchmarkReport) -> None:
-    with pytest.raises(InputError, match=r"cold start \(x floor\) cannot be checked for student: not measured"):
-        replace(report, floor=None).limit_checks()
+def test_limits_on_memory_and_parts_that_were_not_measured_are_shown_with_the_reason(report: BenchmarkReport) -> None:
+    student = _student(report["student"], replace(_start(140, 50), resident_bytes=None, peak_bytes=None))
+    runs = tuple(replace(run, parts_ms={}) for run in student.processes)
+    report = _changed(report, replace(student, processes=runs))
+    start, memory, overhead = report.limit_checks()
+    assert [check.result for check in (start, memory, overhead)] == ["kept", "not measured", "not measured"]
+    assert memory.reason == "this system does not report resident memory"
+    assert overhead.reason == "its tokenization and model cannot be timed apart"
+    assert [limit["result"] for limit in json.loads(report.to_json())["limits"]] == [
+        "kept",
+        "not measured",
+        "not measured",
+    ]
+    for shown in (_shown(report), report.to_markdown(), report.to_html()):
+        text = " ".join(shown.split())
+        assert "limit on resident memory (x floor) of student: this system does not report resident memory" in text
 
 
 @pytest.mark.parametrize(("value", "kept"), [(2.0, True), (3.0, True), (3.1, False)])

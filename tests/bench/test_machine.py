@@ -11,6 +11,7 @@ import psutil
 import pytest
 from edgeembed_bench import machine
 from edgeembed_bench.machine import Load, LoadWatch, this_machine
+from edgeembed_bench.runner import pin_to_cores
 from edgeembed_runtime.builtin_models import builtin_bundle
 
 
@@ -74,6 +75,51 @@ def test_all_logical_cores_are_allowed_without_affinity(monkeypatch: pytest.Monk
     monkeypatch.delattr(psutil.Process, "cpu_affinity", raising=False)
     described = this_machine()
     assert described.available_cores == described.cores
+
+
+def _hidden(*_: object) -> None:
+    raise FileNotFoundError(2, "No such file or directory", "/proc/stat")
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="only Linux has /proc")
+def test_machine_and_load_are_described_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = this_machine()
+
+    def no_process(*_: object) -> None:
+        raise psutil.NoSuchProcess(os.getpid())
+
+    monkeypatch.setattr(psutil.Process, "__init__", no_process)
+    for name in ("virtual_memory", "cpu_times", "getloadavg"):
+        monkeypatch.setattr(psutil, name, _hidden)
+    described, load = this_machine(), LoadWatch().load()
+    assert described.available_cores == len(os.sched_getaffinity(0))
+    assert described.ram_bytes == pytest.approx(expected.ram_bytes, rel=0.01)
+    assert (load.load_average, load.steal_fraction, load.reasons) == (None, None, [])
+    before = os.sched_getaffinity(0)
+    with pin_to_cores(1) as cores:
+        assert cores == (max(before),)
+        assert os.sched_getaffinity(0) == {max(before)}
+    assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.slow
+def test_benchmark_runs_without_proc(tmp_path: Path) -> None:
+    if shutil.which("unshare") is None:
+        pytest.skip("needs mount namespaces: there is no unshare here")
+    hide = "mount -t tmpfs tmpfs /proc && ! test -e /proc/stat"
+    namespace = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
+    if subprocess.run([*namespace, "sh", "-c", hide], check=False, capture_output=True).returncode:
+        pytest.skip("needs a mount namespace, which is denied here")
+    out = tmp_path / "a.json"
+    few = ["--runs", "4", "--processes", "2", "--no-sweep", "--out", str(out)]
+    command = [sys.executable, "-m", "edgeembed.cli.main", "bench", str(builtin_bundle()), *few]
+    hidden = [*namespace, "sh", "-c", f'{hide} && exec "$@"', "sh", *command]
+    done = subprocess.run(hidden, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    report = json.loads(out.read_text())
+    assert report["subjects"][0]["processes"][0]["resident_bytes"] is None
+    assert report["cores"]
 
 
 def test_missing_package_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:

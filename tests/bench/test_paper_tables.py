@@ -69,6 +69,45 @@ def test_cmow_table_times_batches_of_equally_long_sequences() -> None:
     assert "3 batches (the paper: 1,024) of 4 random sequences of 16 tokens" in table.notes[0]
 
 
+def _never_started(*_: object, **__: object) -> None:
+    pytest.fail("started")
+
+
+@pytest.mark.parametrize(
+    ("measure", "message"),
+    [
+        (lambda stub: simtde_table([stub()], [], pairs_from="here"), "pairs: 0 given; expected at least 1"),
+        (lambda stub: simtde_table([stub()], [("a", "b")], pairs_from="here", passes=0), "passes: 0 given"),
+        (lambda stub: hpd_table([stub()], RetrievalTask("a", (), ("b",), ())), "queries: 0 given"),
+        (lambda stub: hpd_table([stub()], RetrievalTask("a", ("b",), (), (frozenset(),))), "documents: 0 given"),
+        (lambda stub: cmow_table([stub()], []), "texts: 0 given"),
+        (lambda stub: cmow_table([stub()], ["a"], batches=0), "batches: 0 given"),
+        (lambda stub: cmow_table([stub()], ["a"], batch_size=0), "batch_size: 0 given"),
+        (lambda stub: cmow_table([stub()], ["a"], tokens=0), "tokens: 0 given"),
+        (lambda stub: cmow_table([stub()], ["a"], threads=4096), "4096 threads requested; expected at most"),
+        (lambda _: simtde_table([], [("a", "b")], pairs_from="here"), "no subjects given"),
+    ],
+)
+def test_nothing_to_measure_is_an_input_error_before_a_subject_starts(
+    stub: Stub, measure: Callable[[Stub], object], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgeembed_bench.paper_tables.base.start_worker", _never_started)
+    with pytest.raises(InputError, match=message):
+        measure(stub)
+
+
+@pytest.mark.parametrize("tokens", [1, 2])
+def test_sequences_without_room_for_a_word_raise_input_error(tokens: int) -> None:
+    with pytest.raises(InputError, match=f"tokens: {tokens} given; expected more than the 2 special tokens of ours"):
+        cmow_table([Subject("ours", "bundle")], ["read a file"], batches=1, batch_size=2, tokens=tokens)
+
+
+@pytest.mark.parametrize("texts", [[" "], ["xqzwvkjxqzwvkjxqzwvkj"]])
+def test_texts_without_a_word_of_one_token_raise_input_error(texts: list[str]) -> None:
+    with pytest.raises(InputError, match="words of the texts is a single token to ours; expected other texts"):
+        cmow_table([Subject("ours", "bundle")], texts, batches=1)
+
+
 def test_cmow_without_a_tokenizer_raises_input_error(stub: Stub) -> None:
     with pytest.raises(InputError, match="no subject counts the tokens"):
         cmow_table([stub()], ["a text"], batches=1)

@@ -1,11 +1,15 @@
+import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from edgeembed_bench import BenchmarkReport, read_report
+from edgeembed_bench import BenchmarkReport, compare_reports, read_report
+from edgeembed_bench.render import terminal_comparison, terminal_report
 from edgeembed_runtime.errors import InputError
+from rich.console import Console
 
 MakeReport = Callable[..., BenchmarkReport]
 
@@ -82,7 +86,79 @@ def test_report_with_impossible_times_raises_input_error(
         read_report(tmp_path / "a.json")
 
 
-@pytest.mark.parametrize("content", ["", "[1]", "{", None])
+def _run(content: Any) -> Any:
+    return content["subjects"][1]["processes"][0]
+
+
+_DAMAGES: list[tuple[Callable[[Any], object], str]] = [
+    (lambda content: _run(content)["sweep_ms"].pop(), "the latencies by length of student are not"),
+    (lambda content: _run(content)["sweep_ms"].append([1.0]), "the latencies by length of student are not"),
+    (lambda content: _run(content)["sweep_ms"][0].clear(), "the latencies by length of student are not"),
+    (lambda content: _run(content)["sweep_ms"][0].append(0.0), "the latencies by length of student are not"),
+    (lambda content: content["settings"]["lengths"].append(512), "the latencies by length of teacher are not"),
+    (lambda content: content["settings"].update(batch_size=0), "batch_size: 0 given"),
+    (lambda content: content.update(created_utc="yesterday"), "yesterday"),
+    (lambda content: content["subjects"][1]["subject"].update(name="\x1b]0;owned"), r"\\x1b\]0;owned.* unprintable"),
+    (lambda content: content["subjects"][1]["subject"].update(name=""), "expected a printable name"),
+    (lambda content: content["subjects"][1]["subject"].update(name="teacher"), "share a name"),
+    (lambda content: _run(content)["batches_ms"].append(0.0), "the times of batches of student are not positive"),
+    (lambda content: _run(content)["parts_ms"].update(bare=[1.0]), "the parts of student differ in number"),
+    (lambda content: _run(content).update(resident_bytes=-1), "the memory of student is impossible"),
+    (lambda content: _run(content)["start"].update(load_ms=-1e9), "the cold starts of student are not positive"),
+    (lambda content: _run(content).update(cpu_s=float("nan")), "is damaged"),
+    (lambda content: _run(content).update(timer_ms=float("inf")), "is damaged"),
+    (lambda content: content["machine"].update(ram_bytes=10**400), "is damaged"),
+    (lambda content: content["subjects"][1]["size"]["files"][0].update(size_bytes=-1), "the sizes of the files of"),
+    (lambda content: content["subjects"][1]["quality"].update(task=1e300), "the scores of student are not between"),
+    (lambda content: content["subjects"][1]["energy"]["windows"][0]["reading"].update(energy_j=1e999), "is damaged"),
+    (
+        lambda content: [run["latency_ms"].pop() for run in content["subjects"][1]["processes"]],
+        "its subjects differ in the number of latencies",
+    ),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), _DAMAGES)
+def test_report_that_could_not_be_shown_is_damaged(
+    make_report: MakeReport, damage: Callable[[Any], object], message: str, tmp_path: Path
+) -> None:
+    content = json.loads(make_report(2).to_json())
+    damage(content)
+    (tmp_path / "a.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(InputError, match=message) as error:
+        read_report(tmp_path / "a.json")
+    assert str(error.value).isprintable()
+    assert "a.json is damaged: " in str(error.value)
+
+
+def test_escape_sequences_of_a_report_do_not_reach_the_terminal(make_report: MakeReport, tmp_path: Path) -> None:
+    attack = "\x1b]0;owned\x07\x9b31m\u202e"
+    content = json.loads(make_report(2, bare=True).to_json())
+    content["machine"].update(cpu=attack, system=attack, governor=attack, versions={attack: attack})
+    content["texts"].update(source=attack)
+    content["left_out"] = {attack: attack}
+    content["subjects"][0]["info"]["versions"] = {attack: attack}
+    for subject in content["subjects"]:
+        subject["subject"]["note"] = subject["energy"]["reason"] = attack
+        subject["quality"] = {attack: 50.0}
+    (tmp_path / "a.json").write_text(json.dumps(content), encoding="utf-8")
+    report = read_report(tmp_path / "a.json")
+    before = replace(report, machine=replace(report.machine, cpu="another"))
+    comparison = compare_reports(before, report, allow_unlike=True)
+    for rendered in (terminal_report(report), terminal_comparison(comparison)):
+        output = io.StringIO()
+        Console(file=output, width=200).print(rendered)
+        shown = output.getvalue()
+        assert r"\x1b]0;owned" in shown
+        assert "".join(shown.splitlines()).isprintable()
+    for text in (report.to_markdown(), comparison.to_markdown(), report.to_html()):
+        assert not set(attack[0] + attack[-1]) & set(text)
+    with pytest.raises(InputError, match=r"\\x1b") as error:
+        compare_reports(before, report)
+    assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "", "[1]", "{", None])
 def test_unreadable_file_is_an_input_error(content: str | None, tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     if content is not None:

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.stats
 from edgeembed_bench.stats import (
     MIN_FOR_INTERVAL,
     MIN_FOR_TEST,
@@ -7,7 +8,7 @@ from edgeembed_bench.stats import (
     SignificanceTest,
     compare_times,
     mean_interval,
-    median_ratio,
+    paired_ratio,
     ratio_interval,
 )
 
@@ -69,6 +70,49 @@ def _processes(factor: float, seed: int, processes: int = 10, between: float = 0
     return times
 
 
+def _mixed(processes: int) -> tuple[list[list[float]], list[list[float]]]:
+    """Times of a subject that is 6 % slower on most texts, and much faster on those around the median length."""
+    draw = np.random.default_rng(3)
+    texts = 0.2 + 0.05 * np.arange(100)
+    factors = np.where(np.abs(np.arange(100) - 49.5) < 10, 0.6, 1.06)
+    own, baseline = texts * draw.lognormal(0, 0.01, (2, processes, 100))
+    return (factors * own).tolist(), baseline.tolist()
+
+
+def test_ratio_interval_and_p_value_are_of_the_times_of_the_same_texts() -> None:
+    own, baseline = _mixed(10)
+    test = compare_times(own, baseline)
+    assert np.median(own) < 0.9 * np.median(baseline)
+    assert test.ratio.value == pytest.approx(1.06, rel=0.01)
+    assert test.ratio == paired_ratio(own, baseline)
+    assert (test.ratio.low or 0) > 1
+    assert test.is_significant
+
+
+def test_p_value_is_that_of_students_t_test_on_the_logarithms() -> None:
+    own, baseline = _processes(1.01, 1), _processes(1, 2)
+    logarithms = np.median(np.log(own) - np.log(baseline), axis=1)
+    expected = scipy.stats.ttest_1samp(logarithms, 0)
+    test = compare_times(own, baseline)
+    assert test.p_value == pytest.approx(expected.pvalue)
+    low, high = expected.confidence_interval(0.95)
+    assert (test.ratio.low, test.ratio.high) == pytest.approx((np.exp(low), np.exp(high)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_significant_difference_has_an_interval_on_one_side_of_1(seed: int) -> None:
+    own, baseline = _processes(1.02, 2 * seed), _processes(1, 2 * seed + 1)
+    own[0] = [30 * time for time in own[0]]  # a process that other work disturbed
+    for test in (compare_times(own, baseline), compare_times(_processes(1.02, 2 * seed), baseline)):
+        excludes = (test.ratio.low or 0) > 1 or (test.ratio.high or 2) < 1
+        assert excludes or not test.is_significant
+
+
+def test_processes_that_agree_exactly_differ_significantly() -> None:
+    baseline = _processes(1, 1)
+    assert compare_times([[2 * time for time in times] for times in baseline], baseline).is_significant
+
+
 def test_equal_subjects_hardly_ever_differ_significantly() -> None:
     significant = [
         compare_times(_processes(1, 2 * seed), _processes(1, 2 * seed + 1)).is_significant for seed in range(25)
@@ -89,7 +133,7 @@ def test_the_interval_of_a_simulated_benchmark_covers_the_true_ratio_in_93_to_97
     texts = draw.lognormal(0, 0.4, (trials, processes, calls))  # the same for both subjects
     levels = draw.lognormal(0, 0.03, (2, trials, processes, 1))  # some processes are slower as a whole
     times = levels * texts * draw.lognormal(0, 0.05, (2, *texts.shape))
-    intervals = [median_ratio(1.3 * samples, baseline) for samples, baseline in zip(*times, strict=True)]
+    intervals = [paired_ratio(1.3 * samples, baseline) for samples, baseline in zip(*times, strict=True)]
     covers = [each.low is not None and each.high is not None and each.low <= 1.3 <= each.high for each in intervals]
     assert 0.93 <= np.mean(covers) <= 0.97
 
@@ -105,7 +149,7 @@ def test_minimum_detectable_effect_is_significant_in_most_trials() -> None:
 
 def test_scatter_between_processes_widens_the_interval() -> None:
     steady, unsteady = (
-        median_ratio(_processes(1, 2, between=between), _processes(1, 3, between=between)) for between in (0.01, 0.1)
+        paired_ratio(_processes(1, 2, between=between), _processes(1, 3, between=between)) for between in (0.01, 0.1)
     )
     assert (unsteady.high or 0) - (unsteady.low or 0) > 3 * ((steady.high or 0) - (steady.low or 0)) > 0
 

@@ -141,6 +141,33 @@ def test_subject_that_does_not_answer_is_ended(subject: Subject) -> None:
         pass
 
 
+def test_time_limit_is_for_each_text_of_a_request(stub: Callable[..., Subject]) -> None:
+    # Each text takes 0.25 s, and all of a request take longer than the limit.
+    with start_worker(stub(function="steady"), "a", timeout_s=2) as worker:
+        assert len(worker.times_ms(["one"] * 10)) == 10
+        assert len(worker.times_ms([["one", "two", "three", "four", "five"]] * 2)) == 2
+        assert worker.encode(["one"] * 10).shape == (10, 3)
+
+
+def test_subject_that_hangs_at_a_later_text_is_ended(subject: Subject) -> None:
+    with (
+        pytest.raises(CheckError, match=r"^stub did not answer within 6 s and was ended"),
+        start_worker(subject, "a", timeout_s=2) as worker,
+    ):
+        worker.times_ms(["one", "sleep", "two"])
+
+
+def test_process_that_never_reads_a_long_text_is_ended(subject: Subject, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
+    program.chmod(0o755)
+    with (
+        pytest.raises(CheckError, match=r"^stub did not answer within 0\.5 s"),
+        start_worker(replace(subject, python=str(program)), "long " * 100_000, timeout_s=0.5),
+    ):
+        pass
+
+
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
@@ -199,6 +226,12 @@ def test_text_may_contain_any_character(subject: Subject) -> None:
     text = "a\x00b \\n \u00e9\U0001f600"
     with start_worker(subject, text) as worker:
         assert worker.encode([text])[0, 0] == len(text)
+
+
+@pytest.mark.parametrize("text", ["文" * 22_000, "a" * 200_000, "\ud800" * 30_000, "", "\n", " \r\u2028\\x41 "])
+def test_first_text_may_have_any_length(stub: Callable[..., Subject], text: str) -> None:
+    with start_worker(stub(function="as_long"), text) as worker:
+        assert worker.dimension == 1 + len(text)
 
 
 def test_all_lines_of_an_exception_are_reported(stub: Callable[..., Subject]) -> None:

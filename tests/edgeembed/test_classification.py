@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from edgeembed_runtime import Classifier
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, TrainerCallback
 
 from edgeembed.classification.examples import ClassificationData, read_classification_data
@@ -23,8 +24,10 @@ from edgeembed.classification.training import TrainingResult, TrainingSettings, 
 from edgeembed.cli.finetune import command
 from edgeembed.exporting import export
 from edgeembed.models import load_model
+from edgeembed.progress import SilentReporter
 from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding
-from edgeembed.training.trainer import StepCallback, seed_everything
+from edgeembed.training.callbacks import StepCallback
+from edgeembed.training.trainer import seed_everything
 
 TREC = Path(__file__).parents[2].parent / "shared" / "data" / "eval" / "senteval" / "trec_train.tsv"
 
@@ -82,7 +85,7 @@ def train(
 ) -> tuple[TextClassifier, TrainingResult]:
     """Train a classifier with an MLP head."""
     seed_everything(0)
-    model = TextClassifier(encoder, data.labels, is_pairs=data.is_pairs, is_scored=data.is_scored)
+    model = TextClassifier(encoder, data.labels, encoding="diffcat", is_pairs=data.is_pairs, is_scored=data.is_scored)
     return model, train_classifier(model, data, settings or TrainingSettings(), **options)
 
 
@@ -276,7 +279,10 @@ def test_a_metric_that_the_task_does_not_have_is_an_error(teacher_folder: Path, 
         ("text\tlabel\na\t0\nb\t1\n", "sentence1\tsentence2\tlabel\na\tb\t0\n", "expected the same columns"),
         ("text\na\n", "text\na\n", "lacks columns"),
         ("text\tscore\na\tx\n", "text\tscore\na\t1\n", "row 1 has the score 'x'"),
-        ("text\tlabel\na\t0\nb\tNaN\n", "text\tlabel\na\t0\n", "row 2 has the label 'NaN'"),
+        ("text\tscore\na\tnan\n", "text\tscore\na\t1\n", "row 1 has the score 'nan'; expected a finite number"),
+        ("text\tscore\na\t1\nb\t\n", "text\tscore\na\t1\n", "train.tsv, row 2 has no score; expected one in every"),
+        ("text\tlabel\na\t0\nb\t \n", "text\tlabel\na\t0\n", "train.tsv, row 2 has no label; expected one in every"),
+        ("text\tlabel\n\t0\n \t1\n", "text\tlabel\na\t0\n", "train.tsv has no text in any row"),
         ("text\tlabel\n", "text\tlabel\n", "holds no rows"),
     ],
 )
@@ -286,6 +292,100 @@ def test_files_that_do_not_fit_together_are_an_error(tmp_path: Path, train: str,
         file.write_text(text)
     with pytest.raises(InputError, match=message):
         read_classification_data(*files)
+
+
+NO_LABELS = ["none", "None", "NULL", "nan", "NaN"]
+
+
+def test_words_for_nothing_are_labels_in_a_file(tmp_path: Path) -> None:
+    for name in ("task.tsv", "task.csv"):
+        separator = "\t" if name.endswith(".tsv") else ","
+        rows = [separator.join(row) for row in [("text", "label"), *((f"text {label}", label) for label in NO_LABELS)]]
+        (tmp_path / name).write_text("\n".join(rows) + "\n")
+        task = read_classification_data(tmp_path / name, tmp_path / name)
+        assert task.labels == tuple(sorted(NO_LABELS))
+        assert [task.labels[index] for index in task.train.class_ids] == NO_LABELS
+
+
+@pytest.mark.parametrize("has_names", [True, False])
+def test_words_for_nothing_are_labels_in_a_dataset(has_names: bool) -> None:
+    kind = datasets.ClassLabel(names=NO_LABELS) if has_names else datasets.Value("string")
+    features = datasets.Features({"text": datasets.Value("string"), "label": kind})
+    data = datasets.Dataset.from_dict({"text": list("abcde"), "label": NO_LABELS}, features)
+    assert read_classification_data(data, data).labels == tuple(sorted(NO_LABELS))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["x", None], "the dataset train, row 2 has no label; expected one in every row"),
+        ([1.0, float("nan")], "the dataset train, row 2 has no label"),
+        (["x", ""], "the dataset train, row 2 has no label"),
+        (
+            [["a", "b"], ["a"]],
+            r"the dataset train, row 1 has the label \['a', 'b'\]; expected one label per row, a str or",
+        ),
+        ([None, [1]], "the dataset train, row 1 has no label"),
+        ([{"a": 1}, {"a": 2}], r"the dataset train, row 1 has the label \{'a': 1\}; expected one label per row"),
+        ([b"x", b"y"], "row 1 has the label b'x'; expected one label per row"),
+    ],
+)
+def test_missing_labels_and_several_at_once_are_an_error(labels: list[Any], message: str) -> None:
+    data = datasets.Dataset.from_dict({"text": ["one", "two"], "label": labels})
+    with pytest.raises(InputError, match=message):
+        read_classification_data(data, data)
+
+
+def test_a_missing_class_label_is_an_error() -> None:
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["none", "x"])})
+    data = datasets.Dataset.from_dict({"text": ["one", "two"], "label": [0, -1]}, features)
+    with pytest.raises(InputError, match="the dataset train, row 2 has no label"):
+        read_classification_data(data, data)
+
+
+@pytest.mark.parametrize("kind", ["torch", "numpy"])
+def test_labels_of_a_formatted_dataset_are_its_plain_values(kind: str) -> None:
+    data = datasets.Dataset.from_dict({"text": ["one", "two"], "label": [7, 3]}).with_format(kind)
+    assert read_classification_data(data, data).labels == ("3", "7")
+
+
+def test_rows_without_text_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "train.csv"
+    file.write_text("label,text\na,one\nb,\n,\nb,two\nc, \n")
+    data = read_classification_data(file, file)
+    assert (data.labels, data.train.first, data.train.class_ids.tolist()) == (("a", "b"), ("one", "two"), [0, 1])
+    assert caplog.messages == [f"{file}: 3 of 5 rows have no text and are left out: row 2, 3, 5"] * 2
+
+
+def test_rows_of_a_dataset_without_both_texts_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    first, second = ["a", None, "c", *["d"] * 6], ["x", "y", " ", *[""] * 5, "z"]
+    data = datasets.Dataset.from_dict({"premise": first, "hypothesis": second, "label": list("pqrstuvwx")})
+    train = read_classification_data(data, data).train
+    assert (train.first, train.second, train.class_ids.tolist()) == (("a", "d"), ("x", "z"), [0, 1])
+    expected = "the dataset train: 7 of 9 rows have no premise or hypothesis and are left out: row 2, 3, 4, 5, 6, ..."
+    assert caplog.messages[0] == expected
+
+
+@pytest.mark.parametrize("outlier", ["1000000", "-300", "1700000000", "1e300", "1e308"])
+def test_scores_that_make_too_many_bins_are_an_error_that_names_the_range(tmp_path: Path, outlier: str) -> None:
+    file = scored(tmp_path, ["3", outlier, "4"])
+    with pytest.raises(InputError, match=r"the scores range from .* choose it with --score-range LOW HIGH") as caught:
+        read_classification_data(file, file)
+    assert f"{float(outlier):g}" in str(caught.value)
+    task = read_classification_data(file, file, (3, 4))
+    assert task.labels == ("3.0", "3.2", "3.4", "3.6", "3.8", "4.0")
+    assert task.train.class_ids.tolist() == [0, 5 if float(outlier) > 0 else 0, 5]
+
+
+def test_scores_of_equal_size_that_float64_cannot_bin_are_an_error(tmp_path: Path) -> None:
+    file = scored(tmp_path, ["1e308", "1e308"])
+    with pytest.raises(InputError, match=r"the scores range from 1e\+308 to 1e\+308"):
+        read_classification_data(file, file)
+
+
+def test_scores_up_to_100_are_binned(tmp_path: Path) -> None:
+    file = scored(tmp_path, ["0", "100"])
+    assert len(read_classification_data(file, file).labels) == 501
 
 
 def run(*arguments: object) -> Result:
@@ -421,7 +521,7 @@ def test_shuffled_labels_of_real_questions_get_a_warning(questions: list[tuple[s
     ("arguments", "message"),
     [
         ({"classifier": "tree"}, "classifier is 'tree'; expected one of: linear, mlp, cnn, bilstm"),
-        ({"encoding": "both"}, "encoding is 'both'; expected one of: diffcat, joint"),
+        ({"encoding": "both"}, "encoding is 'both'; expected one of: joint, diffcat"),
         ({"metric": "recall"}, "the metric is recall, which this task does not have"),
         ({"overrides": ["epoch=5"]}, "did you mean epochs"),
         ({"overrides": {"epochs": 0}}, "epochs is 0; expected an integer of at least 1"),
@@ -430,6 +530,8 @@ def test_shuffled_labels_of_real_questions_get_a_warning(questions: list[tuple[s
         ({"report_to": "tensorboard"}, "report_to is 'tensorboard'; expected a list"),
         ({"score_range": (5, 1)}, r"score_range is \(5, 1\); expected the lowest and the highest bin"),
         ({"score_range": "1-5"}, "score_range is '1-5'; expected two numbers"),
+        ({"score_range": (0, 1e6)}, r"the scores range from 0 to 1e\+06, which makes too many bins of 0.2"),
+        ({"score_range": (0, 1e308)}, r"the scores range from 0 to 1e\+308, which makes too many bins"),
         ({"train": 3}, "the dataset train is int; expected the path of a TSV file, or a datasets.Dataset"),
         ({"train": "missing.tsv"}, "missing.tsv"),
     ],
@@ -441,3 +543,42 @@ def test_wrong_arguments_are_reported_before_the_encoder_is_loaded(
     with pytest.raises(InputError, match=message):
         finetune("no-such-encoder", **given)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, None),
+        ({"encoding": "diffcat"}, "warning: the classifier encodes the two texts of a pair separately (diffcat)"),
+        ({"classifier": "bilstm"}, "warning: the classifier's head is bilstm, which cannot be exported"),
+    ],
+)
+def test_what_cannot_be_exported_is_said_before_the_training(
+    teacher_folder: Path, pairs: tuple[Path, Path], tmp_path: Path, options: dict[str, Any], message: str | None
+) -> None:
+    class Stops(SilentReporter):
+        """Keeps the notes, and stops before the training."""
+
+        def __init__(self) -> None:
+            self.notes: list[str] = []
+
+        def step(self, name: str, *_: Any, **__: Any) -> Any:
+            raise RuntimeError(f"reached {name}")
+
+        def note(self, message: str) -> None:
+            self.notes.append(message)
+
+    reporter = Stops()
+    with pytest.raises(RuntimeError, match="reached train"):
+        finetune(matrix_student(teacher_folder), *pairs, tmp_path / "out", reporter=reporter, **options)
+    assert len(reporter.notes) == (message is not None)
+    assert all(note.startswith(str(message)) for note in reporter.notes)
+
+
+def test_static_embeddings_read_pairs_as_two_texts_only(teacher_folder: Path) -> None:
+    tokenizer = load_model(str(teacher_folder)).tokenizer.backend_tokenizer
+    static = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
+    with pytest.raises(InputError, match=r"cannot read two texts as one sequence; .* \(--encoding diffcat\)"):
+        TextClassifier(static, ("0", "1"), is_pairs=True)
+    model = TextClassifier(static, ("0", "1"), is_pairs=True, encoding="diffcat")
+    assert model.predict_proba([("a cat", "a dog")]).shape == (1, 2)

@@ -1,6 +1,7 @@
 """Classifiers as bundles: the exported graph, the gate, the command line and the bench."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from edgeembed_bench.subjects import Subject
 from edgeembed_bench.worker_client import start_worker
 from edgeembed_exporters import ClassifierExportReport, GateError
 from edgeembed_exporters.bundle.golden import add_golden
-from edgeembed_exporters.classification.parity import check_predictions, measure_predictions
+from edgeembed_exporters.classification.parity import check_predictions, compare_predictions, measure_predictions
 from edgeembed_exporters.gate import worst_lines
 from edgeembed_runtime import Bundle, Classifier
 from edgeembed_runtime.cli.main import main
@@ -23,6 +24,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoTokenizer
 
 from edgeembed.benchmarking import benchmark
+from edgeembed.classification.exporting import classifier_model
 from edgeembed.classification.model import TextClassifier
 from edgeembed.cli.export import command
 from edgeembed.evaluation import evaluate
@@ -189,7 +191,10 @@ def test_a_cmow_student_with_an_mlp_can_be_exported(teacher_folder: Path, senten
     [
         ({"head": "cnn"}, "the classifier's head is cnn, which cannot be exported; train it with --classifier mlp or"),
         ({"head": "bilstm"}, "the classifier's head is bilstm, which cannot be exported"),
-        ({"is_pairs": True}, "encodes the two texts of a pair separately .*; train it with --encoding joint"),
+        (
+            {"is_pairs": True, "encoding": "diffcat"},
+            "encodes the two texts of a pair separately .*; train it with --encoding joint",
+        ),
     ],
 )
 def test_classifiers_that_no_graph_can_run_are_an_error(
@@ -254,3 +259,33 @@ def test_predictions_are_compared_by_label_and_by_probability() -> None:
         check_predictions(parity, 0.9, 1)
     with pytest.raises(GateError, match=r"probabilities over 3 texts is 0\.2000, allowed is 0\.1"):
         check_predictions(parity, 0.5, 0.1)
+
+
+def test_the_classifier_predicts_one_text_at_a_time_for_the_comparison(
+    classifier: TextClassifier, exported: ClassifierExportReport, sentences: list[str]
+) -> None:
+    """Some encoders' convolutions read the padding of a batch, and a bundle never pads."""
+    batches: list[int] = []
+
+    def counted(texts: Any) -> Any:
+        batches.append(len(texts))
+        return classifier.predict_proba(texts)
+
+    model = replace(classifier_model(classifier), predict_proba=counted)
+    parity = compare_predictions(model, Bundle.open(exported.path), sentences[:20])
+    assert (parity.sentences, parity.label_agreement) == (20, 1)
+    assert batches == [1] * 20
+
+
+@pytest.mark.parametrize("limit", ["min_rank", "min_overlap"])
+def test_limits_on_the_ranking_are_for_encoders(classifier: TextClassifier, tmp_path: Path, limit: str) -> None:
+    given: dict[str, Any] = {limit: 0.5}
+    with pytest.raises(
+        InputError, match=f"{limit} is 0.5, but the export of a classifier has no such setting; use min_"
+    ):
+        export(classifier, tmp_path / "bundle", **given)
+
+
+def test_a_classifier_of_pairs_can_be_exported_by_default(teacher_folder: Path) -> None:
+    classifier = tiny_classifier(teacher_folder, is_pairs=True)
+    assert classifier_model(classifier).head is classifier.embedding_head()

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,19 @@ def test_devices_folders_and_inputs_are_never_replaced(tmp_path: Path) -> None:
     assert not Path("/dev/full").is_file()
 
 
+def test_more_threads_than_cores_are_refused_before_any_library_is_loaded() -> None:
+    code = (
+        "import sys\n"
+        "from edgeembed.cli.bench import command\n"
+        "from edgeembed_runtime.errors import InputError\n"
+        "try: command.main(['micro', '--threads', '4096'], standalone_mode=False)\n"
+        "except InputError as error: print(error, {'torch', 'numpy', 'edgeembed.benchmarking'} & sys.modules.keys())"
+    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout.startswith("4096 threads requested; expected at most ")
+    assert run.stdout.strip().endswith("set()")
+
+
 @pytest.mark.parametrize("option", ["--runs", "--threads", "--processes", "--table-batches"])
 def test_numbers_below_one_are_usage_errors(option: str) -> None:
     assert CliRunner().invoke(command, [OURS, option, "0"]).exit_code == 2
@@ -104,6 +119,21 @@ def test_an_exceeded_limit_fails_after_the_report_is_written(tmp_path: Path) -> 
     assert str(run.exception).startswith("over budget: ours: ")
     assert "latency (x theirs)" in str(run.exception)
     assert (tmp_path / "report.json").is_file()
+
+
+def test_limit_that_could_not_be_measured_fails_after_the_report_is_written(
+    tmp_path: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmarking, "score_subjects", lambda *_: {"pairs (Spearman x100)": {"theirs": 50.0}})
+    out = tmp_path / "report.json"
+    run = _run(OURS, "--against", THEIRS, "--sts", pairs, "--min-quality", "90", "--out", out)
+    assert isinstance(run.exception, CheckError)
+    assert str(run.exception) == (
+        "limits not checked: ours: quality (% of theirs) not measured, limit 90: ours has no score on "
+        "pairs (Spearman x100)"
+    )
+    assert json.loads(out.read_text())["limits"][0]["result"] == "not measured"
+    assert "not measured" in run.stdout
 
 
 def test_kept_limits_exit_with_0(pairs: Path) -> None:

@@ -66,6 +66,18 @@ def test_distill_writes_a_student_and_reports_it_as_json(
     assert (tmp_path / "s" / "modules.json").is_file()
 
 
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are Unicode")
+def test_distill_learns_from_a_file_whose_name_is_not_utf8(
+    corpus: Path, tiny: list[str], tmp_path: Path, capfd: Captured
+) -> None:
+    file = corpus.rename(tmp_path / os.fsdecode(b"caf\xe9.txt"))
+    assert run(["distill", "--corpus", str(file), "--out", str(tmp_path / "s"), *tiny]) == 0
+    assert "caf%E9.txt" in (tmp_path / "s" / "README.md").read_text(encoding="utf-8")
+    provenance = json.loads((tmp_path / "s" / "edgeembed_student.json").read_text(encoding="utf-8"))
+    assert provenance["training_text"] == ["caf%E9.txt"]
+    assert "distilled from 280 sentences" in capfd.readouterr().out
+
+
 def test_distill_learns_from_translations_and_prints_the_count_of_each_language(
     tiny: list[str], sentences: list[str], tmp_path: Path, capfd: Captured
 ) -> None:

@@ -16,6 +16,7 @@ import zstandard
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus import gather_corpus, held_out_count, read_corpus, split_holdout
+from edgeembed.corpus.tables import read_tsv
 
 LINES = [
     "The cat sleeps near the river.",
@@ -213,7 +214,7 @@ def test_a_csv_file_may_have_quoted_fields(tmp_path: Path, ending: str) -> None:
     ("rows", "message"),
     [
         (["text,label", "one,2,3"], "line 2 has 3 comma-separated fields; expected 2"),
-        (["text,label", '"never closed,2', "more,3"], r"line 3 is not CSV \(unexpected end of data\)"),
+        (["text,label", '"never closed,2', "more,3"], r"lines 2 to 3 are not CSV \(unexpected end of data\)"),
         (["text,label", '"closed" too early,2'], r"line 2 is not CSV \(',' expected after '\"'\)"),
         (["a;b", "one;two"], "its columns are a;b: choose with PATH#"),
     ],
@@ -221,6 +222,56 @@ def test_a_csv_file_may_have_quoted_fields(tmp_path: Path, ending: str) -> None:
 def test_an_invalid_csv_file_is_an_error_with_its_line(tmp_path: Path, rows: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_corpus([write(tmp_path / "a.csv", rows)])
+
+
+def test_a_missing_file_is_named_in_full_even_if_its_name_has_a_hash() -> None:
+    with pytest.raises(InputError, match=r"^C# notes\.txt does not exist"):
+        read_corpus([Path("C# notes.txt")])
+
+
+@pytest.mark.parametrize("ending", ["", ".GZ", ".xz", ".Zst"])
+def test_endings_may_have_any_case(tmp_path: Path, ending: str) -> None:
+    compress = COMPRESSORS.get(ending.lower(), bytes)
+    tables = {"A.TXT": LINES[0], "B.Csv": f'text\n"{LINES[1]}"', "C.JSONL": json.dumps({"text": LINES[2]})}
+    for name, content in tables.items():
+        (tmp_path / f"{name}{ending}").write_bytes(compress(content.encode()))
+    assert read_corpus([tmp_path]) == LINES
+    assert [read_corpus([tmp_path / f"{name}{ending}"]) for name in tables] == [[line] for line in LINES]
+
+
+def test_a_parquet_file_may_end_in_upper_case(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": LINES}), tmp_path / "A.PARQUET")
+    assert read_corpus([tmp_path]) == LINES
+
+
+MARK = b"\xef\xbb\xbf"
+
+
+def test_byte_order_marks_in_joined_files_are_dropped(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"".join(MARK + f"{line}\n".encode() for line in LINES))
+    assert read_corpus([tmp_path / "a.txt"]) == LINES
+    (tmp_path / "a.tsv").write_bytes(MARK + b"label\ttext\na\tx\n" + MARK + b"a\ty\n")
+    assert [row["label"] for row in read_tsv(tmp_path / "a.tsv", ("label",), (), "")] == ["a", "a"]
+
+
+def test_a_file_of_a_mark_alone_has_no_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(MARK)
+    with pytest.raises(InputError, match="gave no usable sentence"):
+        read_corpus([tmp_path / "a.txt"])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.tsv", "a.jsonl"])
+def test_utf16_with_or_without_a_mark_is_named(tmp_path: Path, name: str, encoding: str) -> None:
+    (tmp_path / name).write_bytes("text\none sentence here\nété\n".encode(encoding))
+    with pytest.raises(InputError, match=r"line 1 .* looks like UTF-16; expected UTF-8 text: save the file as UTF-8"):
+        read_corpus([tmp_path / name])
+
+
+def test_closed_standard_input_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="standard input is closed"):
+        read_corpus(["-"])
 
 
 def test_default_keys_of_json_lines_are_read(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Deduplication in temporary files: order, domains, samples, memory, and full disks."""
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,6 +40,26 @@ def test_more_texts_than_the_cache_holds_are_deduplicated_alike() -> None:
         assert dict(texts) == expected
         assert list(texts) == list(expected.items())
         assert (len(texts), texts.duplicates) == (50_000, 10_000)
+
+
+_TURKISH = """
+from tokenizers import normalizers
+from edgeembed.corpus.deduplication import DistinctTexts
+from edgeembed.vocabulary.word_counts import WordCounts
+with DistinctTexts([("b", 0), ("a", 0), ("b", 1)]) as texts:
+    print(len(texts), texts.duplicates, *texts)
+with WordCounts(["one word", "one"], normalizers.BertNormalizer()) as counts:
+    print(*counts)
+"""
+
+
+def test_texts_and_words_are_counted_in_a_turkish_locale(tmp_path: Path) -> None:
+    build = ["localedef", "-i", "tr_TR", "-f", "UTF-8", str(tmp_path / "tr_TR.UTF-8")]
+    if not shutil.which("localedef") or subprocess.run(build, check=False, capture_output=True).returncode > 1:
+        pytest.skip("no Turkish locale can be built here")
+    environment = {**os.environ, "LOCPATH": str(tmp_path), "LC_ALL": "tr_TR.UTF-8"}
+    run = subprocess.run([sys.executable, "-c", _TURKISH], env=environment, check=False, capture_output=True, text=True)
+    assert run.stdout == "2 1 ('b', 0) ('a', 0)\n('one', 2) ('word', 1)\n", run.stderr
 
 
 def test_an_error_of_the_stream_is_raised_unchanged() -> None:

@@ -1,8 +1,10 @@
 """The public function `encode`: shards of embeddings, resuming, and distillation from them."""
 
 import json
+import os
 import shutil
 import socket
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -79,6 +81,19 @@ def test_a_bundle_encodes_documents(corpus: list[Path], tmp_path: Path) -> None:
     assert json.loads((report.path / "shards.json").read_text())["model"]["name"] == "nano"
 
 
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="such names do not exist there")
+@pytest.mark.parametrize("name", ["s3:x", "file:x", "c:x", os.fsdecode(b"caf\xe9")])
+def test_shards_are_written_and_read_in_a_folder_of_any_name(
+    corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert edgeembed.encode(corpus[:1], "micro", name).texts == 70
+    assert edgeembed.encode(corpus[:1], "micro", name).reused_shards == 1
+    texts, _ = stored(Path(name))
+    assert len(texts) == 70
+    assert Index.build_from(Encoder("micro"), name, "index") == 70
+
+
 def test_shards_of_a_bundle_become_an_index(corpus: list[Path], tmp_path: Path) -> None:
     encoder = Encoder("nano")
     shards = edgeembed.encode(corpus, "nano", tmp_path / "shards", texts_per_shard=50).path
@@ -104,12 +119,12 @@ def test_an_interrupted_run_writes_only_the_missing_shards(
     whole = edgeembed.encode(corpus, teacher_folder, tmp_path / "whole", texts_per_shard=32)
     encode, calls = encoding.encode_texts, 0
 
-    def fail_at_the_third(model: Any, texts: Sequence[str]) -> Any:
+    def fail_at_the_third(model: Any, texts: Sequence[str], prompt: str) -> Any:
         nonlocal calls
         calls += 1
         if calls == 3:
             raise KeyboardInterrupt
-        return encode(model, list(texts))
+        return encode(model, list(texts), prompt)
 
     monkeypatch.setattr(encoding, "encode_texts", fail_at_the_third)
     with pytest.raises(KeyboardInterrupt):
@@ -210,7 +225,7 @@ def test_what_needs_the_weights_of_a_missing_teacher_is_named(
     source = {**TINY, "student.source": str(teacher_folder)}
     for recipe, name, overrides, message in (
         ("compact", str(teacher), TINY, r"the student starts from its weights: set student\.source to another model"),
-        ("compact", "another", source, r"embeddings of .*teacher, normalized=True, .* name the model of the shards"),
+        ("compact", "another", source, r"embeddings of .*teacher, normalized=True, .* name model and prompt of"),
     ):
         with pytest.raises(InputError, match=message):
             edgeembed.distill(
@@ -219,7 +234,10 @@ def test_what_needs_the_weights_of_a_missing_teacher_is_named(
     assert not (tmp_path / "student").exists()
 
 
-def test_a_bundle_teaches_through_its_shards(corpus: list[Path], teacher_folder: Path, tmp_path: Path) -> None:
+def test_a_bundle_teaches_through_its_shards(
+    corpus: list[Path], teacher_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "_MIN_SPACE_COSINE", -1)  # the student hardly trains
     shards = edgeembed.encode(corpus, "nano", tmp_path / "shards").path
     overrides = {**TINY, "student.source": str(teacher_folder), "head.kind": "linear", "head.dim": 256}
     report = edgeembed.distill(
@@ -276,7 +294,7 @@ def test_shards_that_do_not_fit_a_distillation_are_errors(
     other = edgeembed.encode(corpus[:1], "nano", tmp_path / "other").path
     for source, folder, message in (
         (corpus, shards, r"lacks \d+ of \d+ sentences, the first is"),
-        (corpus, other, "holds embeddings of nano, normalized=True, which is not the recipe's teacher"),
+        (corpus, other, "holds embeddings of nano, normalized=True, prompt='', which is not the recipe's teacher"),
         (corpus, tmp_path, r"holds no shards\.json"),
     ):
         with pytest.raises(InputError, match=message):
@@ -303,7 +321,7 @@ def ray_job(out: Path, tmp_path: Path, sentences: list[str]) -> RayJob:
     """Return the job of a folder that holds one shard."""
     (tmp_path / "text.txt").write_text("\n".join(sentences[:3]), encoding="utf-8")
     edgeembed.encode(tmp_path / "text.txt", "nano", out)
-    return RayJob(ShardFolder.open(out), "nano", True, TEXTS_PER_SHARD)
+    return RayJob(ShardFolder.open(out), "nano", True, "", TEXTS_PER_SHARD)
 
 
 def test_a_worker_that_does_not_see_the_folder_says_so_and_writes_nothing(sentences: list[str], tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from datasets import Dataset, DatasetDict
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.inputs import corpus_paths, iter_texts, open_corpus
+from edgeembed.corpus.languages import label_languages
 
 TEXTS = ["The cat sleeps near the river.", "A train runs under the bridge.", "Cats"]
 
@@ -78,6 +79,18 @@ def test_a_missing_source_among_sources_is_reported(notes: Path) -> None:
         open_corpus([notes, "absent.txt"])
     with pytest.raises(InputError, match=r"the corpus holds the source .*my notes\.txt and 'a text', which does not"):
         open_corpus([str(notes), "a text"])
+
+
+@pytest.mark.parametrize("word", ["-", "https://example.org/page", "s3://bucket/notes.txt", "zip://a.txt::b.zip"])
+def test_a_text_among_texts_may_look_like_a_url_or_standard_input(word: str) -> None:
+    texts = ["a first text", word, "see notes.txt for more", "x"]
+    assert list(iter_texts(texts)) == texts
+    assert label_languages(texts) == {}
+
+
+def test_a_url_among_names_of_files_is_a_source() -> None:
+    with pytest.raises(InputError, match=r"the source s3://bucket/a.txt and 'my notes.txt', which does not exist"):
+        open_corpus(["s3://bucket/a.txt", "my notes.txt"])
 
 
 def test_a_path_is_never_a_text() -> None:

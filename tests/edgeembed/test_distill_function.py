@@ -174,6 +174,7 @@ def test_the_report_has_a_short_text_tables_json_and_a_plot() -> None:
         losses=(0.5, 0.25),
         final_losses=(0.4, 0.2),
         dev_spearman=(None, 81.26),
+        held_out_agreement=71.3,
         whitening=None,
         seconds={"stage 1": 3.0},
         history=(((1, 0.6), (2, 0.4)), ((1, 0.3), (2, 0.2))),
@@ -182,6 +183,7 @@ def test_the_report_has_a_short_text_tables_json_and_a_plot() -> None:
         "student: 1,234,567 parameters, 128 dimensions, 500 tokens, distilled from 1,000 sentences",
         "stage 1: loss 0.4000 at the end",
         "stage 2: loss 0.2000 at the end, Spearman 81.3 (x100) on the development set",
+        "held-out sentences: keeps 71 % of the teacher's ten nearest",
     ]
     assert "| 2 | 10 | 0.2500 | 0.2000 | 81.3 |" in report.to_markdown()
     assert json.loads(report.to_json())["history"][1] == [[1, 0.3], [2, 0.2]]

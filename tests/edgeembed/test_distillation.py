@@ -18,7 +18,7 @@ from edgeembed.recipe.schema import Recipe
 from edgeembed.recipe.stages import Losses, LossSettings, StageSettings
 from edgeembed.students.transformer import round_rows
 from edgeembed.training.batches import LengthGroupedSampler
-from edgeembed.training.trainer import StepCallback
+from edgeembed.training.callbacks import StepCallback
 
 
 @pytest.fixture

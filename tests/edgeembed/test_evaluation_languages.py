@@ -220,6 +220,12 @@ def bitext(folder: Path, *rows: str, header: str = "de\ten\tsource") -> Path:
     return write(folder / "text" / "de-en.tsv", header, *rows)
 
 
+def test_a_sentence_can_be_its_own_translation(tmp_path: Path) -> None:
+    file = bitext(tmp_path, "Berlin\tBerlin\tx", "rot\tred\tx")
+    there, back = score_bitext(_Angles(Berlin=0, rot=50, red=55), read_bitext([file]))
+    assert (there.value, back.value) == (100, 100)
+
+
 def test_bitext_accuracy_equals_the_hand_computed_values_in_both_directions(tmp_path: Path) -> None:
     file = bitext(tmp_path, "rot\tred\tx", "blau\tblue\tx", "gelb\tyellow\tx")
     encoder = _Angles(rot=0, blau=20, gelb=40, red=5, blue=36, yellow=33)

@@ -1,3 +1,4 @@
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,35 @@ def test_retrieval_metrics_equal_the_hand_computed_values(tmp_path: Path) -> Non
     assert score.details["MRR@10 x100"] == pytest.approx(50)
     assert score.details["MAP@100 x100"] == pytest.approx(100 * (1 / 2 + 2 / 3) / 2)
     assert score.details["recall@10 x100"] == score.details["recall@100 x100"] == pytest.approx(100)
+
+
+def _overlapping_folder(folder: Path, judgments: str) -> Path:
+    """Write a set whose query `1` is also a document, beside a hundred others."""
+    (folder / "qrels").mkdir()
+    texts = {"1": "ask", **{str(number): f"text {number}" for number in range(2, 102)}}
+    rows = [json.dumps({"_id": key, "text": text}) for key, text in texts.items()]
+    (folder / "corpus.jsonl").write_text("\n".join(rows))
+    (folder / "queries.jsonl").write_text('{"_id": "1", "text": "ask"}\n')
+    (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judgments}")
+    return folder
+
+
+# The query is at 0 degrees, document n at n: the nearest is the query itself.
+_OVERLAPPING = _Table(ask=0, **{f"text_{number}": number / 2 for number in range(2, 102)})
+
+
+def test_a_query_that_is_also_a_document_does_not_find_itself(tmp_path: Path) -> None:
+    task = read_retrieval(_overlapping_folder(tmp_path, "1\t2\t1\n1\t101\t1\n"))
+    score = score_retrieval(_OVERLAPPING, task)
+    assert score.value == pytest.approx(100 / (1 + 1 / math.log2(3)))  # ranks 1 and 100
+    assert score.details["MRR@10 x100"] == pytest.approx(100)
+    assert score.details["MAP@100 x100"] == pytest.approx(100 * (1 + 2 / 100) / 2)
+    assert score.details["recall@100 x100"] == pytest.approx(100)
+
+
+def test_a_judged_document_is_found_though_its_id_is_the_querys(tmp_path: Path) -> None:
+    score = score_retrieval(_OVERLAPPING, read_retrieval(_overlapping_folder(tmp_path, "1\t1\t1\n")))
+    assert score.value == pytest.approx(100)
 
 
 def test_queries_without_judgments_are_left_out_and_title_and_text_are_joined(tmp_path: Path) -> None:

@@ -183,6 +183,13 @@ def test_each_question1_is_searched_among_all_question2(tmp_path: Path) -> None:
     assert answers == [{"x", "y"}, {"z"}]
 
 
+def test_the_numbers_of_questions_and_entities_are_no_ids_that_both_share(tmp_path: Path) -> None:
+    questions = read_retrieval(_file(tmp_path / "pairs.tsv", HEADER, "1\tp\tx\t1"))
+    assert not questions.queries.keys() & questions.documents.keys()
+    entities = read_entities(_file(tmp_path / "radio.tsv", "query\tentity", "a\tb")).languages[""]
+    assert not entities.queries.keys() & entities.documents.keys()
+
+
 def test_quoted_questions_are_unquoted_even_across_lines(tmp_path: Path) -> None:
     rows = ('"1"\t"What is ""it""?"\t"two\nlines"\t"1"', '"2"\t"p"\t"x"\t"0"')
     found = read_retrieval(_file(tmp_path / "pairs.tsv", HEADER, *rows))

@@ -1,5 +1,6 @@
 """Hard-negative mining with the real teacher."""
 
+import copy
 import json
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from sentence_transformers import SentenceTransformer
 
 from edgeembed import mining
 from edgeembed.cli.mine import command
+from edgeembed.cli.progress import TerminalReporter
 from edgeembed.corpus.pairs import read_pairs
 from edgeembed.mining import mine, mine_triplets
 from edgeembed.models import load_model
@@ -73,6 +75,30 @@ def test_a_more_similar_text_of_the_corpus_is_the_hard_negative(teacher: Sentenc
     assert set(rows.values()) <= {*passages, *POSITIVES}
 
 
+def test_a_blank_text_is_no_hard_negative(teacher: SentenceTransformer, caplog: pytest.LogCaptureFixture) -> None:
+    anchors, positives = [*ANCHORS[:2], "?", "", "  "], [*POSITIVES[:2], "", "A dog runs.", "\t"]
+    found = mine_triplets(
+        {"anchor": anchors, "positive": positives}, teacher, margin=0.05, corpus=["", " ", "\n"], where="pairs.tsv"
+    )
+    assert (found.texts["anchor"], found.pairs) == (ANCHORS[:2], 2)
+    assert found.texts["hard_negative"] == [POSITIVES[1], POSITIVES[0]]
+    assert caplog.messages == ["pairs.tsv: 3 of 5 pairs have a blank text and are left out; the first is row 3"]
+    with pytest.raises(InputError, match=r"the pairs: each pair has a blank text"):
+        mine_triplets({"anchor": ["a", ""], "positive": ["", "b"]}, teacher, margin=0.05)
+
+
+def test_the_file_of_a_blank_pair_is_named(
+    pairs: Path, tmp_path: Path, teacher: SentenceTransformer, caplog: pytest.LogCaptureFixture
+) -> None:
+    pairs.write_text(pairs.read_text(encoding="utf-8") + "\nIs this blank?\tx\t \n", encoding="utf-8")
+    report = mine(f"{pairs}#question,answer", tmp_path / "mined.tsv", teacher=teacher)
+    assert (report.triplets, report.pairs) == (4, 4)
+    assert caplog.messages == [
+        f"{pairs}#question,answer: 1 of 6 pairs have a blank text and are left out; the first is row 6"
+    ]
+    assert all(read_pairs(report.path)["hard_negative"])
+
+
 def test_pairs_without_any_hard_negative_are_an_error(teacher: SentenceTransformer) -> None:
     same = {"anchor": ["A dog runs."] * 2, "positive": ["A dog is running.", "A running dog."]}
     with pytest.raises(InputError, match=r"none of 2 pairs has a hard negative at a margin of 0\.05"):
@@ -102,20 +128,65 @@ def test_missing_pairs_are_reported_before_the_teacher_is_loaded(tmp_path: Path)
     assert "none.tsv is not a file" in str(done.exception)
 
 
-def test_stdout_stays_empty_and_warnings_are_shown(
-    teacher: SentenceTransformer, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_progress_is_in_lines_and_stdout_stays_empty(
+    pairs: Path, teacher: SentenceTransformer, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def telling(*_: object, **__: object) -> Dataset:
-        print("a statistic")
-        print("a warning", file=sys.stderr)
-        rows = {"anchor": ["a"], "positive": ["b"], "negative": ["c"], "scores": [[0.9, 0.5]]}
-        return Dataset.from_dict(rows)
-
-    monkeypatch.setattr(mining, "mine_hard_negatives", telling)
-    mine_triplets({"anchor": ANCHORS, "positive": POSITIVES}, teacher, margin=0.05)
+    mine(f"{pairs}#question,answer", pairs.with_name("mined.tsv"), teacher=teacher, reporter=TerminalReporter())
     heard = capfd.readouterr()
     assert heard.out == ""
-    assert "a warning" in heard.err
+    assert [line.rpartition(" in ")[0] for line in heard.err.splitlines()] == ["teacher: 8 texts", "mine: 4 anchors"]
+
+
+def test_pairs_without_a_hard_negative_are_counted_with_the_reason(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # Of the anchors "z" all texts are nearly as similar as its positive, by a letter.
+    rows = Dataset.from_dict({"anchor": [*ANCHORS, "z"], "positive": [*POSITIVES, "Why do stores repair oceans?"]})
+    report = mine(rows, tmp_path / "mined.tsv", margin=0.9, reporter=TerminalReporter())
+    assert (report.triplets, report.pairs) == (4, 5)
+    assert "1 of 5 pairs have no hard negative: for them all other texts have a cosine above 10% of their" in (
+        capfd.readouterr().err
+    )
+
+
+def test_the_search_does_not_need_faiss(teacher: SentenceTransformer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    assert len(mine_triplets({"anchor": ANCHORS, "positive": POSITIVES}, teacher, margin=0.05)) == 4
+
+
+def test_a_negative_is_found_however_many_texts_are_too_similar(teacher: SentenceTransformer) -> None:
+    alike = [
+        f"Baking a loaf takes flour, water, yeast and an oven{mark}" for mark in (" " + "!" * n for n in range(40))
+    ]
+    found = mine_triplets(
+        {"anchor": ANCHORS[:1], "positive": POSITIVES[:1]}, teacher, margin=0.2, corpus=[*alike, "Sea."]
+    )
+    assert found.texts["hard_negative"] == ["Sea."]
+
+
+def test_an_anchor_is_not_its_own_negative(teacher: SentenceTransformer) -> None:
+    found = mine_triplets({"anchor": ["a", "b"], "positive": ["b", "a"]}, teacher, margin=0.0, corpus=["the sea"])
+    assert found.texts["hard_negative"] == ["the sea", "the sea"]
+
+
+def test_anchors_are_encoded_as_queries_and_texts_as_documents_with_the_prompts_of_each(
+    teacher: SentenceTransformer,
+) -> None:
+    prompted, read = copy.deepcopy(teacher), list[tuple[str, str]]()
+    prompted.prompts = {"query": "ask: ", "passage": "read: "}
+    encode = prompted.encode
+
+    def recording(inputs: list[str], *, prompt: str, **options: Any) -> Any:
+        read.extend((prompt, text) for text in inputs)
+        return encode(inputs, prompt=prompt, **options)
+
+    prompted.encode = recording
+    pairs = {"anchor": ANCHORS, "positive": POSITIVES}
+    mine_triplets(pairs, prompted, margin=0.05)
+    assert set(read) == {("ask: ", text) for text in ANCHORS} | {("read: ", text) for text in POSITIVES}
+    read.clear()
+    mine_triplets(pairs, prompted, margin=0.05, query_prompt="", document_prompt="x: ")
+    assert set(read) == {("", text) for text in ANCHORS} | {("x: ", text) for text in POSITIVES}
 
 
 def test_the_function_takes_a_dataset_texts_in_memory_and_a_loaded_model(
@@ -138,6 +209,7 @@ def test_the_function_takes_a_dataset_texts_in_memory_and_a_loaded_model(
         ({"pairs": Dataset.from_dict({"anchor": ["a"]})}, "the dataset has the columns anchor; expected anchor, posit"),
         ({"corpus": "none.txt"}, "none.txt does not exist"),
         ({"teacher": "none"}, "no model called none"),
+        ({"query_prompt": 3}, "query_prompt is 3; expected a text to put before each text, or None"),
     ],
 )
 def test_wrong_arguments_are_errors_before_anything_is_mined(

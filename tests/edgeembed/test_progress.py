@@ -27,6 +27,7 @@ def test_an_unknown_rate_is_omitted() -> None:
 def test_a_long_step_prints_lines_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     lines = ""
     with TerminalReporter(interval_s=0.02).step("stage 1", 8, "steps") as advance:
+        advance(0)
         advance(3)
         for _ in range(500):
             lines += capfd.readouterr().err
@@ -42,9 +43,16 @@ def test_a_step_that_ends_early_states_how_much_was_done(
     done: int, expected: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with TerminalReporter().step("train", 8) as advance:
-        if done:
-            advance(done)
+        advance(0)
+        advance(done)
     assert capfd.readouterr().err.startswith(expected)
+
+
+def test_a_resumed_step_states_what_an_earlier_run_had_done(capfd: pytest.CaptureFixture[str]) -> None:
+    with TerminalReporter().step("stage 1", 302, "steps") as advance:
+        advance(60)
+        advance(302)
+    assert capfd.readouterr().err.startswith("stage 1: 302 steps, 60 of them by an earlier run, in ")
 
 
 def test_a_short_step_prints_one_line(capfd: pytest.CaptureFixture[str]) -> None:

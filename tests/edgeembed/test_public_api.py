@@ -92,6 +92,13 @@ def test_wrong_arguments_raise_one_line_and_write_nothing(wrong: Wrong, message:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(("name", "hint"), [("distil", "; did you mean distill?"), ("xyz", "")])
+def test_a_misspelt_function_is_an_error_with_the_right_name(name: str, hint: str) -> None:
+    with pytest.raises(AttributeError) as error:
+        getattr(edgeembed, name)
+    assert str(error.value) == f"module 'edgeembed' has no attribute '{name}'{hint}"
+
+
 def _scalar_arguments() -> list[tuple[str, str]]:
     checked = {"bool", "bool | None", "int", "int | None", "float", "float | None"}
     arguments = []

@@ -171,6 +171,7 @@ def test_an_unknown_recipe_gets_a_suggestion() -> None:
         ("stage.epochs=2", "did you mean stages?"),
         ("stages.epoch=2", "did you mean epochs?"),
         ("stages.losses.cosin=2", "stages.0.losses has no setting called cosin; did you mean cosine?"),
+        ("stages.losses.mine=2", "similarity, similarity_mae, token_embedding, triplet"),
     ],
 )
 def test_an_unknown_setting_gets_a_suggestion(override: str, suggestion: str) -> None:

@@ -23,8 +23,8 @@ from edgeembed.recipe.schema import Recipe
 from edgeembed.students.architectures import encoder_layers, resized_config
 from edgeembed.students.transformer import build_encoder
 from edgeembed.teacher.encoding import with_normalization
+from edgeembed.training.callbacks import StepCallback
 from edgeembed.training.data import LabeledData
-from edgeembed.training.trainer import StepCallback
 from edgeembed.vocabulary import train_wordpiece
 
 TEACHER_WIDTH = 32
@@ -145,7 +145,7 @@ def made(
 
 def prepared(recipe: Recipe, sentences: list[str], folder: Path) -> pipeline.Prepared:
     """Return the student of a recipe before its first step, and what it is going to learn."""
-    data = DistillationData(sentences, {}, None, LabeledData(None, (), None), ())
+    data = DistillationData(sentences, [], {}, None, LabeledData(None, (), None), ())
     steps = TimedSteps(SilentReporter())
     models_ = pipeline.load_models(recipe, recipe.teacher)
     return pipeline.prepare_student(recipe, models_, data, folder, steps, seed=0)
@@ -320,8 +320,9 @@ def test_hpds_target_is_the_centered_pca_at_the_teachers_own_width_too(
 
 @pytest.mark.slow
 def test_a_head_of_the_teachers_width_learns_its_embeddings_themselves_unless_they_are_centered(
-    teacher_folder: Path, sentences: list[str], tmp_path: Path
+    teacher_folder: Path, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pipeline, "_MIN_SPACE_COSINE", -1)  # these students hardly train
     centered = made(tiny("hpd-384", teacher_folder), sentences, tmp_path / "centered", tmp_path)
     recipe = tiny("hpd-384", teacher_folder, "head.center=false")
     same = made(recipe, sentences, tmp_path / "same", tmp_path)

@@ -14,7 +14,8 @@ import pytest
 from edgeembed_runtime.errors import InputError
 
 import edgeembed
-from edgeembed.corpus import corpus_paths, iter_texts, open_corpus
+from edgeembed.corpus import corpus_paths, iter_texts, label_languages, open_corpus
+from edgeembed.corpus.pairs import pair_paths, read_pairs
 from edgeembed.teacher.shards import ShardFolder
 
 
@@ -59,6 +60,24 @@ def test_urls_of_the_disk_and_of_a_zip(tmp_path: Path) -> None:
     url = tmp_path.as_uri()
     assert list(iter_texts(f"{url}/a.txt")) == ["one"]
     assert list(iter_texts(f"zip://in::{url}/corpus.zip")) == ["two"]
+
+
+@pytest.mark.usefixtures("memory")
+def test_urls_may_have_languages_and_columns() -> None:
+    corpora = label_languages(["de=memory://corpus/a.txt", "en=memory://corpus/d.parquet#other"])
+    assert {language: list(iter_texts(corpus)) for language, corpus in corpora.items()} == {
+        "de": ["one", "two"],
+        "en": ["six"],
+    }
+
+
+def test_labeled_pairs_behind_a_url(memory: fsspec.AbstractFileSystem) -> None:
+    memory.pipe("/corpus/pairs.TSV", b"a\tb\tc\n1\tone\tuno\n2\ttwo\tdue\n")
+    url = "memory://corpus/pairs.TSV#b,c"
+    assert read_pairs(url) == {"anchor": ["one", "two"], "positive": ["uno", "due"]}
+    assert pair_paths(url) == []
+    with pytest.raises(InputError, match=r"memory://corpus/none.tsv#b,c is not a file"):
+        read_pairs("memory://corpus/none.tsv#b,c")
 
 
 def test_a_text_that_begins_with_a_url_is_a_text() -> None:

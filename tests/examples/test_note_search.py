@@ -134,14 +134,16 @@ def test_what_is_no_text_is_skipped_with_its_reason(notes: Notes, folder: Path, 
     (folder / "zeros.md").write_bytes(bytes(100))
     (folder / "large.txt").write_text("a" * (MAX_SIZE_BYTES + 1), encoding="utf-8")
     (folder / "blank.md").write_text(" \n", encoding="utf-8")
+    (folder / "ruler.md").write_text("\ufeff---\n", encoding="utf-8")
     (folder / "bread.md").write_bytes(b"\xff\xfe")
     (folder / "page.html").write_text("not a note", encoding="utf-8")
     (folder / ".hidden.md").write_text("hidden", encoding="utf-8")
     (folder / ".git").mkdir()
     (folder / ".git" / "log.txt").write_text("hidden", encoding="utf-8")
     changes = notes.sync()
-    assert sorted(changes.skipped) == ["blank.md", "bread.md", "large.txt", "photo.md", "zeros.md"]
+    assert sorted(changes.skipped) == ["blank.md", "bread.md", "large.txt", "photo.md", "ruler.md", "zeros.md"]
     assert found(notes, "bread") == ["work/rates.txt"]
+    assert found(notes, "?") == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in folders")

@@ -137,6 +137,7 @@ def test_texts_without_known_words_are_answered_without_a_warning(settings: Sett
         ("/encode", b"{", 422, "JSON decode error"),
         ("/encode", b"[" * 100_000, 400, "There was an error parsing the body"),
         ("/search", {"query": " \n"}, 422, "query: Value error, the text is blank"),
+        ("/search", {"query": "\u200b..."}, 422, "query: Value error, the text is blank"),
         ("/search", {"query": "a", "top_k": 0}, 422, "top_k: Input should be greater than"),
         ("/search", {"query": "a", "filter": {"year": {"$near": 1}}}, 400, "$near"),
         ("/search", b'{"query": "a", "min_score": NaN}', 400, "min_score"),

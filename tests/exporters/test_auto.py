@@ -6,11 +6,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
+import torch
 from edgeembed_exporters import ExportConfig, GateError, export, exporting
 from edgeembed_exporters.bundle import writers
 from edgeembed_exporters.config import PRECISIONS
+from edgeembed_exporters.model_spec import inspect_model
+from edgeembed_exporters.onnx.tracing import build_graph, trace
 from edgeembed_runtime import Bundle, InputError
 from sentence_transformers import SentenceTransformer
 
@@ -157,3 +161,28 @@ def test_the_model_is_traced_once(model: SentenceTransformer, traces: list[onnx.
     traces.clear()
     write(model, tmp_path / "b", max_latency_ms=1.5, min_cosine=0.5)
     assert len(traces) == 1
+
+
+@pytest.mark.parametrize("precision", ["auto", "int8"])
+def test_a_model_whose_weights_are_too_large_is_not_traced(
+    model: SentenceTransformer, traces: list[onnx.ModelProto], tmp_path: Path, precision: str
+) -> None:
+    traces.clear()
+    with pytest.raises(GateError, match=r"the bundle has at least [\d.]+ MB"):
+        write(model, tmp_path / "b", precision, max_size_mb=0.001)
+    assert traces == []
+
+
+def test_a_table_of_16_levels_counts_4_bits_in_the_estimate_at_int8(tmp_path: Path) -> None:
+    """It is stored so, and with 8 bits a limit that the bundle keeps would refuse it."""
+    model = static_model()
+    rng = np.random.default_rng(0)
+    with torch.no_grad():
+        levels = rng.integers(-8, 8, model[0].embedding.weight.shape)
+        levels[:, 0] = -8
+        model[0].embedding.weight.copy_(torch.from_numpy(levels * rng.uniform(0.05, 0.15, (len(levels), 1))))
+    spec = inspect_model(model)
+    graph = build_graph(spec)
+    writer = writers.GraphWriter(graph, lambda: trace(graph, spec.max_seq_length), spec, [])
+    size = len(writer.quantize("int8"))
+    assert writer.min_size_bytes("int8") == (levels.size // 2) + 64 * 128 < size < levels.size

@@ -232,7 +232,7 @@ def test_the_error_names_a_decoder() -> None:
     model = make_model()
     encoder: Any = model[0].auto_model
     encoder.config.is_decoder = True
-    with pytest.raises(InputError, match="BertModel, a decoder"):
+    with pytest.raises(InputError, match="BertModel, of an architecture that generates text"):
         inspect_model(model)
 
 

@@ -2,14 +2,34 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from edgeembed_exporters.gate import GateError, check_parity, check_size, compare, measure_parity, worst_lines
+import torch
+from edgeembed_exporters import ExportConfig, export
+from edgeembed_exporters.config import MIN_OVERLAP, MIN_RANK
+from edgeembed_exporters.gate import (
+    GateError,
+    check_parity,
+    check_ranking,
+    check_size,
+    compare,
+    compare_with_original,
+    cutting_tokenizer,
+    default_sentences,
+    measure_parity,
+    split_sentences,
+    worst_lines,
+)
+from edgeembed_exporters.model_spec import inspect_model
+from edgeembed_exporters.reduction.vocabulary_trimming import trim_vocabulary
+from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.parity import Parity, WorstSentence
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 
 from .conftest import HIDDEN, SENTENCES, make_model
 
@@ -145,3 +165,129 @@ def test_a_bundle_that_cannot_encode_fails(
 ) -> None:
     with pytest.raises(GateError, match="cannot encode; nothing was written"):
         compare(model, tmp_path, SENTENCES)
+
+
+def alike(vectors: Matrix) -> Matrix:
+    """Return embeddings that are all near one direction, but keep their order."""
+    made: Matrix = (0.01 * vectors + np.array([1, 0, 0, 0, 0, 0])).astype(np.float32)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            random_vectors(40, seed=1),
+            r"the rank correlation with the model over 40 sentences is -?0\.\d+, required is 0.85",
+        ),
+        (
+            np.zeros((40, 6), np.float32),
+            r"the rank correlation with the model over 40 sentences is 0\.00000, required is",
+        ),
+    ],
+)
+def test_a_lost_ranking_is_refused_although_all_cosines_are_high(given: Matrix, message: str) -> None:
+    parity = measure_parity(names(40), alike(random_vectors(40)), alike(given))
+    check_parity(parity, 0.99)
+    with pytest.raises(GateError, match=message) as caught:
+        check_ranking(parity, 0.85, 0.6, "int4")
+    assert str(caught.value).endswith("nothing was written: choose a higher precision or lower min_rank")
+    assert caught.value.parity is parity
+
+
+def test_lost_neighbors_are_refused_although_the_groups_of_texts_are_kept() -> None:
+    """Half of all pairs are of texts of two groups, which are far apart: their order hides that of the neighbors."""
+    groups = np.repeat(np.array([[9, 0, 0, 0, 0, 0], [-9, 0, 0, 0, 0, 0]], np.float32), 30, axis=0)
+    parity = measure_parity(names(60), groups + random_vectors(60), groups + random_vectors(60, seed=1))
+    assert parity.spearman is not None
+    with pytest.raises(
+        GateError, match=r"the overlap of the ten nearest with the model's over 60 sentences is 0\.[34]"
+    ):
+        check_ranking(parity, min(0.7, parity.spearman), 0.6)
+
+
+def test_no_higher_precision_is_advised_at_fp32() -> None:
+    parity = measure_parity(names(40), random_vectors(40), random_vectors(40, seed=1))
+    with pytest.raises(GateError, match="nothing was written: lower min_cosine"):
+        check_parity(parity, 0.9, "fp32")
+    with pytest.raises(GateError, match="nothing was written: lower min_rank"):
+        check_ranking(parity, 0.9, 0.9, "fp32")
+
+
+@pytest.mark.parametrize("vectors", [random_vectors(11), np.ones((40, 6), np.float32)])
+def test_too_few_sentences_and_equal_ones_have_no_ranking_to_lose(vectors: Matrix) -> None:
+    noise = random_vectors(len(vectors), seed=1)
+    check_ranking(measure_parity(names(len(vectors)), vectors, noise), 0.99, 0.99)
+
+
+def test_an_export_is_refused_that_loses_the_ranking(tmp_path: Path) -> None:
+    model = _nearly_constant_model()
+    limits: dict[str, Any] = {"precision": "int4", "min_cosine": 0.9}
+    with pytest.raises(GateError, match=r"the rank correlation with the model .* required is 0\.85"):
+        export(model, tmp_path / "b", ExportConfig(**limits))
+    assert list(tmp_path.iterdir()) == []
+    report = export(model, tmp_path / "b", ExportConfig(**limits, min_rank=0, min_overlap=0))
+    assert report.parity.spearman is not None
+    assert report.parity.top_10_overlap is not None
+    assert report.parity.min_cosine > 0.999
+    assert report.parity.spearman < MIN_RANK["int4"]
+    shown = f"rank correlation of all pairs {report.parity.spearman:.5f}, {report.parity.top_10_overlap:.1%} of the ten"
+    assert shown in str(report)
+
+
+def _nearly_constant_model() -> SentenceTransformer:
+    """Return a model with a head that keeps a fiftieth of what differs between texts, beside what they share."""
+    wide = make_model(dense=False)
+    shared = wide.encode(default_sentences()[:20], convert_to_tensor=True).mean(dim=0)
+    torch.manual_seed(0)
+    weight = 0.02 * torch.eye(HIDDEN) + torch.outer(torch.randn(HIDDEN), shared / shared.norm())
+    head = Dense(HIDDEN, HIDDEN, bias=False, activation_function=None, init_weight=weight)
+    made: SentenceTransformer = SentenceTransformer(modules=[*wide, head, Normalize()], device="cpu").eval()
+    return made
+
+
+@pytest.mark.parametrize("limit", ["min_rank", "min_overlap"])
+def test_a_limit_on_the_ranking_needs_enough_sentences(model: SentenceTransformer, tmp_path: Path, limit: str) -> None:
+    given: dict[str, Any] = {limit: 0.5}
+    with pytest.raises(InputError, match=rf"{limit} is 0\.5, and there are 11 sentences to rank; expected at least 12"):
+        export(model, tmp_path / "b", ExportConfig(**given), sentences=SENTENCES[:11])
+
+
+def test_limits_on_the_ranking_are_stricter_at_higher_precisions() -> None:
+    assert list(MIN_RANK.values()) == sorted(MIN_RANK.values(), reverse=True)
+    assert list(MIN_OVERLAP.values()) == sorted(MIN_OVERLAP.values(), reverse=True)
+    assert ExportConfig(min_rank=0.5, min_overlap=0.25).min_rank_at("fp32") == 0.5
+    assert ExportConfig(min_rank=0.5, min_overlap=0.25).min_overlap_at("int4") == 0.25
+
+
+def test_the_model_reads_one_text_at_a_time(
+    model: SentenceTransformer, exported: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some encoders' convolutions read the padding of a batch, and a bundle never pads."""
+    batches: list[int] = []
+    forward = model[0].forward
+
+    def counted(features: dict[str, torch.Tensor], **options: Any) -> dict[str, torch.Tensor]:
+        batches.append(len(features["input_ids"]))
+        return dict(forward(features, **options))
+
+    monkeypatch.setattr(model[0], "forward", counted)
+    compare(model, exported("fp32"), SENTENCES)
+    compare_with_original(model, exported("fp32"), SENTENCES)
+    trim_vocabulary(model, SENTENCES, held_out=SENTENCES)
+    assert set(batches) == {1}
+    assert len(batches) >= 3 * len(SENTENCES)
+
+
+def test_very_long_texts_are_cut_for_the_comparison() -> None:
+    """Attention over thousands of tokens takes gigabytes."""
+    spec = inspect_model(make_model())
+    assert cutting_tokenizer(spec) is None
+    tokenizer = cutting_tokenizer(replace(spec, max_seq_length=8192))
+    assert tokenizer is not None
+    texts = ["Zürich " * 3000, "a b " * 512, *SENTENCES]
+    calibration, held_out = split_sentences(texts, "fp32", tokenizer)
+    counts = [len(tokenizer.encode(text, add_special_tokens=False).ids) for text in held_out]
+    assert (calibration, counts[:2]) == ([], [1024, 1024])
+    assert held_out[1:] == texts[1:]
+    assert texts[0].startswith(held_out[0])

@@ -17,6 +17,7 @@ MANIFEST: dict[str, Any] = {
     "name": "small",
     "roles": ["semantic", "relevance"],
     "dimension": 8,
+    "pooling": "cls+mean",
     "num_parameters": 12_345,
     "precision": "int8",
     "max_seq_length": 64,
@@ -165,7 +166,8 @@ def test_values_contain_no_absolute_paths() -> None:
 
 
 @pytest.mark.parametrize(
-    ("backend", "contract"), [("onnx", "`sentence_embedding` (batch, 8) out"), ("numpy", "NumPy alone")]
+    ("backend", "contract"),
+    [("onnx", "`sentence_embedding` (batch, 8) out. Pooling (cls+mean), "), ("numpy", "NumPy alone")],
 )
 def test_the_card_states_the_engine(backend: str, contract: str) -> None:
     card = model_card({**MANIFEST, "backend": backend}, size_bytes=1, command=None)

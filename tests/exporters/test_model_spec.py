@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 from edgeembed_exporters import export
 from edgeembed_exporters.bundle.hub_files import write_configurations, write_tokenizer
-from edgeembed_exporters.model_spec import inspect_model
+from edgeembed_exporters.model_spec import check_attention, inspect_model, mask_tokens
 from edgeembed_exporters.modules import POOLING_MODES
 from edgeembed_exporters.onnx.tracing import build_graph
 from edgeembed_runtime import Encoder, InputError
@@ -210,7 +211,7 @@ def broken(case: str) -> Any:
         ("cnn", "is CNN"),
         ("lstm", "is LSTM"),
         ("router", "is a Router"),
-        ("gpt2", "GPT2Model, a decoder"),
+        ("gpt2", "GPT2Model, of an architecture that generates text"),
         ("prompt", "include_prompt false"),
         ("slow tokenizer", "tokenizer is a object"),
         ("left padding", "padding_side is 'left'"),
@@ -236,3 +237,30 @@ def test_the_error_names_an_unknown_pooling_mode() -> None:
     model[1].pooling_mode = "median"
     with pytest.raises(InputError, match="'median'"):
         inspect_model(model)
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_block_sparse_attention_is_refused_where_it_is_used(tmp_path: Path, blocks: int) -> None:
+    full = (5 + 2 * blocks) * 16  # tokens up to which the attention is full
+    sizes = {**SMALL, **LAYERS, "block_size": 16, "num_random_blocks": blocks}
+    encoder = HF.BigBirdModel(HF.BigBirdConfig(**sizes), add_pooling_layer=False).eval()
+    model = SentenceTransformer(modules=[Word(encoder, make_tokenizer()), Pooling(HIDDEN, "mean")], device="cpu")
+    for limit in (full + 1, 500):
+        model[0].max_seq_length = limit
+        with pytest.raises(
+            InputError, match=f"'block_sparse', .* up to {limit} tokens; .* max_seq_length of at most {full}"
+        ):
+            export(model, tmp_path / "bundle", sentences=SENTENCES)
+    check_attention(replace(inspect_model(model), max_seq_length=full))
+    encoder.config.attention_type = "original_full"
+    check_attention(inspect_model(model))
+
+
+@pytest.mark.parametrize(
+    ("limit", "window", "expected"), [(40, None, 40), (8192, None, 1024), (8192, 128, 1024), (8192, 4096, 8192)]
+)
+def test_attention_masks_are_looked_at_as_far_as_windows_reach(limit: int, window: int | None, expected: int) -> None:
+    """Masks of 8,192 tokens take gigabytes."""
+    spec = replace(inspect_model(make_model()), max_seq_length=limit)
+    spec.encoder.config.sliding_window = window
+    assert mask_tokens(spec) == expected

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from edgeembed_exporters import near_cosine
 from edgeembed_exporters.gate import default_sentences
 from edgeembed_exporters.near_cosine import measure_near_cosine
 from edgeembed_runtime import Encoder
@@ -31,3 +33,23 @@ def test_fewer_than_100_different_texts_give_no_threshold(exported: Callable[[st
 def test_built_in_encoders_state_what_is_measured(name: str) -> None:
     bundle = Encoder(name).bundle
     assert measure_near_cosine(bundle, default_sentences()) == pytest.approx(bundle.near_cosine, abs=0.02)
+
+
+@pytest.mark.parametrize("shared", [0, 10, 40, 100, 400, 1e5])
+def test_embeddings_that_are_all_alike_have_a_threshold_below_1(monkeypatch: pytest.MonkeyPatch, shared: float) -> None:
+    vectors = np.random.default_rng(0).normal(size=(200, 16)) + shared * np.eye(16)[0]
+
+    class Stub:
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        def encode_document(self, texts: list[str], **_: object) -> Any:
+            return vectors[: len(texts)].astype(np.float32)
+
+    monkeypatch.setattr(near_cosine, "Encoder", Stub)
+    threshold = measure_near_cosine(Path(), [str(number) for number in range(200)])
+    assert threshold is not None
+    rows = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    expected = np.quantile((rows @ rows.T)[np.triu_indices(200, 1)], 0.98)
+    assert threshold == pytest.approx(min(expected, 0.999999), abs=max(1e-6, min(0.01, 0.06 * (1 - expected))))
+    assert threshold < 1

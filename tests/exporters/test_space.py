@@ -1,10 +1,13 @@
 """The name of a model's embedding space."""
 
 import copy
+import hashlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+from edgeembed_exporters import space
 from edgeembed_exporters.space import embedding_space
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling
@@ -78,3 +81,32 @@ def test_the_activation_of_a_dense_module_counts(plain: SentenceTransformer) -> 
     bent = copy.deepcopy(linear)
     bent[len(bent) - 1].activation_function = nn.Tanh()
     assert len({embedding_space(model) for model in (plain, linear, bent)}) == 3
+
+
+def with_activation(plain: SentenceTransformer, function: Any) -> SentenceTransformer:
+    torch.manual_seed(0)
+    model = copy.deepcopy(plain)
+    model.append(Dense(HIDDEN, 8, activation_function=function))
+    return model
+
+
+def test_the_settings_of_an_activation_count(plain: SentenceTransformer) -> None:
+    functions: list[Any] = [
+        nn.LeakyReLU(),
+        nn.LeakyReLU(0.3),
+        nn.GELU(),
+        nn.GELU(approximate="tanh"),
+        torch.tanh,
+        torch.sigmoid,
+    ]
+    assert len({embedding_space(with_activation(plain, function)) for function in functions}) == len(functions)
+
+
+def test_the_name_of_a_model_with_a_usual_head_stays_as_it_was(plain: SentenceTransformer) -> None:
+    digests = []
+    for function in (nn.Identity(), nn.Tanh(), nn.LeakyReLU()):
+        settings = [[0, "Pooling", "mean"], [1, "Normalize"], [2, "Dense", type(function).__name__]]
+        model = with_activation(plain, function)
+        parts = [hashlib.sha256(repr(each).encode()).digest() for each in settings]
+        digests.append(set(parts) == set(space._settings(model)))
+    assert digests == [True, True, True]

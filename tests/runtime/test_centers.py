@@ -158,6 +158,7 @@ def test_invalid_embedding_is_rejected(vector: Any, message: str) -> None:
         ({"near_cosine": 0}, "near_cosine is 0, expected more"),
         ({"max_centers": 0}, "max_centers is 0, expected an integer of at least 1"),
         ({"max_centers": 2.5}, "max_centers is 2.5, expected an integer"),
+        ({"max_centers": 1 << 63}, "max_centers is 9223372036854775808, expected an integer of at least 1, below"),
         ({"shift": -0.1}, "shift is -0.1, expected a finite number of at least 0"),
         ({"horizon_days": math.inf}, "horizon_days is inf"),
         ({"seconds_per_use": math.nan}, "seconds_per_use is nan"),

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -347,6 +348,38 @@ def test_ctrl_c_prints_one_line_and_leaves_no_files(bundle: list[str], tmp_path:
         stdout, stderr = process.communicate()
     assert (process.returncode, stdout, stderr) == (130, b"", b"edgeembed-runtime: interrupted\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals that a process inherits as ignored")
+def test_ignored_ctrl_c_stays_ignored(bundle: list[str]) -> None:
+    code = _PROCESS.replace("default_int_handler", "SIG_IGN")  # as `sh -c 'command &'` does
+    command = [sys.executable, "-c", code, "encode", "-", "--json", *bundle]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
+        process.stdin.write(b"the cat\n" * 100)
+        process.stdin.write(b" " * 200_000)  # more than a pipe holds: when it is written, the command is reading
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate()
+    assert (process.returncode, stderr) == (0, b"")
+    assert len(json.loads(stdout)) > 0
+
+
+def test_handler_that_python_did_not_install_is_left_alone(
+    bundle: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install, installed = signal.signal, list[int]()
+
+    def record(number: int, handler: Any) -> Any:
+        installed.append(number)
+        return install(number, handler)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(signal, "getsignal", lambda _: None)
+        patch.setattr(signal, "signal", record)
+        assert main(["encode", "--text", "cat", *bundle]) == 0
+    assert capsys.readouterr().err == ""
+    assert signal.SIGINT not in installed
 
 
 def test_closed_pipe_prints_no_error(bundle: list[str], tmp_path: Path) -> None:

@@ -3,11 +3,14 @@
 import json
 import subprocess
 import sys
+import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from edgeembed_runtime import Encoder, SemanticRanker
+from edgeembed_runtime import Encoder, InterestSettings, SemanticRanker
 from edgeembed_runtime.cli import main
 
 
@@ -112,6 +115,31 @@ def test_forget_removes_centers(store: str, capsys: pytest.CaptureFixture[str]) 
     assert _run(["show", store], capsys) == f"{store}: 0 centers, encoder tiny\n"
 
 
+def test_an_apps_settings_are_kept_by_every_action(
+    encoder: Encoder, path: str, bundle: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = InterestSettings(horizon_days=365, max_centers=100, near_cosine=0.9, query_weight=0)
+    past = time.time() - 60 * 86_400
+    app = SemanticRanker(encoder, path, settings=settings, clock=lambda: past)
+    axes = np.eye(8, dtype=np.float32)
+    for number in range(9):
+        app.like(f"old {number}", embedding=axes[number % 8] if number < 8 else -axes[0])
+    app = SemanticRanker(encoder, path, settings=settings)
+    for number in range(1, 8):
+        app.like(f"new {number}", embedding=-axes[number])
+    weights = [center["weight"] for center in _json(["show", path], capsys)["centers"]]
+    assert min(weights) == pytest.approx(1 - 60 / 365, abs=1e-4)
+    assert _run(["forget", path, "16"], capsys) == f"{path}: 1 center forgotten\n"
+    assert [center.id for center in app.centers()] == list(range(1, 16))
+    _run(["like", path, "--text", "the dog", *bundle], capsys)
+    assert [center.id for center in app.centers()] == [*range(1, 16), 17]
+    documents = ["--text", "open a socket", "--text", "the dog"]
+    hits = _json(["rank", path, *documents, "--query", "open a socket", *bundle], capsys)["hits"]
+    assert hits[0]["text"] == "the dog"  # the query counts for nothing, as the app wants it
+    exported = json.loads(_run(["export", path], capsys))
+    assert exported["settings"] == asdict(settings)
+
+
 def test_forget_all_requires_yes(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "has 3 centers, and forgetting cannot be undone; pass --yes" in _error(["forget-all", store], capsys)
     assert _json(["forget-all", store, "--yes"], capsys) == {"path": store, "forgotten": 3}
@@ -166,11 +194,14 @@ def test_rejected_reaction_neither_creates_nor_changes_a_store(
     path: str, bundle: list[str], reaction: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "texts.txt").write_bytes(b"the dog\n  \nread\n")
-    texts = str(tmp_path / "texts.txt")
+    texts, symbols = str(tmp_path / "texts.txt"), str(tmp_path / "symbols.txt")
+    Path(symbols).write_text("\u2060...\nthe dog\n", encoding="utf-8")
     rejected = {
-        "texts.txt, line 2: the line is blank": [texts],
+        "texts.txt, line 2: the text is blank": [texts],
         "--text is blank": ["--text", "the dog", "--text", ""],
         "expected a text that is not blank": [texts, "--text", " \t"],
+        "--text is blank, expected": ["--text", "the dog", "--text", "\u200b"],
+        "symbols.txt, line 1: the line is blank": [symbols],
         "surrogate": ["--text", "the dog", "--text", "a\udcff"],
         "text 1: the vocabulary knows almost none of its words": ["--text", "the dog", "--text", "中文"],
     }
@@ -205,7 +236,7 @@ def test_blank_query_is_rejected(store: str, bundle: list[str], capsys: pytest.C
     assert "the query is blank" in _error(["rank", store, "--query", " ", "--text", "the dog", *bundle], capsys)
     index = str(Path(store).with_name("index"))
     assert main(["index", "--text", "the dog", "--out", index, *bundle]) == 0
-    for argv in (["rank", "", "--text", "the dog"], ["search", index, "\t"]):
+    for argv in (["rank", "", "--text", "the dog"], ["rank", "###", "--text", "a"], ["search", index, "\t"]):
         assert main([*argv, *bundle]) == 2
         assert "error: the query is blank" in capsys.readouterr().err
 

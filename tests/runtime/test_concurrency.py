@@ -215,6 +215,27 @@ def test_child_of_a_child_can_encode(encoder: Encoder) -> None:
 
 
 @_needs_fork
+@pytest.mark.parametrize("place", ["is_set", "wait"])
+def test_fork_does_not_wait_for_work_that_ctrl_c_ended_at_the_gate(place: str) -> None:
+    def interrupt(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    gate = ForkGate()
+    event = threading.Event()
+    if place == "is_set":
+        event.set()
+    setattr(event, place, interrupt)
+    gate._open, is_open = event, gate._open
+    with pytest.raises(KeyboardInterrupt):
+        gate.run(lambda: None)
+    gate._open = is_open
+    closing = threading.Thread(target=gate._close, daemon=True)  # what a fork does first
+    closing.start()
+    closing.join(_TIMEOUT_S)
+    assert not closing.is_alive()
+
+
+@_needs_fork
 def test_fork_waits_for_running_work() -> None:
     gate, started, end = ForkGate(), threading.Event(), threading.Event()
 

@@ -1,10 +1,15 @@
 """The share of a text's words that a vocabulary knows."""
 
 import itertools
+import json
+import warnings
+from pathlib import Path
+from typing import Any
 
 import pytest
-from edgeembed_runtime import Encoder, UnknownTextWarning
+from edgeembed_runtime import Classifier, Encoder, UnknownTextWarning
 from edgeembed_runtime.coverage import VocabularyCoverage, WordTokens
+from edgeembed_runtime.tokenization.tokenizer import load_tokenizer
 
 _ENGLISH = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cat", "read", "##ing", "3", ".", "п", "##п", "é", "中", "²", "→"]
 _CYRILLIC = "абвгдежзиклмно"
@@ -87,3 +92,37 @@ def test_texts_with_known_words_cause_no_warning(name: str, shipped: object) -> 
     texts += ["Wie backe ich Roggenbrot?", "Cómo hornear pan", "Jak upiec chleb żytni", "Tôi thích bánh mì", "C++ ≠ C#"]
     _, infos = Encoder(name).encode(texts, return_info=True)
     assert min(info.known_share for info in infos) > 0.1
+
+
+@pytest.mark.parametrize("kind", ["WordPiece", "library"])
+@pytest.mark.parametrize("pair", [False, True])
+def test_an_unknown_token_around_every_text_is_no_unknown_word(
+    make_bundle: Any, make_classifier: Any, rewrite_manifest: Any, tmp_path: Path, kind: str, *, pair: bool
+) -> None:
+    """Some tokenizers begin and end texts with the token that also stands for unknown words."""
+    if kind == "library":
+        pytest.importorskip("tokenizers")
+    folder = make_classifier(tmp_path / "bundle", is_pairs=True) if pair else make_bundle(tmp_path / "bundle")
+    file = folder / "tokenizer.json"
+    document = json.loads(file.read_text(encoding="utf-8"))
+    for special in document["post_processor"]["special_tokens"].values():
+        special["ids"] = [document["model"]["vocab"]["[UNK]"]]
+    if kind == "library":
+        document["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}]}
+    file.write_text(json.dumps(document), encoding="utf-8")
+    manifest = json.loads((folder / "edgeembed.json").read_text(encoding="utf-8"))
+    rewrite_manifest(folder, **{name: value for name, value in manifest.items() if name != "files"})
+    tokens = load_tokenizer(file.read_bytes(), 32, "tokenizer.json", is_pairs=pair)
+    given: Any = ("cat", "dog") if pair else "cat"
+    assert tokens.tokenize(given).unknown == 0
+    assert tokens.tokenize(("cat", "øø") if pair else "cat øø").unknown == 1
+    if pair:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Classifier(folder).predict_proba([given, ("", "")])
+        return
+    encoder = Encoder.load(folder)
+    texts = ["cat", "cat øø", ""]
+    infos = encoder.encode(texts, return_info=True, on_unknown="error")[1]
+    assert [info.unknown for info in infos] == [(), ("øø",), ()]
+    assert [info.known_share for info in infos] == [1, 0.5, 1]

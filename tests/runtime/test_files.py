@@ -4,6 +4,7 @@ import ctypes
 import errno
 import hashlib
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 from edgeembed_runtime import InputError
 from edgeembed_runtime.storage import atomic
 from edgeembed_runtime.storage.atomic import atomic_file, atomic_folder, check_output_path
+from edgeembed_runtime.storage.file_lock import locked
 from edgeembed_runtime.storage.files import sha256
 from edgeembed_runtime.storage.folder_kind import FolderKind
 
@@ -111,6 +113,24 @@ def test_unwritable_path_raises_in_one_line(tmp_path: Path, below: list[str]) ->
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("url", ["s3://bucket/out", "file:///out", "git+https://host/out", "memory://out"])
+def test_url_is_refused_and_no_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    for new in (new_folder_of_kind, atomic_file, locked):
+        with pytest.raises(InputError, match="is a URL, expected a path on this machine"), new(Path(url)):
+            pytest.fail("the block ran")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+@pytest.mark.parametrize("name", ["s3:x", "a b:/x", "12:30", "c:x", "a:b/c"])
+def test_names_with_a_colon_are_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with atomic_file(Path(name)) as file:
+        file.write_text("x")
+    assert (tmp_path / name).read_text() == "x"
+
+
 def test_errors_about_other_files_are_not_converted(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), atomic_folder(tmp_path / "out", kind=_KIND):
         Path("/no/such/input").read_text(encoding="utf-8")
@@ -177,6 +197,89 @@ def test_permissions_follow_the_umask(tmp_path: Path, umask: int, folders: int, 
         os.umask(before)
     assert (tmp_path / "out").stat().st_mode & 0o777 == folders
     assert [path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()] == [files, files]
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_replacement_keeps_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, exchanges: bool) -> None:
+    if not exchanges:
+        monkeypatch.setattr(atomic, "_exchange", lambda *_: False)
+    target = tmp_path / "out"
+    target.mkdir(0o700)
+    _save(target, "a", force=True)
+    assert {path.name: _mode(path) for path in [target, *target.iterdir()]} == {
+        "out": 0o700,
+        "a": 0o600,
+        "made.json": 0o600,
+    }
+    target.chmod(0o755)
+    (target / "made.json").chmod(0o644)
+    _save(target, "a", "b", force=True)
+    assert [_mode(target / name) for name in ("a", "made.json", "b", ".")] == [0o600, 0o644, 0o600, 0o755]
+    target.chmod(0o750)
+    (target / "a").chmod(0o400)
+    _save(target, "a", "b", force=True)
+    assert [_mode(target / name) for name in ("a", "made.json", "b", ".")] == [0o600, 0o644, 0o600, 0o750]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_replacement_keeps_the_permissions_of_subfolders(tmp_path: Path) -> None:
+    def save() -> None:
+        with atomic_folder(tmp_path / "out", kind=_KIND, force=True) as folder:
+            for name in ("private", "public"):
+                (folder / name).mkdir()
+                (folder / name / "a").touch()
+            _KIND.write_manifest(folder, {"made_by": "a test"})
+
+    save()
+    (tmp_path / "out" / "private").chmod(0o700)
+    (tmp_path / "out" / "private" / "a").chmod(0o600)
+    save()
+    modes = {path.relative_to(tmp_path).as_posix(): _mode(path) for path in (tmp_path / "out").rglob("*/*")}
+    assert modes == {"out/private/a": 0o600, "out/public/a": 0o644}
+    assert (_mode(tmp_path / "out" / "private"), _mode(tmp_path / "out" / "public")) == (0o700, 0o755)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444])
+def test_replaced_file_keeps_its_permissions(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "out").touch()
+    (tmp_path / "out").chmod(mode)
+    with atomic_file(tmp_path / "out", force=True) as file:
+        assert _mode(file.parent) == 0o700
+        file.write_text("new", encoding="utf-8")
+    assert _mode(tmp_path / "out") == mode | 0o600
+
+
+@pytest.mark.skipif(not hasattr(os, "chown"), reason="Windows has no such groups")
+@pytest.mark.parametrize("allowed", [True, False])
+def test_replacement_keeps_the_group_or_gives_none_its_permissions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, allowed: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    _save(tmp_path / "out", "a")
+    for path, mode in ((tmp_path / "out", 0o750), (tmp_path / "out" / "a", 0o640)):
+        try:
+            os.chown(path, -1, 54321)
+        except PermissionError:
+            pytest.skip("only root can give a file to any group")
+        path.chmod(mode)
+    if not allowed:
+        monkeypatch.setattr(os, "chown", refuse)
+    _save(tmp_path / "out", "a", "b", force=True)
+    found = [(_mode(path), path.stat().st_gid) for path in (tmp_path / "out" / name for name in (".", "a", "b"))]
+    group = os.getegid()
+    assert found == (
+        [(0o750, 54321), (0o640, 54321), (0o640, 54321)]
+        if allowed
+        else [(0o700, group), (0o600, group), (0o600, group)]
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 import contextlib
 import json
 import os
+import pickle
 import resource
 import shutil
 import signal
+import stat
 import sys
 import threading
 import time
@@ -18,8 +20,10 @@ from typing import Any
 import numpy as np
 import pytest
 from edgeembed_runtime import Encoder, Engine, Index, InputError, MissingExtraError, RelevanceRanker
+from edgeembed_runtime.documents import DocumentId
 from edgeembed_runtime.index import folder as folder_module
 from edgeembed_runtime.index.engine import EngineName, IndexPrecision
+from edgeembed_runtime.index.table import DocumentBatch, DocumentTable
 from edgeembed_runtime.storage.json_fields import with_own_sha256
 
 Make = Callable[..., Path]
@@ -594,6 +598,68 @@ def test_save_raises_if_another_index_changed_the_folder(saved: Path, encoder: E
     assert len(Index.open(saved, encoder)) == len(_DOCUMENTS) + 2
     second.save(saved.parent / "other")
     assert len(Index.open(saved.parent / "other", encoder)) == len(_DOCUMENTS) + 1
+
+
+def test_saving_elsewhere_forgets_no_folder(saved: Path, encoder: Encoder, tmp_path: Path) -> None:
+    index, elsewhere = Index.open(saved, encoder), tmp_path / "elsewhere"
+    index.save(elsewhere)
+    other = Index.open(saved, encoder)
+    other.add(["written by another process"])
+    other.save(saved, force=True)
+    index.add(["mine"])
+    for copied in (index, pickle.loads(pickle.dumps(index))):  # noqa: S301
+        with pytest.raises(InputError, match="was changed since this index was opened or saved"):
+            copied.save(saved, force=True)
+    assert [document.text for document in Index.open(saved, encoder)][-1] == "written by another process"
+    index.save(elsewhere, force=True)
+    index.save(elsewhere, force=True)
+    assert [document.text for document in Index.open(elsewhere, encoder)][-1] == "mine"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_private_index_stays_private(saved: Path, encoder: Encoder) -> None:
+    saved.chmod(0o700)
+    for file in saved.iterdir():
+        file.chmod(0o600)
+    Index.append_to(saved, ["cat"], encoder).save(saved, force=True)
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in saved.iterdir()} == {0o600}
+
+
+def test_append_to_a_folder_that_is_removed_meanwhile_raises(
+    saved: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remove(*arguments: Any, **options: Any) -> Any:
+        shutil.rmtree(saved, ignore_errors=True)
+        return encode(*arguments, **options)
+
+    encode = Index._encode
+    monkeypatch.setattr(Index, "_encode", remove)
+    with pytest.raises(InputError, match="expected an index"):
+        Index.append_to(saved, ["cat"], encoder)
+    assert not saved.exists()
+
+
+def test_ids_stay_unique_if_a_lookup_happens_during_an_addition() -> None:
+    class LookedUpMeanwhile(DocumentTable):
+        """A table of which another thread asks for an id after the first access to its positions."""
+
+        reads = 0
+
+        @property
+        def _positions(self) -> dict[DocumentId, int] | None:
+            self.reads += 1
+            return None if self.reads == 1 else {"x": 0, "y": 1}
+
+        @_positions.setter
+        def _positions(self, value: dict[DocumentId, int] | None) -> None:
+            pass
+
+    table = LookedUpMeanwhile(["one", "two"], ["x", "y"], [{}, {}], 0)
+    appended = table.append(DocumentBatch(["three"], None, None))
+    assert [appended.position(each) for each in ("x", "y", 0)] == [0, 1, 2]
+    with pytest.raises(InputError, match="has a document with the id 0 already"):
+        appended.append(DocumentBatch(["four"], [0], None))
 
 
 def test_second_save_of_a_built_index_raises_if_the_folder_was_changed(encoder: Encoder, tmp_path: Path) -> None:

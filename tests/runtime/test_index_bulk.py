@@ -66,7 +66,7 @@ def state(folder: Path, encoder: Encoder, counts: dict[str, int] | None, **field
     """Write a shards.json of an encoder, with other fields."""
     bundle = encoder.bundle
     stated = {"name": "tiny", "fingerprint": bundle.fingerprint, "dimension": 8, "space": bundle.space, **fields}
-    ShardsManifest(EncodedBy(normalized=True, precision="fp32", **stated), counts).write(folder)
+    ShardsManifest(EncodedBy(normalized=True, precision="fp32", prompt="", **stated), counts).write(folder)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -185,12 +185,21 @@ def _change(column: str, row: int, value: Any) -> Callable[[list[dict[str, Any]]
         (_change("embedding", 1, [1.0] * 7), r"embedding 1 is a list of 7 numbers, expected 8 numbers"),
         (_change("embedding", 1, [float("nan")] * 8), r"embedding 1 contains NaN or infinity"),
         (_change("embedding", 1, [None, *[1.0] * 7]), r"embedding 1 contains NaN or infinity"),
-        (_change("id", 3, None), r"counted from row 3: None is not a document id"),
+        (
+            _change("id", 3, None),
+            r"the column id of .*part-1\.parquet, row 3 from 0: the id is null, expected a str or a",
+        ),
         (_change("id", 0, _IDS[2]), r"the id 'document 2' is twice in the column id of .*embedded, expected a diff"),
         (_change("rating", 1, float("inf")), r"the metadata of document 1: 'rating' is inf, expected"),
         (lambda rows: [{**row, "text": 1} for row in rows], r"column text of .* has the type int64, expected strings"),
-        (lambda rows: [{**row, "embedding": "x"} for row in rows], r"the type string, expected lists of numbers"),
-        (lambda rows: [{**row, "embedding": ["x"]} for row in rows], r"type list<.*string>, expected lists of numbers"),
+        (
+            lambda rows: [{**row, "embedding": "x"} for row in rows],
+            r"the type string, expected lists of floats or of signed",
+        ),
+        (
+            lambda rows: [{**row, "embedding": ["x"]} for row in rows],
+            r"type list<.*string>, expected lists of floats or of signed",
+        ),
         (lambda rows: [{**row, "id": 0.5} for row in rows], r"has the type double, expected integers or strings"),
         (
             lambda rows: [{**row, "id": i} for i, row in enumerate(rows)],
@@ -215,6 +224,32 @@ def test_invalid_documents_are_one_line_and_the_old_index_stays(
     assert "\n" not in str(caught.value)
     assert content(tmp_path / "index") == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["embedded", "index"]
+
+
+def test_an_id_beyond_64_bits_and_embeddings_of_unsigned_integers_are_named(
+    folder: Path, tmp_path: Path, encoder: Encoder
+) -> None:
+    file = folder / "part-1.parquet"
+    table = pq.read_table(file)
+    rows, ids = table.to_pylist(), pa.array([2**63 - 2 + i for i in range(4)], pa.uint64())
+    pq.write_table(table.set_column(table.column_names.index("id"), "id", ids), file)
+    with pytest.raises(
+        InputError, match=r"column id of .*part-1\.parquet, row 2 from 0: the id is 9223372036854775808, e"
+    ):
+        Index.build_from(encoder, folder, tmp_path / "index", id_column="id")
+    write(file, [{**row, "embedding": [1] * 8} for row in rows], embedding=pa.list_(pa.uint8()))
+    with pytest.raises(InputError, match=r"the type list<.*uint8>, expected lists of floats or of signed integers"):
+        Index.build_from(encoder, folder, tmp_path / "index")
+    assert not (tmp_path / "index").exists()
+
+
+def test_the_largest_id_of_64_bits_is_kept(folder: Path, tmp_path: Path, encoder: Encoder) -> None:
+    for number in range(2):
+        file = folder / f"part-{number}.parquet"
+        rows = pq.read_table(file).to_pylist()
+        write(file, [{**row, "id": 2**63 - 1 - 10 * number - i} for i, row in enumerate(rows)], id=pa.uint64())
+    Index.build_from(encoder, folder, tmp_path / "index", id_column="id")
+    assert next(iter(Index.open(tmp_path / "index", encoder))).id == 2**63 - 1
 
 
 def test_damaged_files_are_one_line(folder: Path, tmp_path: Path, encoder: Encoder) -> None:

@@ -352,3 +352,7 @@ def test_blank_and_unknown_documents_are_found_last(encoder: Encoder, precision:
     assert sorted(hit.id for hit in hits[:2]) == [2, 3]
     assert [(hit.id, hit.score) for hit in hits[2:]] == [(0, -1), (1, -1)]
     assert len(index.search("the cat", min_score=-0.9999)) == 2
+    index = Index.build(encoder, ["\u200b", "...", "\ufffd", "the cat", "---- " * 500], precision=precision)
+    assert [(hit.id, hit.score) for hit in index.search("a dog")[1:]] == [(0, -1), (1, -1), (2, -1), (4, -1)]
+    index.update([3], ["\u00ad"])
+    assert [hit.score for hit in index.search("a dog")] == [-1] * 5

@@ -12,6 +12,7 @@ from edgeembed_runtime import Encoder, Index, InputError, MissingExtraError, Pas
 from edgeembed_runtime.index import collection
 from edgeembed_runtime.index.bm25 import BM25
 from edgeembed_runtime.index.engine import EngineName, IndexPrecision, SearchMethod
+from edgeembed_runtime.index.hybrid import HIGHEST_FUSED_SCORE
 
 pytest.importorskip("bm25s")
 
@@ -86,8 +87,28 @@ def test_invalid_queries_are_errors(index: Index, encoder: Encoder, method: Sear
         index.search(np.zeros(encoder.dimension), method=method)
     with pytest.raises(InputError, match="query 1 is float"):
         index.search(["the cat", 1.5], method=method)  # type: ignore[list-item]
-    with pytest.raises(InputError, match="the query is blank"):
-        index.search(" ", method=method)
+    for blank in (" ", "\u200b", "..."):
+        with pytest.raises(InputError, match="the query is blank"):
+            index.search(blank, method=method)
+        with pytest.raises(InputError, match="query 1 is blank"):
+            index.search(["the cat", blank], method=method)
+
+
+def test_the_best_document_by_both_rankings_has_the_highest_possible_score(index: Index) -> None:
+    (best,) = index.search("the dog", top_k=1, method="hybrid")
+    assert best.score == HIGHEST_FUSED_SCORE
+    assert index.search("the dog", min_score=HIGHEST_FUSED_SCORE, method="hybrid") == [best]
+
+
+def test_a_minimum_that_no_hybrid_score_reaches_is_an_error(index: Index) -> None:
+    for minimum in (0.45, 0.033, np.float32(1), 1e300):
+        with pytest.raises(
+            InputError, match=r"min_score is .*, expected at most 0\.0328 with method='hybrid'"
+        ) as caught:
+            index.search("the dog", min_score=minimum, method="hybrid")  # type: ignore[call-overload]
+        assert "\n" not in str(caught.value)
+    assert index.search("the dog", min_score=45, method="bm25") == []
+    assert len(index.search("the dog", min_score=-5, method="hybrid")) > 0
 
 
 def test_an_unknown_method_is_an_error(index: Index) -> None:

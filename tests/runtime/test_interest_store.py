@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -290,8 +291,18 @@ def test_example_is_the_beginning_of_the_text(store: InterestStore) -> None:
 def test_export_is_json_with_the_whole_content(store: InterestStore, clock: Clock) -> None:
     store.dislike("a", _AXES[3])
     assert json.loads(json.dumps(store.export())) == {
-        "schema_version": 3,
+        "schema_version": 4,
         "encoder": {"name": "tiny", "fingerprint": "0123456789abcdef", "dimension": 8, "space": None},
+        "settings": {
+            "near_cosine": 0.4,
+            "max_centers": 12,
+            "shift": 0.1,
+            "horizon_days": 30.0,
+            "seconds_per_use": 60.0,
+            "min_read_seconds": 20.0,
+            "max_view_seconds": 300.0,
+            "query_weight": 0.8,
+        },
         "reactions": 1,
         "centers": [
             {
@@ -403,10 +414,10 @@ def test_lower_maximum_merges_the_centers_of_an_existing_store(path: Path) -> No
     store = InterestStore(path, _ENCODER)
     for axis in range(6):
         store.like(f"axis {axis}", _AXES[axis])
-    smaller = InterestStore(path, _ENCODER, settings=InterestSettings(max_centers=2))
-    assert len(smaller.centers()) == 6
-    smaller.like("axis 7", _AXES[7])
-    assert sorted(center.uses for center in smaller.centers()) == [3, 4]
+    InterestStore(path).change_settings(InterestSettings(max_centers=2))
+    assert len(store.centers()) == 6
+    store.like("axis 7", _AXES[7])
+    assert sorted(center.uses for center in store.centers()) == [3, 4]
     _assert_consistent(path)
 
 
@@ -439,22 +450,102 @@ def test_expired_center_is_no_longer_listed_and_leaves_the_file_with_the_next_ch
     _assert_consistent(path)
 
 
-@pytest.mark.parametrize("change", ["glance", "forget", "forget_all"])
-def test_every_change_removes_expired_centers(path: Path, clock: Clock, change: str) -> None:
+@pytest.mark.parametrize("reaction", ["like", "dislike", "view", "glance"])
+def test_every_reaction_removes_expired_centers(path: Path, clock: Clock, reaction: str) -> None:
     store = InterestStore(path, _ENCODER, clock=clock)
     store.like("a", _AXES[0])
     clock.now += 30 * _DAY
-    if change == "glance":
-        assert store.view("b", _AXES[1], 1) is None
-    elif change == "forget":
-        (shown,) = store.export()["centers"]
-        store.forget(shown["id"])
-        with pytest.raises(InputError, match="has no center 1"):
-            store.forget(1)
+    if reaction in ("view", "glance"):
+        store.view("b", _AXES[1], 60 if reaction == "view" else 1)
     else:
-        assert store.forget_all() == 0
-    assert store.export()["centers"] == []
+        getattr(store, reaction)("b", _AXES[1])
+    assert 1 not in [center["id"] for center in store.export()["centers"]]
     _assert_consistent(path)
+
+
+def test_forget_removes_what_it_was_told_and_nothing_else(path: Path, clock: Clock) -> None:
+    store = InterestStore(path, _ENCODER, clock=clock)
+    for axis in range(3):
+        store.like(f"axis {axis}", _AXES[axis])
+    clock.now += 30 * _DAY
+    store.forget(1)
+    assert [center["id"] for center in store.export()["centers"]] == [2, 3]  # expired, but not forgotten
+    clock.now -= 20 * _DAY
+    assert [center.id for center in store.centers()] == [2, 3]
+    clock.now += 20 * _DAY
+    assert store.forget_all() == 2
+    assert store.export()["centers"] == []
+    with pytest.raises(InputError, match="has no center 1"):
+        store.forget(1)
+    _assert_consistent(path)
+
+
+_SETTINGS = InterestSettings(
+    near_cosine=0.9,
+    max_centers=100,
+    shift=0.25,
+    horizon_days=365,
+    seconds_per_use=30,
+    min_read_seconds=5,
+    max_view_seconds=90,
+    query_weight=0.5,
+)
+
+
+def test_settings_are_those_of_the_file_for_everybody_who_opens_it(path: Path, clock: Clock) -> None:
+    first = InterestStore(path, _ENCODER, settings=_SETTINGS, clock=clock)
+    for axis in range(_DIMENSION):
+        first.like(f"old {axis}", _AXES[axis])
+    clock.now += 60 * _DAY
+    for encoder in (None, _ENCODER):
+        other = InterestStore(path, encoder, clock=clock)
+        assert other.settings == _SETTINGS
+        assert [center.weight for center in other.centers()] == [center.weight for center in first.centers()]
+    for number in range(10):  # 18 interests, beyond the default maximum and horizon
+        other.like(f"new {number}", _with_cosine(number % 8, (number + 1 + number // 8) % 8, 0.7))
+    other.forget(18)
+    assert [center.id for center in first.centers()] == list(range(1, 18))
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(InterestSettings)])
+def test_opening_with_another_setting_is_an_error_that_names_it(path: Path, name: str) -> None:
+    InterestStore(path, _ENCODER, settings=_SETTINGS).like("a", _AXES[0])
+    before = path.read_bytes()
+    other = replace(_SETTINGS, **{name: 1})
+    with pytest.raises(
+        InputError, match=rf"has the settings {name}=[\d.]+, but {name}=1(\.0)? was given; leave .* out"
+    ) as caught:
+        InterestStore(path, _ENCODER, settings=other)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == before
+    store = InterestStore(path, _ENCODER, settings=_SETTINGS)
+    store.change_settings(other)
+    assert store.settings == other
+    assert InterestStore(path, _ENCODER, settings=other).settings == other
+
+
+def test_near_cosine_of_none_is_that_of_the_file(path: Path) -> None:
+    store = InterestStore(path, _ENCODER, settings=InterestSettings(shift=0.5), near_cosine=0.3)
+    assert store.settings == InterestSettings(shift=0.5, near_cosine=0.3)
+    store = InterestStore(path, _ENCODER, settings=InterestSettings(shift=0.5), near_cosine=0.7)
+    assert store.settings.near_cosine == 0.3
+    store.change_settings(InterestSettings(shift=0.2))
+    assert store.settings == InterestSettings(shift=0.2, near_cosine=0.3)
+
+
+def test_settings_of_numpy_and_large_numbers_are_stored(path: Path) -> None:
+    settings = InterestSettings(shift=np.float32(0.3), max_centers=np.int16(7), horizon_days=10**300)  # type: ignore[arg-type]
+    for _ in range(2):
+        store = InterestStore(path, _ENCODER, settings=settings)
+        assert (store.settings.shift, store.settings.max_centers) == (float(np.float32(0.3)), 7)
+        assert store.settings.horizon_days == 1e300
+
+
+@pytest.mark.parametrize("settings", [None, 0.4, {"shift": 0.5}])
+def test_settings_of_another_type_change_nothing(store: InterestStore, settings: Any) -> None:
+    with pytest.raises(InputError, match="expected InterestSettings"):
+        store.change_settings(settings)
+    assert store.settings == InterestSettings(near_cosine=0.4)
 
 
 def test_center_of_a_view_of_zero_seconds_is_kept_until_it_expires(path: Path, clock: Clock) -> None:
@@ -555,14 +646,14 @@ def test_file_that_is_not_a_store_is_rejected_and_unchanged(path: Path) -> None:
 
 
 def test_store_of_a_newer_schema_version_is_rejected(store: InterestStore, path: Path) -> None:
-    _sql(path, "PRAGMA user_version = 4")
-    with pytest.raises(InputError, match="has schema version 4, expected 3; upgrade"):
+    _sql(path, "PRAGMA user_version = 5")
+    with pytest.raises(InputError, match="has schema version 5, expected 4; upgrade"):
         InterestStore(path, _ENCODER)
 
 
 def test_store_of_an_older_schema_version_is_rejected(store: InterestStore, path: Path) -> None:
     _sql(path, "PRAGMA user_version = 1")
-    with pytest.raises(InputError, match="has schema version 1, expected 3: an older release wrote it; remove it"):
+    with pytest.raises(InputError, match="has schema version 1, expected 4: an older release wrote it; remove it"):
         InterestStore(path, _ENCODER)
 
 
@@ -601,6 +692,11 @@ def test_invalid_path_is_rejected(name: str, tmp_path: Path, monkeypatch: pytest
         "DELETE FROM store",
         "DROP TABLE store",
         "DROP TABLE centers",
+        "UPDATE store SET shift = 2",
+        "UPDATE store SET shift = 'much'",
+        "UPDATE store SET horizon_days = 9e999",
+        "UPDATE store SET max_centers = 0",
+        "UPDATE store SET max_centers = 2.5",
         "UPDATE store SET reactions = 5",
         "UPDATE store SET reactions = 'one'",
         "UPDATE centers SET views = 9223372036854775807",

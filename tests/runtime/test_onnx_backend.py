@@ -170,4 +170,5 @@ def test_missing_onnxruntime_raises_in_one_line(bundle_path: Path) -> None:
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert f"{bundle_path} needs onnxruntime, which cannot be imported" in done.stderr
+    assert "use Encoder('micro') (--bundle micro), which runs without it" in done.stderr
     assert "or export the bundle with --backend numpy" in done.stderr

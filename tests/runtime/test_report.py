@@ -49,6 +49,13 @@ def test_markdown_is_a_table_with_dotted_names() -> None:
     assert _RESULT._repr_markdown_() == table
 
 
+def test_lone_surrogates_of_names_are_escaped(tmp_path: Path) -> None:
+    result = _Result(Path("caf\udce9"), _Size(1, np.float64(1)), None, notes={"\ud800": "é"})
+    assert json.loads(result.to_json(tmp_path / "report.json"))["path"] == "caf%E9"
+    assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["notes"] == {"%uD800": "é"}
+    assert "| path | caf%E9 |" in result.to_markdown(tmp_path / "report.md")
+
+
 def test_report_is_not_written_over_a_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="folder"):
         _RESULT.to_json(tmp_path)

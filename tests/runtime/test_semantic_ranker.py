@@ -78,6 +78,19 @@ def test_score_blends_query_and_interests_by_query_weight(encoder: Encoder) -> N
         assert [scores[i] for i in range(3)] == pytest.approx([(1 - share) * 0.5, share, 0], abs=1e-6)
 
 
+def test_settings_are_those_of_the_file(encoder: Encoder, tmp_path: Path) -> None:
+    settings = InterestSettings(query_weight=0, horizon_days=365)
+    ranker = SemanticRanker(encoder, tmp_path / "interests.db", settings=settings)
+    ranker.like("the dog")
+    other = SemanticRanker(encoder, tmp_path / "interests.db")
+    assert other.settings == ranker.settings
+    assert other.rank("open a socket", ["open a socket", "the dog"])[0].id == 1
+    with pytest.raises(InputError, match=r"has the settings query_weight=0\.0, but query_weight=1\.0 was given"):
+        SemanticRanker(encoder, tmp_path / "interests.db", settings=InterestSettings(query_weight=1, horizon_days=365))
+    other.change_settings(InterestSettings(query_weight=1, horizon_days=365))
+    assert ranker.rank("open a socket", ["open a socket", "the dog"])[0].id == 0
+
+
 def test_default_query_weight_is_0_8(ranker: SemanticRanker) -> None:
     ranker.like("", embedding=_AXES[0])
     assert [hit.score for hit in ranker.rank(_AXES[1], ["a", "b"], embeddings=_AXES[:2])] == pytest.approx([0.8, 0.1])
@@ -200,17 +213,17 @@ def test_built_in_encoder_separates_topics(shipped: Path) -> None:
     assert _order(ranker, None, documents)[-1] == 0
 
 
-@pytest.mark.parametrize("text", ["", " \n", "\u3000\t"])
+@pytest.mark.parametrize("text", ["", " \n", "\u3000\t", "\u200b\u2060", "\0\x01", "\u0301", "...", "\ufffd", "\ue000"])
 def test_blank_text_is_rejected_unless_its_embedding_is_given(ranker: SemanticRanker, text: str) -> None:
     for react in (ranker.like, ranker.dislike, lambda text: ranker.view(text, 60)):
         with pytest.raises(InputError, match="the text is blank"):
             react(text)
     assert ranker.centers() == []
     assert ranker.like(text, embedding=_AXES[0]) == 1
-    assert ranker.centers()[0].example == ""
+    assert ranker.centers()[0].example == " ".join(text.split())
 
 
-@pytest.mark.parametrize("query", ["", " \n"])
+@pytest.mark.parametrize("query", ["", " \n", "\u200b", "###"])
 def test_blank_query_is_rejected_and_blank_document_is_ranked(ranker: SemanticRanker, query: str) -> None:
     ranker.like("the dog")
     with pytest.raises(InputError, match="the query is blank, expected a text"):
@@ -226,6 +239,8 @@ def test_blank_and_unknown_documents_rank_last(ranker: SemanticRanker, query: st
     ranker.dislike("a socket")
     with pytest.warns(UnknownTextWarning, match="1 of 4 texts"):
         hits = ranker.rank(query, ["", "中文", "a socket", "the cat"])
+    assert [(hit.id, hit.score) for hit in hits[2:]] == [(0, -1), (1, -1)]
+    hits = ranker.rank(query, ["\u200b", "...", "a socket", "the cat"])
     assert [(hit.id, hit.score) for hit in hits[2:]] == [(0, -1), (1, -1)]
 
 

@@ -22,7 +22,7 @@ import pytest
 from edgeembed_runtime import Encoder, Index, InputError, SemanticRanker
 from edgeembed_runtime.cli.main import main
 from edgeembed_runtime.index import npy
-from edgeembed_runtime.index.folder import SavedState
+from edgeembed_runtime.index.folder import SavedStates
 from edgeembed_runtime.interests.database import Database, _sqlite_uri
 from edgeembed_runtime.storage import file_lock, files, temporary_folder
 from edgeembed_runtime.storage.atomic import atomic_file, atomic_folder, check_output_path
@@ -223,10 +223,10 @@ def test_changes_are_noticed_however_the_folder_is_spelled(tmp_path: Path, encod
     (tmp_path / "real").mkdir()
     (tmp_path / "alias").symlink_to(tmp_path / "real")  # as "Real" is one for "real" on macOS
     folder = tmp_path / "real" / "index"
-    assert not SavedState(tmp_path / "alias" / "index", "0").is_outdated(folder)
+    assert not SavedStates({tmp_path / "alias" / "index": "0"}).is_outdated(folder)
     Index.build(encoder, _TEXTS).save(folder)
-    assert SavedState(tmp_path / "alias" / "index", "0").is_outdated(folder)
-    assert not SavedState(tmp_path / "other" / "index", "0").is_outdated(folder)
+    assert SavedStates({tmp_path / "alias" / "index": "0"}).is_outdated(folder)
+    assert not SavedStates({tmp_path / "other" / "index": "0"}).is_outdated(folder)
 
 
 def test_folder_that_cannot_be_written_is_reported_soon(

@@ -15,18 +15,20 @@ Linux shows the counters in its powercap tree:
 
 pyJoules 0.5.1 stops its search at the first gap in the socket numbers, does not support dies, psys or AMD's tree, and
 leaves files open. Therefore this module finds the counters and closes the files, and pyJoules reads the values.
+
+Some processors of several dies, such as the first two generations of AMD's Zen, have one counter per socket, which
+Linux shows once for each die (https://github.com/mlco2/codecarbon/issues/1274). Such mirrored counters count once.
 """
 
 import contextlib
 import logging
+import math
 import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
-
-from edgeembed_runtime.errors import MissingExtraError
 
 from edgeembed_bench.energy import Reading
 
@@ -35,7 +37,9 @@ POWERCAP = Path("/sys/class/powercap")
 MAX_POWER_W = 1000.0
 _TREES = ("intel-rapl", "amd-rapl", "intel-rapl-mmio")
 _DOMAINS = ("package", "core", "uncore", "dram", "psys")
-_MAX_READ_S = 0.001  # the counters' own update interval
+_UPDATE_S = 0.001  # the counters' own update interval
+# Two reads of one counter differ by what it advances meanwhile. Its power at that moment can exceed its mean power.
+_MIRROR_TOLERANCE = 10.0
 _MAX_ATTEMPTS = 5
 
 
@@ -47,11 +51,13 @@ class RaplCounter:
         file: The file of the counter's value, in microjoules.
         name: Linux's name of the counter, such as package-0-die-1.
         range_uj: Value at which the counter wraps around to 0; None if unknown.
+        package: The package that the counter belongs to, without the die, such as package-0.
     """
 
     file: Path
     name: str
     range_uj: int | None
+    package: str
 
     @property
     def domain(self) -> str:
@@ -69,15 +75,18 @@ class _Snapshot:
     """All counter values at one moment; empty, with the reason, if a counter could not be read."""
 
     time_s: float
+    read_s: float
     energies_uj: tuple[float, ...]
     reason: str | None = None
 
 
 @dataclass(frozen=True)
 class _Difference:
-    """Energy that one counter measured in a window; 0, with the reason, if the counter cannot be trusted."""
+    """Values of one counter at both ends of a window, and its energy; 0, with the reason, if it cannot be trusted."""
 
     counter: RaplCounter
+    before_uj: float
+    after_uj: float
     energy_uj: float
     reason: str | None = None
 
@@ -90,11 +99,11 @@ class RaplMeter:
     wrapped before the end of its range, and the window is discarded. AMD's range of 65 kJ lasts a minute at 1,000 W,
     Intel's usual range of 262 kJ four times as long. In a longer window, a second wrap could go unnoticed.
 
+    Dies of one package whose counters hold the same value at both ends of a window, apart from what the package uses
+    between two reads, mirror one counter, which is counted once.
+
     Args:
         counters: The counters of one or more sockets.
-
-    Raises:
-        MissingExtraError: If pyJoules is not installed.
     """
 
     min_window_s = 1.0  # counters advance every millisecond, so begin and end err by 0.2 % at most
@@ -102,12 +111,12 @@ class RaplMeter:
     def __init__(self, counters: Sequence[RaplCounter]) -> None:
         self._counters = tuple(counters)
         self._device = _open_device(self._counters)
-        self._begin = _Snapshot(0.0, (), "no window was begun")
+        self._begin = _Snapshot(0.0, 0.0, (), "no window was begun")
 
     @property
     def source(self) -> str:
         """Description of the domains in the total and the number of sockets."""
-        sockets = len({counter.name.split("-")[1] for counter in self._counters if counter.name.startswith("package-")})
+        sockets = len({counter.package for counter in self._counters if counter.domain == "package"})
         dram = " + DRAM" if any(counter.domain == "dram" for counter in self._counters) else ""
         return f"RAPL package{dram}, by pyJoules, {max(sockets, 1)} socket{'s' if sockets > 1 else ''}"
 
@@ -121,10 +130,13 @@ class RaplMeter:
         window_s = end.time_s - begin.time_s
         if reason := begin.reason or end.reason:
             return Reading(None, window_s, {}, reason)
-        differences = [
-            _difference(counter, before, after, window_s)
-            for counter, before, after in zip(self._counters, begin.energies_uj, end.energies_uj, strict=True)
-        ]
+        differences = _without_mirrors(
+            [
+                _difference(counter, before, after, window_s)
+                for counter, before, after in zip(self._counters, begin.energies_uj, end.energies_uj, strict=True)
+            ],
+            _MIRROR_TOLERANCE * max(_UPDATE_S, begin.read_s, end.read_s) / max(window_s, _UPDATE_S),
+        )
         for each in differences:
             if each.reason and each.counter.is_summed:
                 return Reading(None, window_s, {}, each.reason)
@@ -137,12 +149,12 @@ class RaplMeter:
             try:
                 energies_uj = tuple(self._device.get_energy())
             except (OSError, ValueError) as error:
-                return _Snapshot(start_s, (), _read_error(error, self._counters))
+                return _Snapshot(start_s, 0.0, (), _read_error(error, self._counters))
             stop_s = time.perf_counter()
             # If the scheduler interrupted the read, the time of the values is unknown.
-            if stop_s - start_s < _MAX_READ_S:
+            if stop_s - start_s < _UPDATE_S:
                 break
-        return _Snapshot((start_s + stop_s) / 2, energies_uj)
+        return _Snapshot((start_s + stop_s) / 2, stop_s - start_s, energies_uj)
 
 
 def find_counters(powercap: Path = POWERCAP) -> tuple[RaplCounter, ...]:
@@ -172,20 +184,28 @@ def unreadable_reason(counters: Sequence[RaplCounter]) -> str | None:
 
 def _counters(tree: Path) -> tuple[RaplCounter, ...]:
     zones = f"{tree.name}:*"
-    counters = [_counter(zone) for zone in sorted([*tree.glob(zones), *tree.glob(f"{zones}/{zones}")])]
+    # Sorted, a zone precedes the zones within it.
+    counters = [_counter(zone, tree) for zone in sorted([*tree.glob(zones), *tree.glob(f"{zones}/{zones}")])]
     return tuple(counter for counter in counters if counter is not None and counter.domain in _DOMAINS)
 
 
-def _counter(zone: Path) -> RaplCounter | None:
-    try:
-        name = (zone / "name").read_text(encoding="utf-8").strip()
-    except (OSError, ValueError):
+def _counter(zone: Path, tree: Path) -> RaplCounter | None:
+    name = _name(zone)
+    if name is None:
         return None
     try:
         range_uj = int((zone / "max_energy_range_uj").read_text(encoding="ascii"))
     except (OSError, ValueError):
         range_uj = None
-    return RaplCounter(zone / "energy_uj", name, range_uj)
+    outer = name if zone.parent == tree else _name(zone.parent) or ""
+    return RaplCounter(zone / "energy_uj", name, range_uj, "-".join(outer.split("-")[:2]))
+
+
+def _name(zone: Path) -> str | None:
+    try:
+        return (zone / "name").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return None
 
 
 def _read_error(error: OSError | ValueError, counters: Sequence[RaplCounter]) -> str:
@@ -221,8 +241,39 @@ def _difference(counter: RaplCounter, before: float, after: float, window_s: flo
     elif energy_uj > max_uj:
         problem, remedy = f"advanced by more than {MAX_POWER_W:,.0f} W", "run again"
     else:
-        return _Difference(counter, energy_uj)
-    return _Difference(counter, 0.0, f"a RAPL counter {problem}: {counter.file}; {remedy}")
+        return _Difference(counter, before, after, energy_uj)
+    return _Difference(counter, before, after, 0.0, f"a RAPL counter {problem}: {counter.file}; {remedy}")
+
+
+def _without_mirrors(differences: Sequence[_Difference], drift: float) -> list[_Difference]:
+    """Drop the dies that mirror another die of their package, and the counters within them that do so too.
+
+    Args:
+        differences: All counters, each zone before the zones within it.
+        drift: Fraction of a counter's energy by which two of its reads may differ.
+
+    Returns:
+        The other counters, in the same order.
+    """
+    kept: list[_Difference] = []
+    mirrors: set[Path] = set()
+    for each in differences:
+        zone = each.counter.file.parent
+        may_mirror = each.counter.domain == "package" or zone.parent in mirrors
+        if may_mirror and any(_is_mirror(each, other, drift) for other in kept):
+            mirrors.add(zone)
+        else:
+            kept.append(each)
+    return kept
+
+
+def _is_mirror(one: _Difference, other: _Difference, drift: float) -> bool:
+    if (one.counter.package, one.counter.domain) != (other.counter.package, other.counter.domain):
+        return False
+    range_uj = one.counter.range_uj or math.inf
+    apart_uj = [abs(one.before_uj - other.before_uj), abs(one.after_uj - other.after_uj)]
+    # One of them may have been read before the counter wrapped around, the other after it.
+    return max(min(apart, abs(range_uj - apart)) for apart in apart_uj) <= drift * one.energy_uj
 
 
 def _sum_by_domain(differences: Sequence[_Difference]) -> dict[str, float]:
@@ -239,11 +290,8 @@ def _sum_by_domain(differences: Sequence[_Difference]) -> dict[str, float]:
 
 def _open_device(counters: Sequence[RaplCounter]) -> Any:
     """Return a pyJoules device that reads these counters, in this order."""
-    try:
-        with _without_pyjoules_warnings():
-            from pyJoules.device.rapl_device import RaplDevice
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("pyJoules", "energy") from error
+    with _without_pyjoules_warnings():
+        from pyJoules.device.rapl_device import RaplDevice
 
     class CounterDevice(RaplDevice):  # type: ignore[misc]  # pyJoules has no types
         def available_domains(self) -> list[RaplCounter]:

@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from edgeembed_runtime.errors import InputError
 from rich.console import Group
 
-from edgeembed_bench.machine import Load, LoadWatch, Machine, this_machine
+from edgeembed_bench.machine import Load, LoadWatch, Machine, check_threads, this_machine
 from edgeembed_bench.model_info import ModelInfo, read_model_info
 from edgeembed_bench.render.html import html_document
 from edgeembed_bench.render.markdown import markdown_document
@@ -100,10 +101,11 @@ def open_subjects(subjects: Sequence[Subject], text: str, threads: int) -> Itera
         threads: Number of threads and cores that each may use.
 
     Raises:
-        InputError: If there are no subjects, or two share a name.
+        InputError: If there are no subjects, two share a name, or there are fewer cores than threads.
         CheckError: If a subject fails.
     """
     check_names([subject.name for subject in subjects], None)
+    check_threads(threads)
     machine, watch = this_machine(), LoadWatch()
     created_utc = datetime.now(UTC).isoformat(timespec="seconds")
     with pin_to_cores(threads), contextlib.ExitStack() as stack:
@@ -112,6 +114,20 @@ def open_subjects(subjects: Sequence[Subject], text: str, threads: int) -> Itera
         }
         info = {subject.name: read_model_info(subject, workers[subject.name]) for subject in subjects}
         yield OpenSubjects(workers, info, machine, watch, created_utc)
+
+
+def check_counts(**counts: int) -> None:
+    """Raise InputError if one of some numbers of things is below 1.
+
+    Args:
+        counts: The numbers, by name.
+
+    Raises:
+        InputError: If one is too small.
+    """
+    for name, count in counts.items():
+        if count < 1:
+            raise InputError(f"{name}: {count} given; expected at least 1")
 
 
 def terminal_paper_table(filled: PaperTable) -> Group:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from edgeembed_runtime.errors import InputError
 
-from edgeembed_bench.paper_tables.base import PaperTable, open_subjects
+from edgeembed_bench.paper_tables.base import PaperTable, check_counts, open_subjects
 from edgeembed_bench.render.tables import millions
 from edgeembed_bench.report import BenchmarkReport
 from edgeembed_bench.schedule import interleave_blocks, shuffled_orders
@@ -49,9 +49,10 @@ def simtde_table(
         The table; its samples hold the seconds of each pass.
 
     Raises:
-        InputError: If there are no subjects, or two share a name.
+        InputError: If there are no subjects, pairs or passes, or two subjects share a name.
         CheckError: If a subject fails.
     """
+    check_counts(pairs=len(pairs), passes=passes)
     texts = [text for pair in pairs for text in pair]
     with open_subjects(subjects, texts[0], threads) as opened:
         timers = {name: worker.times_ms for name, worker in opened.workers.items()}
@@ -114,12 +115,18 @@ def cmow_table(
         The table; its samples hold the time of each batch.
 
     Raises:
-        InputError: If there are no subjects, two share a name, or no subject counts tokens.
+        InputError: If there are no subjects, texts, batches or sequences, two subjects share a name, no subject counts
+            tokens, no word of the texts is a single token, or `tokens` leaves no room for a word.
         CheckError: If a subject fails.
     """
+    check_counts(texts=len(texts), batches=batches, batch_size=batch_size, tokens=tokens)
     tokenization_included = set()
     with open_subjects(subjects, texts[0], threads) as opened:
         words, special_tokens, counted_by = _single_token_words(opened.workers, texts)
+        if tokens <= special_tokens:
+            raise InputError(
+                f"tokens: {tokens} given; expected more than the {special_tokens} special tokens of {counted_by}"
+            )
         generator = np.random.default_rng(seed)
         batch_ms: dict[str, list[float]] = {name: [] for name in opened.workers}
         for names in shuffled_orders(batch_ms, batches + 1, seed):
@@ -161,13 +168,20 @@ def cmow_table(
 def _single_token_words(workers: Mapping[str, Worker], texts: Sequence[str]) -> tuple[list[str], int, str]:
     """Return words of one token each, the number of special tokens per text, and the subject that counted them."""
     words = list(dict.fromkeys(" ".join(texts).split()))
+    counters = []
     for name, worker in workers.items():
         counts = worker.count_tokens(["", *words])
         if counts is not None:
+            counters.append(name)
             special_tokens, *word_counts = counts
             single = [word for word, count in zip(words, word_counts, strict=True) if count == special_tokens + 1]
             if single:
                 return single, special_tokens, name
+    if counters:
+        names = ", ".join(counters)
+        raise InputError(
+            f"none of the {len(words)} words of the texts is a single token to {names}; expected other texts"
+        )
     raise InputError("no subject counts the tokens of a text; expected one that does, such as a bundle")
 
 

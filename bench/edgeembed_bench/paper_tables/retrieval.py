@@ -11,7 +11,7 @@ import numpy.typing as npt
 from edgeembed_runtime.errors import MissingExtraError
 from edgeembed_runtime.similarity import normalize
 
-from edgeembed_bench.paper_tables.base import PaperTable, open_subjects
+from edgeembed_bench.paper_tables.base import PaperTable, check_counts, open_subjects
 from edgeembed_bench.schedule import shuffled_orders
 from edgeembed_bench.stats import Quartiles
 from edgeembed_bench.subjects import Subject
@@ -117,10 +117,11 @@ def hpd_table(subjects: Sequence[Subject], task: RetrievalTask, *, threads: int 
         The table; its samples hold the times of each repetition.
 
     Raises:
-        InputError: If there are no subjects, or two share a name.
+        InputError: If there are no subjects, queries or documents, or two subjects share a name.
         CheckError: If a subject fails.
         MissingExtraError: If faiss is not installed.
     """
+    check_counts(queries=len(task.queries), documents=len(task.documents))
     import_faiss()
     nlist = choose_nlist(len(task.documents))
     with open_subjects(subjects, task.queries[0], threads) as opened:

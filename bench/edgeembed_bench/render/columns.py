@@ -67,14 +67,14 @@ def _overview(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) ->
         Column(
             "ratio",
             compared(lambda each: ratio(each.ratio.value)),
-            f"latency divided by that of {base}, geometric mean over processes",
+            f"latency divided by that of {base} on the same texts: median over texts, geometric mean over processes",
         ),
         Column(
             "95 % CI",
             compared(lambda each: interval(each.ratio)),
             "confidence interval of the ratio",
         ),
-        Column("difference", compared(_difference), "Wilcoxon signed-rank test over processes, 1 % level"),
+        Column("difference", compared(_difference), "t-test of the ratio over processes, 1 % level"),
         Column(
             "texts/s",
             lambda subject: counted(report.sentences_per_s(subject.name)),

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import jinja2
+from edgeembed_runtime.errors import one_line
 from markupsafe import Markup, escape
 
 from edgeembed_bench.compare import Comparison
@@ -35,7 +36,7 @@ def html_report(report: BenchmarkReport, *, is_page: bool = True) -> str:
     return _render(
         is_page=is_page,
         title="Benchmark report",
-        subtitle=f"{date} · {report.machine.cpu} · {threads} {'thread' if threads == 1 else 'threads'}",
+        subtitle=f"{date} · {one_line(report.machine.cpu)} · {threads} {'thread' if threads == 1 else 'threads'}",
         names=list(positions),
         summary=[
             (draw_marker(positions[name]), *sentence.partition(name)) for name, sentence in content.summary.items()
@@ -45,7 +46,7 @@ def html_report(report: BenchmarkReport, *, is_page: bool = True) -> str:
         tables=content.tables,
         notes=content.notes,
         files=[
-            f"{subject.name}: {file.name}, {file.size_bytes:,} bytes, SHA-256 {file.sha256}"
+            one_line(f"{subject.name}: {file.name}, {file.size_bytes:,} bytes, SHA-256 {file.sha256}")
             for subject in report
             for file in subject.size.files
         ],
@@ -78,7 +79,9 @@ def html_document(title: str, table: Table, notes: Sequence[str], *, is_page: bo
     Returns:
         The HTML, like that of `html_report`.
     """
-    return _render(is_page=is_page, title=title, tables=[table], notes={"Notes": notes} if notes else {})
+    return _render(
+        is_page=is_page, title=title, tables=[table], notes={"Notes": list(map(one_line, notes))} if notes else {}
+    )
 
 
 def _render(*, is_page: bool, **content: Any) -> str:

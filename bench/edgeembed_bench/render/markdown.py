@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Iterable
 
+from edgeembed_runtime.errors import one_line
 from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -117,4 +118,4 @@ def escape(text: str) -> str:
     Returns:
         The text on one line; Markdown shows it unchanged.
     """
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return _SPECIAL.sub(r"\\\1", one_line(text))

@@ -1,9 +1,10 @@
 """Plots of a report: quality against cost, latency distributions, latency by length, energy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+from edgeembed_runtime.errors import one_line
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
@@ -64,7 +65,8 @@ def build_plots(report: BenchmarkReport) -> list[Plot]:
     Returns:
         The plots; those without data come last and state the reason.
     """
-    plots = [*_quality(report), _latency(report), _length_sweep(report), _energy(report)]
+    drawn = [*_quality(report), _latency(report), _length_sweep(report), _energy(report)]
+    plots = [replace(plot, caption=one_line(plot.caption)) for plot in drawn]
     return sorted(plots, key=lambda plot: plot.image is None)
 
 
@@ -110,6 +112,8 @@ def _length_sweep(report: BenchmarkReport) -> Plot:
     title = "Latency by length"
     if not report.settings.lengths:
         return Plot(title, "The run had no length sweep.", None)
+    if not any(_untruncated(subject, report) for subject in report):
+        return Plot(title, "Every subject truncates the texts of all lengths.", None)
     caption = (
         f"Median and quartiles (band). Tokens are counted by the tokenizer of {report.texts.counted_by}; a line "
         "ends where its subject truncates texts."
@@ -158,18 +162,26 @@ def _paint_length_sweep(figure: Figure, report: BenchmarkReport) -> None:
     lengths = report.settings.lengths
     ends: list[float] = []
     for position, subject in enumerate(report):
-        read = [length for length in lengths if length <= (subject.info.max_tokens or length)]
-        spreads = [subject.sweep_at(place) for place in range(len(read))]
+        places = _untruncated(subject, report)
+        read = [lengths[place] for place in places]
+        spreads = [subject.sweep_at(place) for place in places]
         low, median, high = ([getattr(each, name) for each in spreads] for name in ("q1", "median", "q3"))
         axes.fill_between(read, low, high, color=color(position), alpha=0.25, linewidth=0)
         axes.plot(read, median, color=color(position), marker=marker(position), markersize=6, linewidth=1.8)
         ends += [*low, *high]
     set_log_scale(axes, "x", log_limits(lengths, room=1.15))
-    axes.xaxis.set_major_locator(FixedLocator(list(lengths)))
+    axes.xaxis.set_major_locator(FixedLocator(sorted(lengths)))
     set_log_scale(axes, "y", log_limits(ends))
     axes.set_xlabel("tokens (log scale)")
     axes.set_title("latency in ms (log scale)")
     add_legend(figure, [subject.name for subject in report], range(len(report.subjects)))
+
+
+def _untruncated(subject: SubjectResult, report: BenchmarkReport) -> list[int]:
+    """Return the positions of the lengths that a subject does not truncate, the shortest length first."""
+    lengths, most = report.settings.lengths, subject.info.max_tokens
+    places = [place for place, length in enumerate(lengths) if most is None or length <= most]
+    return sorted(places, key=lengths.__getitem__)
 
 
 def _paint_energy(figure: Figure, subjects: Sequence[tuple[int, SubjectResult]]) -> None:

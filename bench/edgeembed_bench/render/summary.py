@@ -3,20 +3,33 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from edgeembed_runtime.errors import one_line
+
 from edgeembed_bench.render.columns import build_tables
-from edgeembed_bench.render.tables import Table, bounds, digits, fixed, interval, megabytes, ratio
+from edgeembed_bench.render.tables import (
+    MISSING,
+    NOT_MEASURED,
+    Table,
+    bounds,
+    digits,
+    fixed,
+    interval,
+    megabytes,
+    ratio,
+)
 from edgeembed_bench.report import BenchmarkReport
 from edgeembed_bench.results import SubjectResult
 from edgeembed_bench.stats import MIN_FOR_TEST, SignificanceTest
 
 _MAX_OVERHEAD = 0.02
+_KEPT = {"kept": "yes", "exceeded": "NO", "unclear": "unclear", "not measured": NOT_MEASURED}
 # The instruction sets that determine the speed of matrix multiplication.
 _RELEVANT_FLAGS = ("avx", "amx", "fma", "asimd", "sve", "i8mm", "bf16")
 
 
 @dataclass(frozen=True)
 class Content:
-    """A report as text, before it is formatted for the terminal, Markdown or HTML.
+    """A report as text without unprintable characters, before it is formatted for the terminal, Markdown or HTML.
 
     Attributes:
         summary: One sentence per subject by its name, the baseline first.
@@ -44,7 +57,13 @@ def build_content(report: BenchmarkReport) -> Content:
         subject.name: report.compare_latency(subject.name) for subject in report if subject.name != report.baseline
     }
     tables = [*build_tables(report, tests), *_limits(report)]
-    return Content(_summary(report, tests), _warnings(report, tests), tables, _notes(report))
+    # A report of another machine must not control this terminal.
+    return Content(
+        {name: one_line(sentence) for name, sentence in _summary(report, tests).items()},
+        list(map(one_line, _warnings(report, tests))),
+        tables,
+        {heading: list(map(one_line, lines)) for heading, lines in _notes(report).items()},
+    )
 
 
 def _summary(report: BenchmarkReport, tests: Mapping[str, SignificanceTest]) -> dict[str, str]:
@@ -166,16 +185,16 @@ def _limits(report: BenchmarkReport) -> list[Table]:
         (
             check.subject,
             check.quantity,
-            fixed(check.measured.value, 2),
+            MISSING if check.measured is None else fixed(check.measured.value, 2),
             bounds(check.measured, 2),
             f"{check.limit:g}",
-            "NO" if check.is_exceeded else "yes" if check.is_certain else "unclear",
+            _KEPT[check.result],
         )
         for check in report.limit_checks()
     ]
     legend = (
         'kept: "unclear" if the 95 % interval contains the limit, or if there is no interval and the value keeps the '
-        'limit; only "NO" fails the run'
+        'limit; "NO" and "not measured" fail the run'
     )
     columns = ("subject", "quantity", "measured", "95 % CI", "limit", "kept")
     return [Table("Limits", columns, tuple(rows), legend)] if rows else []
@@ -200,6 +219,11 @@ def _missing(report: BenchmarkReport) -> list[str]:
         *_grouped("energy", {subject.name: subject.energy.reason for subject in report}),
         *_grouped("energy", {subject.name: "; ".join(subject.energy.discarded) or None for subject in report}),
         *_grouped("size", {subject.name: subject.size.reason for subject in report}),
+        *(
+            f"limit on {check.quantity} of {check.subject}: {check.reason}"
+            for check in report.limit_checks()
+            if check.reason
+        ),
     ]
     if not report.tasks:
         lines.append("quality: pass --sts or --retrieval")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from edgeembed_runtime.errors import one_line
 
 from edgeembed_bench.compare import Change, Comparison
 from edgeembed_bench.report import BenchmarkReport
@@ -30,6 +31,13 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     legend: str
+
+    def __post_init__(self) -> None:
+        """Escape unprintable characters: a report of another machine must not control this terminal."""
+        object.__setattr__(self, "title", one_line(self.title))
+        object.__setattr__(self, "columns", tuple(map(one_line, self.columns)))
+        object.__setattr__(self, "rows", tuple(tuple(map(one_line, row)) for row in self.rows))
+        object.__setattr__(self, "legend", one_line(self.legend))
 
 
 @dataclass(frozen=True)
@@ -147,9 +155,10 @@ def comparison_table(comparison: Comparison) -> Table:
     """
     columns = ("subject", "ms", "ratio", "adjusted ratio", "start ms", "MB", "resident MB", "quality")
     legend = (
-        "Before → after. ms: median latency of one text; ratio: latency after divided by latency before, which "
-        "includes any drift of the machine between the two runs; adjusted ratio: the same for the latency relative to "
-        "the baseline, in which such a drift cancels; start ms: median cold start; quality: score per task"
+        "Before → after. ms: median latency of one text; ratio: latency after divided by latency before on the same "
+        "texts (median over texts, geometric mean over processes), which includes any drift of the machine between the "
+        "two runs; adjusted ratio: the same for the latency relative to the baseline, in which such a drift cancels; "
+        "start ms: median cold start; quality: score per task"
     )
     return Table("Changes", columns, tuple(map(_changes, comparison.changes)), legend)
 

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from edgeembed_runtime.errors import one_line
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -75,7 +76,7 @@ def terminal_document(table: Table, notes: Iterable[str]) -> Group:
     Returns:
         A renderable for a rich console.
     """
-    return Group(FittedTable(table), *(Text(note, style="dim") for note in notes))
+    return Group(FittedTable(table), *(Text(one_line(note), style="dim") for note in notes))
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
 """Protocol of the worker process: load a subject, report the cold start, and answer requests.
 
-    python .../edgeembed_bench/worker/__main__.py MODULES ADAPTER ARGUMENT THREADS TEXT TRUST
+    python .../edgeembed_bench/worker/__main__.py MODULES ADAPTER ARGUMENT THREADS TRUST
 
-MODULES are imported first, separated by commas; then the adapter loads the subject and encodes the text. TRUST is
-"trusted" if sentence-transformers may import the classes that the model folder names, else "".
+MODULES are imported first, separated by commas; then the adapter loads the subject and encodes the first line of stdin,
+a text whose line breaks and other characters beyond ASCII are escaped as in a string of Python. TRUST is "trusted" if
+sentence-transformers may import the classes that the model folder names, else "".
 
 The first line of output is JSON: when each stage of the cold start ended, memory, and the embedding dimension. Then
-each line of stdin is a request, and each line of output its answer, until stdin ends. An item is a text or a list of
-texts.
+each further line of stdin is a request, and each line of output its answer, until stdin ends. An item is a text or a
+list of texts.
 
     {"time": [item, ...]}         encode each: {"times_ns": [...], "cpu_ns": summed over threads}
     {"parts": [item, ...]}        time each part of encoding: {"parts_ns": {"encode": [...], ...}}; {} if impossible
@@ -39,8 +40,8 @@ def main() -> None:
     adapters = _import_neighbor("adapters")
     begun_ns = time.monotonic_ns()
     output = _redirect_stdout()
-    modules, adapter, argument, threads, text, trust = sys.argv[1:]
-    text = text.encode("ascii").decode("unicode_escape")
+    modules, adapter, argument, threads, trust = sys.argv[1:]
+    text = sys.stdin.readline().removesuffix("\n").encode("ascii").decode("unicode_escape")
     names = modules.split(",") if modules else []
     if adapter == "function":
         sys.path.insert(0, os.getcwd())  # noqa: PTH109 - like python -m; importing pathlib would count as memory
@@ -103,9 +104,11 @@ def _memory() -> dict[str, int | None]:
             fields = dict(line.split(":", 1) for line in file)
     except OSError:
         return {"resident_bytes": None, "peak_bytes": None}
-    return {
-        name: int(fields[key].split()[0]) * 1024 for name, key in (("resident_bytes", "VmRSS"), ("peak_bytes", "VmHWM"))
-    }
+    return {name: _kilobytes(fields.get(key)) for name, key in (("resident_bytes", "VmRSS"), ("peak_bytes", "VmHWM"))}
+
+
+def _kilobytes(field: str | None) -> int | None:
+    return None if field is None else int(field.split()[0]) * 1024
 
 
 def _dimension(vector: Any) -> int | None:

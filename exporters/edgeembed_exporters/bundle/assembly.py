@@ -58,7 +58,10 @@ class ModelWriter(Protocol):
         """Return the path of the model in a bundle."""
 
     def min_size_bytes(self, precision: Precision) -> int:
-        """Return a lower bound of the model's size, known before quantization."""
+        """Return a lower bound of the model's size, known before `prepare`."""
+
+    def prepare(self) -> None:
+        """Do, once, the work that is the same at every precision."""
 
     def quantize(self, precision: Precision) -> bytes:
         """Return the content of the model file at a precision."""
@@ -130,6 +133,7 @@ def assemble(
     for precision in writer.precisions if config.precision == "auto" else (config.precision,):
         try:
             check_size(_min_size_bytes(writer, spec, precision, ort=config.ort), config.max_size_mb, is_estimate=True)
+            writer.prepare()
             with atomic_folder(out, force=force, kind=BUNDLE_FOLDER) as folder:
                 measured = _write_bundle(folder, precision, task, writer, spec, config, step)
         except GateError as error:
@@ -188,7 +192,7 @@ def _write_bundle(
 
 
 def _min_size_bytes(writer: ModelWriter, spec: ModelSpec, precision: Precision, *, ort: bool) -> int:
-    """Return a lower bound of a bundle's size, known before anything is quantized."""
+    """Return a lower bound of a bundle's size, known before anything is traced or quantized."""
     tokenizer = len(compact_json(bundle_tokenizer(spec)).encode())
     return (2 if ort else 1) * writer.min_size_bytes(precision) + writer.extra_size_bytes + tokenizer
 

@@ -16,6 +16,7 @@ from edgeembed_runtime.storage.atomic import atomic_file
 from edgeembed_runtime.verification import GOLDEN, Machine, golden_inputs
 
 from edgeembed_exporters.bundle.manifest import update_file_record
+from edgeembed_exporters.gate import MAX_COMPARED_TOKENS
 
 _ENGINES = {"onnx": "onnxruntime", "numpy": "numpy"}
 _FILLER = "one line after another "  # every word is at least one token
@@ -111,13 +112,13 @@ def _write(folder: Path, backend: str, texts: list[str], name: str, rows: npt.ND
 
 
 def golden_texts(max_seq_length: int) -> list[str]:
-    """Return the texts of the golden vectors; the last one is longer than the encoder reads.
+    """Return the texts of the golden vectors; the last one is longer than the encoder reads, or than 1,024 tokens.
 
     Args:
         max_seq_length: Maximum number of tokens that the encoder reads.
     """
-    too_long = _FILLER * (max_seq_length // len(_FILLER.split()) + 1)
-    return [*_TEXTS, too_long]
+    longest = _FILLER * (min(max_seq_length, MAX_COMPARED_TOKENS) // len(_FILLER.split()) + 1)
+    return [*_TEXTS, longest]
 
 
 def _this_machine(backend: str) -> Machine:

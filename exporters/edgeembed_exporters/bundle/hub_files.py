@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
-from tokenizers import Tokenizer, normalizers
+from tokenizers import Tokenizer
 from torch import nn
 
 from edgeembed_exporters.model_spec import ModelSpec, pooling_modes
@@ -29,9 +29,6 @@ _LOCAL_SETTINGS = ("_name_or_path", "name_or_path", "_attn_implementation", "_at
 def bundle_tokenizer(spec: ModelSpec) -> Tokenizer:
     """Return a copy of a model's tokenizer that truncates at the model's maximum length and never pads."""
     tokenizer = Tokenizer.from_str(spec.tokenizer.backend_tokenizer.to_str())
-    if spec.lower_case:
-        before = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
-        tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
     tokenizer.no_padding()
     tokenizer.enable_truncation(spec.max_seq_length)
     return tokenizer

@@ -8,6 +8,7 @@ from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
 import yaml
+from edgeembed_runtime.report import valid_unicode
 
 _CARD = """{front_matter}
 # {name}
@@ -61,7 +62,7 @@ Compared with the model it was exported from, over {sentences} sentences:
 """
 _CONTRACTS = {
     "onnx": "int64 `input_ids` and `attention_mask` (batch, tokens) in, float32\n"
-    "`sentence_embedding` (batch, {dimension}) out. Pooling, head and normalization are inside the graph.",
+    "`sentence_embedding` (batch, {dimension}) out. Pooling ({pooling}), head and normalization are inside the\ngraph.",
     "numpy": "embedding tables and a linear head, in the format of docs/tensor-file.md\n"
     "of edgeembed. NumPy alone runs it.",
 }
@@ -109,7 +110,7 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
         roles=" and ".join(_RANKERS[role] for role in manifest["roles"]),
         backend=manifest["backend"],
         model_file=manifest["model_file"],
-        contract=_CONTRACTS[manifest["backend"]].format(dimension=manifest["dimension"]),
+        contract=_CONTRACTS[manifest["backend"]].format(dimension=manifest["dimension"], pooling=manifest["pooling"]),
         teacher=manifest["teacher"] or _NO_STUDENT,
         space=_space_line(manifest["space"]),
         recipe=_recipe_line(manifest["recipe"]),
@@ -183,9 +184,12 @@ def read_front_matter(card: Path) -> dict[str, Any]:
 
 
 def without_paths(value: Any) -> Any:
-    """Return a JSON value whose absolute paths, as values or keys, are reduced to their last part."""
+    """Return a JSON value whose absolute paths, as values or keys, are reduced to their last part.
+
+    Bytes of names that are not UTF-8 are escaped.
+    """
     if isinstance(value, str):
-        return _last_part(value) if _is_absolute(value) else value
+        return valid_unicode(_last_part(value) if _is_absolute(value) else value)
     if isinstance(value, dict):
         return {without_paths(key): without_paths(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -203,7 +207,7 @@ def command_line(arguments: Sequence[str]) -> str:
         arguments: The words of the command, starting with its name.
     """
     words = [word for word in arguments if word not in _OMITTED_OPTIONS]
-    return shlex.join(_shown(word, before) for before, word in zip(["", *words], words, strict=False))
+    return shlex.join(valid_unicode(_shown(word, before)) for before, word in zip(["", *words], words, strict=False))
 
 
 def _shown(word: str, before: str) -> str:

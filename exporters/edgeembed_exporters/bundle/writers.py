@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ import torch
 from edgeembed_runtime import Bundle
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.pipeline import Text
+from torch import nn
 from transformers import PreTrainedModel
 from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
@@ -24,6 +25,8 @@ from edgeembed_exporters.model_spec import ModelSpec
 from edgeembed_exporters.onnx.ort_format import convert_to_ort
 from edgeembed_exporters.onnx.tracing import SentenceGraph, count_parameters
 from edgeembed_exporters.quantization import quantize
+from edgeembed_exporters.quantization.blockwise import find_row_levels
+from edgeembed_exporters.quantization.calibration import with_short_texts
 
 ONNX_FILES: dict[Precision, str] = {
     "fp32": "onnx/model.onnx",
@@ -36,27 +39,28 @@ ONNX_FILES: dict[Precision, str] = {
 _TENSOR_FILE = "model.safetensors"
 # Embeddings are pooled from the token embeddings, so the pooler of transformers is never used.
 _UNUSED_WEIGHTS = "pooler."
+_PROBED_ROWS = 1_000
 
 
 class GraphWriter:
-    """Quantizes a traced graph at any precision.
+    """Quantizes a graph at any precision.
 
     Args:
-        traced: The graph in ONNX, float32.
+        graph: The graph as a torch module.
+        trace: Returns the graph in ONNX, float32. It is called once, and not before a precision may fit.
         spec: The parts of the model.
         calibration: Texts, or pairs of texts, for the calibration of int8 and int4.
-        num_parameters: The number of weights.
     """
 
     precisions: tuple[Precision, ...] = PRECISIONS
 
     def __init__(
-        self, traced: onnx.ModelProto, spec: ModelSpec, calibration: Sequence[Text], num_parameters: int
+        self, graph: nn.Module, trace: Callable[[], onnx.ModelProto], spec: ModelSpec, calibration: Sequence[Text]
     ) -> None:
-        self.num_parameters = num_parameters
-        self._traced = traced
+        self.num_parameters = count_parameters(graph)
+        self._graph, self._trace = graph, trace
         tokenizer = bundle_tokenizer(spec)
-        pairs = [(text,) if isinstance(text, str) else text for text in calibration]
+        pairs = [(text,) if isinstance(text, str) else text for text in with_short_texts(calibration)]
         self._calibration_ids = [tokenizer.encode(*texts).ids for texts in pairs]
 
     @property
@@ -69,10 +73,17 @@ class GraphWriter:
         return ONNX_FILES[precision]
 
     def min_size_bytes(self, precision: Precision) -> int:
-        """Return a lower bound of the size, known before quantization: that of the matrices."""
-        constants = self._traced.graph.initializer
-        matrices = [each for each in constants if each.data_type == onnx.TensorProto.FLOAT and len(each.dims) > 1]
-        return int(sum(math.prod(each.dims) for each in matrices) * BYTES_PER_WEIGHT[precision])
+        """Return a lower bound of the size, known before the graph is traced: that of the matrices."""
+        matrices = [weight.detach() for weight in self._graph.parameters() if weight.ndim > 1]
+        return int(sum(matrix.numel() * _min_bytes_per_weight(matrix, precision) for matrix in matrices))
+
+    def prepare(self) -> None:
+        """Trace the graph, once for all precisions."""
+        _ = self._traced
+
+    @cached_property
+    def _traced(self) -> onnx.ModelProto:
+        return self._trace()
 
     def quantize(self, precision: Precision) -> bytes:
         """Return the content of the model file at a precision."""
@@ -91,24 +102,24 @@ class OnnxWriter(GraphWriter):
     """Writes an encoder's graph, with the files by which other libraries load it.
 
     Args:
+        graph: The graph as a torch module.
+        trace: As for `GraphWriter`.
         spec: The parts of the model.
-        graph: Its graph as a torch module.
-        traced: Its graph in ONNX, float32.
         calibration: Texts for the calibration of int8 and int4.
         torch_weights: Whether to write the encoder's torch weights as well.
     """
 
     def __init__(
         self,
-        spec: ModelSpec,
         graph: SentenceGraph,
-        traced: onnx.ModelProto,
+        trace: Callable[[], onnx.ModelProto],
+        spec: ModelSpec,
         calibration: Sequence[str],
         *,
         torch_weights: bool,
     ) -> None:
-        super().__init__(traced, spec, calibration, count_parameters(graph))
-        self._spec, self._graph, self._torch_weights = spec, graph, torch_weights
+        super().__init__(graph, trace, spec, calibration)
+        self._spec, self._sentence_graph, self._torch_weights = spec, graph, torch_weights
 
     @property
     def extra_size_bytes(self) -> int:
@@ -123,7 +134,7 @@ class OnnxWriter(GraphWriter):
         if self._torch_weights:
             _write_torch_weights(self._spec.encoder, folder)
         loaded_file = None if self._torch_weights else self.model_file(precision)
-        write_configurations(self._spec, self._graph, folder, model_file=loaded_file)
+        write_configurations(self._spec, self._sentence_graph, folder, model_file=loaded_file)
 
 
 class NumpyWriter:
@@ -153,6 +164,9 @@ class NumpyWriter:
         if precision == "int8":
             return self._tensors.min_size_bytes_int8
         return int(self.num_parameters * BYTES_PER_WEIGHT[precision])
+
+    def prepare(self) -> None:
+        """Do nothing: there is no graph to trace."""
 
     def quantize(self, precision: Precision) -> bytes:
         """Return the content of the tensor file at a precision."""
@@ -205,6 +219,13 @@ def add_ort(bundle: str | os.PathLike[str]) -> Path:
     for file in files:
         update_file_record(folder, file.relative_to(folder).as_posix())
     return files[0]
+
+
+def _min_bytes_per_weight(matrix: torch.Tensor, precision: Precision) -> float:
+    """Return a lower bound, at int8 that of the tables that were trained with 16 levels a row: they keep 4 bits."""
+    is_int8 = precision == "int8" and matrix.ndim == 2
+    has_levels = is_int8 and find_row_levels(matrix[:_PROBED_ROWS].numpy(), bits=4) is not None
+    return BYTES_PER_WEIGHT["int4" if has_levels else precision]
 
 
 def _weight_shapes(encoder: Any) -> dict[str, tuple[int, ...]]:

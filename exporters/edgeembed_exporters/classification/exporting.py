@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,10 @@ from edgeembed_exporters.classification.graph import ClassifierGraph, Classifier
 from edgeembed_exporters.classification.parity import check_predictions, compare_predictions
 from edgeembed_exporters.config import ExportConfig, Precision
 from edgeembed_exporters.fusion import fuse
-from edgeembed_exporters.gate import check_latency, default_sentences, median_latency_ms, split_sentences
-from edgeembed_exporters.model_spec import ModelSpec, inspect_model
-from edgeembed_exporters.onnx.tracing import count_parameters
+from edgeembed_exporters.gate import cutting_tokenizer, default_sentences, split_sentences
+from edgeembed_exporters.latency import check_latency, median_latency_ms
+from edgeembed_exporters.model_spec import ModelSpec, check_attention, check_token_rows, inspect_model, mask_tokens
+from edgeembed_exporters.soundness import check_finite
 
 _NOT_MEASURED = ClassifierParity(0, 0.0, 0.0, 0.0, ())
 _DEFAULTS = ExportConfig()
@@ -39,6 +40,8 @@ _ENCODER_SETTINGS = {
     "prompts": "leave it out",
     "near_cosine": "leave it out",
     "min_cosine": "use min_label_agreement and max_probability_difference",
+    "min_rank": "use min_label_agreement and max_probability_difference",
+    "min_overlap": "use min_label_agreement and max_probability_difference",
     "min_original_cosine": "leave it out",
     "min_original_rank": "leave it out",
     "trim_size": "trim the encoder before `edgeembed finetune` (edgeembed export --trim-to TEXT --torch)",
@@ -118,17 +121,26 @@ def export_classifier(
     check_output_path(out, force=force, kind=BUNDLE_FOLDER)
     config = config.model_copy(update={"name": config.name or out.resolve().name})
     _check_settings(config)
+    check_finite(model.encoder)
+    check_finite(model.head)
     spec = replace(inspect_model(model.encoder), prompts={}, default_prompt_name=None)
+    check_token_rows(spec)
     if config.max_seq_length is not None:
         spec = replace(spec, max_seq_length=_max_seq_length(config.max_seq_length, spec))
-    calibration, held_out = split_sentences(default_sentences() if sentences is None else sentences, config.precision)
+    check_attention(spec)
+    calibration, held_out = split_sentences(
+        default_sentences() if sentences is None else sentences, config.precision, cutting_tokenizer(spec)
+    )
     inputs = golden_inputs(held_out, is_pairs=model.is_pairs)
 
-    with step("trace"):
-        graph = ClassifierGraph(spec, model.head)
-        traced = trace_classifier(graph, spec.max_seq_length)
-    with step("fuse"):
-        traced = fuse(traced, spec.max_seq_length)
+    graph = ClassifierGraph(spec, model.head)
+
+    def traced() -> onnx.ModelProto:
+        with step("trace"):
+            unfused = trace_classifier(graph, spec.max_seq_length)
+        with step("fuse"):
+            return fuse(unfused, mask_tokens(spec))
+
     calibration_inputs = golden_inputs(calibration, is_pairs=model.is_pairs) if calibration else []
     writer = _ClassifierWriter(model, graph, traced, spec, calibration_inputs)
     precision, measured = assemble(
@@ -153,11 +165,11 @@ class _ClassifierWriter(GraphWriter):
         self,
         model: ClassifierModel,
         graph: ClassifierGraph,
-        traced: onnx.ModelProto,
+        trace: Callable[[], onnx.ModelProto],
         spec: ModelSpec,
         calibration: Sequence[Text],
     ) -> None:
-        super().__init__(traced, spec, calibration, count_parameters(graph))
+        super().__init__(graph, trace, spec, calibration)
         self._config = _hub_config(graph, model)
 
     def write(self, content: bytes, precision: Precision, folder: Path) -> None:
@@ -190,7 +202,10 @@ class _ClassifierTask:
         with step("parity"):
             parity = compare_predictions(self.model, bundle, self.inputs)
         check_predictions(
-            parity, config.min_label_agreement_at(precision), config.max_probability_difference_at(precision)
+            parity,
+            config.min_label_agreement_at(precision),
+            config.max_probability_difference_at(precision),
+            precision,
         )
         if config.max_latency_ms is not None:
             with step("latency"):

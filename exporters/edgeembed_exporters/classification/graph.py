@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import torch
-from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.pipeline import Text
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
@@ -18,7 +17,7 @@ from torch import nn
 
 from edgeembed_exporters.model_spec import ModelSpec, pooling_modes
 from edgeembed_exporters.modules import MaskedPooling
-from edgeembed_exporters.onnx.tracing import INPUTS, build_graph, normalize_rows, trace_module
+from edgeembed_exporters.onnx.tracing import INPUTS, build_graph, normalize_rows, trace_module, untraceable
 
 LOGITS = "logits"
 _EXAMPLE_TOKENS = 8
@@ -87,6 +86,4 @@ def trace_classifier(graph: ClassifierGraph, max_seq_length: int) -> onnx.ModelP
     try:
         return trace_module(graph, (ids, torch.ones_like(ids)), INPUTS, (LOGITS,))
     except (torch.onnx.OnnxExporterError, RuntimeError) as error:
-        raise InputError(
-            f"torch.onnx cannot trace {type(graph.encoder).__name__}; expected an encoder such as BERT or MPNet"
-        ) from error
+        raise untraceable(graph.encoder, [graph.modules_after, graph.head], error) from error

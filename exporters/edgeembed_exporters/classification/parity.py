@@ -10,7 +10,8 @@ from edgeembed_runtime.parity import ClassifierParity, WorstPrediction
 from edgeembed_runtime.pipeline import Text
 
 from edgeembed_exporters.classification.graph import ClassifierModel
-from edgeembed_exporters.gate import GateError
+from edgeembed_exporters.config import Precision
+from edgeembed_exporters.gate import GateError, higher_precision_or
 
 _WORST_SENTENCES = 10
 _SHOWN_CHARACTERS = 80
@@ -27,7 +28,8 @@ def compare_predictions(model: ClassifierModel, bundle: Bundle, texts: Sequence[
     Raises:
         GateError: If the bundle cannot run.
     """
-    expected = model.predict_proba(texts)
+    # One at a time, as the bundle reads them: padding changes the predictions of some encoders.
+    expected = np.concatenate([model.predict_proba([text]) for text in texts])
     try:
         found = Classifier(bundle, threads=None).predict_proba(texts, on_truncate="ignore", on_unknown="ignore")
     except BundleError as error:
@@ -58,27 +60,30 @@ def measure_predictions(
     )
 
 
-def check_predictions(parity: ClassifierParity, min_agreement: float, max_difference: float) -> None:
+def check_predictions(
+    parity: ClassifierParity, min_agreement: float, max_difference: float, precision: Precision | None = None
+) -> None:
     """Raise GateError if a bundle's predictions differ too much from the classifier's.
 
     Args:
         parity: What was measured.
         min_agreement: The minimum share of texts with the same label.
         max_difference: The maximum absolute difference of a probability.
+        precision: The bundle's precision, for the advice.
     """
     worst = parity.worst_sentences[0].text[:_SHOWN_CHARACTERS]
     if not parity.label_agreement >= min_agreement:
         raise GateError(
             f"the labels of {parity.label_agreement:.2%} of {parity.sentences} texts agree with the classifier's, "
-            f"required are {min_agreement:.2%}; nothing was written: choose a higher precision or lower "
+            f"required are {min_agreement:.2%}; nothing was written: {higher_precision_or(precision)}lower "
             f"min_label_agreement ({worst!r})",
             parity,
         )
     if not parity.max_probability_difference <= max_difference:
         raise GateError(
             f"the largest difference to the classifier's probabilities over {parity.sentences} texts is "
-            f"{parity.max_probability_difference:.4f}, allowed is {max_difference:g}; nothing was written: choose a "
-            f"higher precision or raise max_probability_difference ({worst!r})",
+            f"{parity.max_probability_difference:.4f}, allowed is {max_difference:g}; nothing was written: "
+            f"{higher_precision_or(precision)}raise max_probability_difference ({worst!r})",
             parity,
         )
 

@@ -1,6 +1,7 @@
 """Operator fusion: replace groups of nodes by one operator that ONNX Runtime computes faster on a CPU.
 
-Fused are attention (MultiHeadAttention), the exact GELU, position embeddings and L2 normalization. Left unfused, since
+Fused are attention (MultiHeadAttention), the exact GELU, position embeddings and L2 normalization. Transposed weights
+are stored as they are read. Left unfused, since
 the fused operators are slower on a CPU than their parts (`python -m experiments.fused_operators`; 14 tokens of width
 384, one thread): SkipLayerNormalization (36 against 5 microseconds), hence EmbedLayerNormalization too, and BiasGelu (9
 against 5).
@@ -12,6 +13,7 @@ from edgeembed_exporters.fusion.attention import fuse_attention
 from edgeembed_exporters.fusion.gelu import fuse_gelu
 from edgeembed_exporters.fusion.l2_norm import fuse_l2_norm
 from edgeembed_exporters.fusion.positions import fuse_positions
+from edgeembed_exporters.fusion.transposes import fold_transposes
 from edgeembed_exporters.onnx.graph import copy_model
 
 __all__ = ["fuse"]
@@ -30,6 +32,7 @@ def fuse(model: onnx.ModelProto, max_seq_length: int) -> onnx.ModelProto:
         A new model with the same inputs, outputs and values.
     """
     fused = copy_model(model)
+    fold_transposes(fused)
     fuse_attention(fused, max_seq_length)
     fuse_gelu(fused)
     fuse_positions(fused)

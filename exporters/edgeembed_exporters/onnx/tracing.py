@@ -2,14 +2,15 @@
 
 import contextlib
 import copy
+import io
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import onnx
 import torch
-from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.errors import InputError, one_line
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import nn
 
@@ -24,7 +25,8 @@ INPUTS = ("input_ids", "attention_mask")
 OUTPUTS = ("last_hidden_state", "sentence_embedding")
 _EXAMPLE_TOKENS = 8
 _EPSILON = 1e-12
-_LOGGERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir", "transformers", "optimum")
+_MAX_REASON = 200
+_LOGGERS = ("torch.onnx", "torch.export", "torch.fx", "onnxscript", "onnx_ir", "transformers", "optimum")
 
 
 class SentenceGraph(nn.Module):
@@ -108,10 +110,20 @@ def trace(graph: SentenceGraph, max_seq_length: int) -> onnx.ModelProto:
     try:
         return trace_module(graph, (ids, torch.ones_like(ids)), INPUTS, OUTPUTS)
     except (torch.onnx.OnnxExporterError, RuntimeError) as error:
-        name = type(graph.encoder).__name__
-        raise InputError(
-            f"torch.onnx cannot trace {name}; expected an encoder such as BERT, RoBERTa or MPNet"
-        ) from error
+        raise untraceable(graph.encoder, graph.head, error) from error
+
+
+def untraceable(encoder: nn.Module, head: Iterable[nn.Module], error: BaseException) -> InputError:
+    """Return the error for a model that torch cannot trace, with the parts of the model and torch's first cause."""
+    modules = [module for part in head for module in part.modules() if not list(module.children())]
+    names = dict.fromkeys(type(module).__name__ for module in [encoder, *modules])
+    while error.__cause__ is not None:
+        error = error.__cause__
+    reason = one_line((str(error).splitlines() or [type(error).__name__])[0])[:_MAX_REASON]
+    return InputError(
+        f"torch.onnx cannot trace the model ({', '.join(names)}): {reason}; expected an encoder such as BERT, RoBERTa "
+        "or MPNet, and usual layers and activation functions after it"
+    )
 
 
 def trace_module(
@@ -126,7 +138,7 @@ def trace_module(
         outputs: The names of the graph's outputs.
     """
     sizes = {0: "batch", 1: "tokens"}
-    with quiet(), torch.no_grad():
+    with quiet(), contextlib.redirect_stderr(io.StringIO()), torch.no_grad():  # torch prints graphs that it rejects
         program = torch.onnx.export(
             module,
             example,

@@ -1,8 +1,7 @@
 """Int4 quantization of embedding tables and linear layers.
 
-Weights are quantized blockwise by GPTQ (Frantar et al. 2023, algorithm 1), which rounds one input channel after the
-other and corrects the channels that follow for the error on calibration text. Where the output would still change too
-much, the weights have 8 bits. Activations stay float32 in the model; ONNX Runtime's MatMulNBits quantizes each block of
+Weights are quantized blockwise by GPTQ (see `gptq`). Where the output would still change too much, the weights have 8
+bits. Activations stay float32 in the model; ONNX Runtime's MatMulNBits quantizes each block of
 a token to 8 bits on its own, so an embedding does not depend on its batch.
 """
 
@@ -19,10 +18,10 @@ from edgeembed_exporters.quantization.blockwise import (
     find_scales,
     quantize_blocks,
     quantize_rows,
-    split_into_blocks,
 )
-from edgeembed_exporters.quantization.calibration import measure_moments
+from edgeembed_exporters.quantization.calibration import Moment, measure_activations
 from edgeembed_exporters.quantization.embeddings import quantize_embeddings_int4
+from edgeembed_exporters.quantization.gptq import gptq
 from edgeembed_exporters.quantization.linear import (
     LinearGroup,
     combine_over_shared_weights,
@@ -31,7 +30,6 @@ from edgeembed_exporters.quantization.linear import (
 )
 
 Array = npt.NDArray[np.float32]
-Moment = npt.NDArray[np.float64]
 
 # Larger blocks are faster and smaller; on a six-layer teacher blocks of 32 were hardly more accurate.
 _BLOCK_SIZE = 128
@@ -57,11 +55,11 @@ def quantize_int4(model: onnx.ModelProto, token_ids: Iterable[list[int]]) -> onn
     split_gemms(quantized)
     graph = Graph(quantized)
     groups = find_linear_groups(graph)
-    moments = measure_moments(quantized, [group.activation for group in groups], token_ids)
-    moments = combine_over_shared_weights(groups, moments, np.add)
+    statistics = measure_activations(quantized, [group.activation for group in groups], token_ids)
+    statistics = combine_over_shared_weights(groups, statistics)
     replacements: dict[str, list[onnx.NodeProto]] = {}
     for group in groups:
-        blocks = _quantize_weight(group.weight, moments[group.activation])
+        blocks = _quantize_weight(group.weight, statistics[group.activation].moment)
         replacements |= group.replacements(graph, [_blockwise_matmul(graph, group, blocks)])
     graph.replace_nodes(replacements)
     return quantized
@@ -69,7 +67,7 @@ def quantize_int4(model: onnx.ModelProto, token_ids: Iterable[list[int]]) -> onn
 
 def _quantize_weight(weight: Array, moment: Moment) -> QuantizedBlocks:
     """Quantize weights to 4 bits, or to 8 if the output would change too much."""
-    blocks = gptq(weight, moment, _BLOCK_SIZE, bits=4)
+    blocks = quantize_by_gptq(weight, moment, _BLOCK_SIZE, bits=4)
     error = (blocks.dequantized()[:, : len(weight)].T - weight).astype(np.float64)
     exact = weight.astype(np.float64)
     if (error * (moment @ error)).sum() <= _MAX_RELATIVE_ERROR * (exact * (moment @ exact)).sum():
@@ -77,11 +75,8 @@ def _quantize_weight(weight: Array, moment: Moment) -> QuantizedBlocks:
     return quantize_rows(np.ascontiguousarray(weight.T), _BLOCK_SIZE, bits=8)
 
 
-def gptq(weight: Array, moment: Moment, block_size: int, bits: int) -> QuantizedBlocks:
+def quantize_by_gptq(weight: Array, moment: Moment, block_size: int, bits: int) -> QuantizedBlocks:
     """Quantize weights such that the output of their layer changes least on calibration text.
-
-    Source: Frantar et al. 2023, "GPTQ", algorithm 1. The scale of a block is chosen when the block is reached, after
-    the corrections by earlier blocks.
 
     Args:
         weight: float32 (channels, columns).
@@ -92,30 +87,42 @@ def gptq(weight: Array, moment: Moment, block_size: int, bits: int) -> Quantized
     Returns:
         The transposed weights, (columns, blocks, block size).
     """
-    rest = split_into_blocks(np.ascontiguousarray(weight.T), block_size)
-    columns, count, _ = rest.shape
-    inverse = _inverse_hessian_factor(moment, count * block_size)
-    quantized, scales = np.empty(rest.shape, dtype=np.uint8), np.empty((columns, count), dtype=np.float32)
-    for number in range(count):
-        start, end = number * block_size, (number + 1) * block_size
-        block, scale = rest[:, number], find_scales(rest[:, number], bits)
-        errors = np.empty_like(block)
-        for i in range(block_size):
-            rounded = quantize_blocks(block[:, i, None], scale, bits)
-            errors[:, i] = (block[:, i] - dequantize_blocks(rounded, scale, bits)[:, 0]) / inverse[start + i, start + i]
-            block[:, i + 1 :] -= np.outer(errors[:, i], inverse[start + i, start + i + 1 : end])
-            quantized[:, number, i] = rounded[:, 0]
-        rest.reshape(columns, -1)[:, end:] -= errors @ inverse[start:end, end:]
-        scales[:, number] = scale
-    return QuantizedBlocks(quantized, scales, bits)
+    padding = -len(weight) % block_size
+    rounding = _BlockRounding(weight.shape[1], len(weight) + padding, block_size, bits)
+    padded = np.pad(moment, (0, padding))  # channels that are always zero
+    gptq(np.pad(weight, [(0, padding), (0, 0)]), padded, rounding, block_size=block_size, damping=_DAMPING)
+    return QuantizedBlocks(rounding.quantized, rounding.scales, bits)
 
 
-def _inverse_hessian_factor(moment: Moment, size: int) -> Array:
-    """Return the upper Cholesky factor of the inverse of the damped moment, padded with unused channels."""
-    channels = len(moment)
-    damped = np.eye(size)
-    damped[:channels, :channels] = moment + np.eye(channels) * (_DAMPING * np.diag(moment).mean() + 1e-9)
-    return np.ascontiguousarray(np.linalg.cholesky(np.linalg.inv(damped)).T).astype(np.float32)
+class _BlockRounding:
+    """Rounds weights in blocks whose scale is chosen when the block is reached, after the corrections before it.
+
+    Args:
+        columns: Number of columns.
+        channels: Number of channels, whole blocks.
+        block_size: Number of channels that share a scale.
+        bits: 4 or 8.
+
+    Attributes:
+        quantized: uint8 (columns, blocks, block size).
+        scales: float32 (columns, blocks).
+    """
+
+    def __init__(self, columns: int, channels: int, block_size: int, bits: int) -> None:
+        blocks = channels // block_size
+        self.quantized = np.empty((columns, blocks, block_size), dtype=np.uint8)
+        self.scales = np.empty((columns, blocks), dtype=np.float32)
+        self._block_size, self._bits = block_size, bits
+
+    def start_block(self, start: int, block: Array) -> None:
+        self.scales[:, start // self._block_size] = find_scales(block, self._bits)
+
+    def round_channel(self, channel: int, weights: Array) -> Array:
+        block, position = divmod(channel, self._block_size)
+        scales = self.scales[:, block]
+        rounded = quantize_blocks(weights[:, None], scales, self._bits)
+        self.quantized[:, block, position] = rounded[:, 0]
+        return dequantize_blocks(rounded, scales, self._bits)[:, 0]
 
 
 def _blockwise_matmul(graph: Graph, group: LinearGroup, blocks: QuantizedBlocks) -> onnx.NodeProto:

@@ -1,27 +1,26 @@
 """Int8 quantization of embedding tables and linear layers.
 
 An embedding depends neither on its batch, as with ONNX Runtime's dynamic quantization, nor on the processor, since no
-sum saturates (`int8_matmul`). Every linear layer is quantized in one of four ways:
+sum saturates (`int8_matmul`). Weights are rounded by GPTQ. Every linear layer is quantized in one of four ways:
 
 - after an embedding lookup: the quantized rows of the table are multiplied (`int8_embeddings`)
 - after a layer norm: static scale (`int8_static`)
 - after an attention: static scale, with centered values (`int8_static`)
 - elsewhere: one scale for each token (`int8_dynamic`). The range after a GELU differs too much from text to text for a
-  static scale.
+  static scale. Outlier channels are multiplied in float32 (`int8_dynamic`)
 
 docs/results/export.md has measurements with all-MiniLM-L6-v2.
 """
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 import onnx
 
 from edgeembed_exporters.fusion.bias_folding import fold_biases
 from edgeembed_exporters.fusion.qattention import fuse_qattention
 from edgeembed_exporters.fusion.shared_norms import share_norms
 from edgeembed_exporters.onnx.graph import Graph, copy_model
-from edgeembed_exporters.quantization.calibration import measure_ranges
+from edgeembed_exporters.quantization.calibration import measure_activations
 from edgeembed_exporters.quantization.embeddings import quantize_embeddings_int8
 from edgeembed_exporters.quantization.int8_dynamic import per_token_matmul
 from edgeembed_exporters.quantization.int8_embeddings import embedding_matmul, find_embedding_levels
@@ -63,22 +62,22 @@ def _quantize_linear_layers(model: onnx.ModelProto, token_ids: Iterable[list[int
     split_gemms(model)
     graph = Graph(model)
     groups = find_linear_groups(graph)
-    ranges = measure_ranges(model, [group.activation for group in groups], token_ids)
-    ranges = combine_over_shared_weights(groups, ranges, np.maximum)
+    statistics = measure_activations(model, [group.activation for group in groups], token_ids)
+    statistics = combine_over_shared_weights(groups, statistics)
     layer_norms = _find_layer_norms(graph, groups)
-    attentions = center_attention_values(graph, groups, ranges)
+    attentions = center_attention_values(graph, groups, statistics)
     replacements: dict[str, list[onnx.NodeProto]] = {}
     for group in attentions.groups:
         name = group.activation
         levels = find_embedding_levels(graph, group)
         if levels is not None:
             nodes = embedding_matmul(graph, group, levels)
-        elif name in attentions.scales:
-            nodes = attention_matmul(graph, group, attentions.scales[name])
+        elif name in attentions.outputs:
+            nodes = attention_matmul(graph, group, attentions.outputs[name])
         elif name in layer_norms:
-            nodes = layer_norm_matmul(graph, group, layer_norms[name], ranges[name])
+            nodes = layer_norm_matmul(graph, group, layer_norms[name], statistics[name])
         else:
-            nodes = per_token_matmul(graph, group, ranges[name])
+            nodes = per_token_matmul(graph, group, statistics[name])
         replacements |= group.replacements(graph, nodes)
     graph.replace_nodes(replacements)
 

@@ -18,9 +18,9 @@ from edgeembed_exporters.quantization.linear import LinearGroup
 Array = npt.NDArray[np.float32]
 
 _INT8_ZERO_POINT = 128
-_INT8_WEIGHT_MAX = 64  # 2 * 255 * 64 < 2**15 (see `int8_matmul` on saturation)
+_INT8_LARGEST = 255
 _INT4_ZERO_POINT = 8
-_INT4_WEIGHT_MAX = 127  # levels are at most 15, so that weights of full range are far from saturation
+_INT4_LARGEST = 15
 
 
 class EmbeddingLevels(NamedTuple):
@@ -30,13 +30,11 @@ class EmbeddingLevels(NamedTuple):
         nodes: Nodes to add to the graph.
         activation: The levels of the rows.
         scales: Name of the scale of each looked-up row, float32 (..., 1).
-        weight_max: Largest magnitude of a weight that is multiplied by the levels.
     """
 
     nodes: list[onnx.NodeProto]
     activation: QuantizedActivation
     scales: str
-    weight_max: int
 
 
 def find_embedding_levels(graph: Graph, group: LinearGroup) -> EmbeddingLevels | None:
@@ -58,9 +56,7 @@ def embedding_matmul(graph: Graph, group: LinearGroup, levels: EmbeddingLevels) 
         levels: The lookup of the rows.
     """
     output = group.output
-    unscaled = int8_matmul(
-        graph, levels.activation, group.weight, levels.weight_max, name=output, output=f"{output}.unscaled"
-    )
+    unscaled = int8_matmul(graph, levels.activation, group.weight, name=output, output=f"{output}.unscaled")
     nodes = [*levels.nodes, unscaled]
     if not group.bias.any():
         return [*nodes, helper.make_node("Mul", [f"{output}.unscaled", levels.scales], [output])]
@@ -83,9 +79,9 @@ def _int8_levels(graph: Graph, scaled: onnx.NodeProto) -> EmbeddingLevels | None
     if table is None or table.dtype != np.int8 or len(graph.consumers(name)) > 1:
         return None
     shifted = (np.asarray(table, dtype=np.int16) + _INT8_ZERO_POINT).astype(np.uint8)
-    activation = _activation(graph, scaled.output[0], _INT8_ZERO_POINT)
+    activation = _activation(graph, scaled.output[0], _INT8_ZERO_POINT, _INT8_LARGEST)
     lookup = helper.make_node("Gather", [graph.add_initializer(f"{name}.uint8", shifted), ids], [activation.name])
-    return EmbeddingLevels([lookup], activation, scaled.input[1], _INT8_WEIGHT_MAX)
+    return EmbeddingLevels([lookup], activation, scaled.input[1])
 
 
 def _int4_levels(graph: Graph, rows: onnx.NodeProto) -> EmbeddingLevels | None:
@@ -93,7 +89,7 @@ def _int4_levels(graph: Graph, rows: onnx.NodeProto) -> EmbeddingLevels | None:
     scales, output = graph.initializer(rows.input[2]), rows.output[0]
     if scales is None or scales.dtype != np.float32 or scales.shape[1:] != (1,):
         return None
-    activation = _activation(graph, output, _INT4_ZERO_POINT)
+    activation = _activation(graph, output, _INT4_ZERO_POINT, _INT4_LARGEST)
     nodes = [
         helper.make_node("Gather", [rows.input[2], rows.input[1]], [f"{output}.row_scales"]),
         helper.make_node("Div", [output, f"{output}.row_scales"], [f"{output}.levels"]),
@@ -101,11 +97,11 @@ def _int4_levels(graph: Graph, rows: onnx.NodeProto) -> EmbeddingLevels | None:
             "QuantizeLinear", [f"{output}.levels", activation.scale, activation.zero_point], [activation.name]
         ),
     ]
-    return EmbeddingLevels(nodes, activation, f"{output}.row_scales", _INT4_WEIGHT_MAX)
+    return EmbeddingLevels(nodes, activation, f"{output}.row_scales")
 
 
-def _activation(graph: Graph, name: str, zero_point: int) -> QuantizedActivation:
+def _activation(graph: Graph, name: str, zero_point: int, largest: int) -> QuantizedActivation:
     """Return the names of levels, whose scale is 1, since those of the rows are applied to the result."""
     one = graph.add_initializer("int8.one", np.array(1, dtype=np.float32))
     zero = graph.add_initializer(f"int8.zero_point_{zero_point}", np.array(zero_point, dtype=np.uint8))
-    return QuantizedActivation(f"{name}.quantized", one, zero)
+    return QuantizedActivation(f"{name}.quantized", one, zero, largest)

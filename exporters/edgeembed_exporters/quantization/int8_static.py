@@ -11,8 +11,7 @@ kinds of activations:
   scaling the output is the same as centering and scaling the values, which the linear layer of the values does at no
   cost.
 
-Activations take all values of uint8, hence weights have a magnitude of at most 64, about 7 bits:
-2 * 255 * 64 = 32,640 < 2**15 (see `int8_matmul` on saturation). Activations beyond the range are clipped.
+Activations beyond the range are clipped.
 """
 
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ import onnx
 from onnx import helper
 
 from edgeembed_exporters.onnx.graph import Graph
+from edgeembed_exporters.quantization.calibration import ActivationStatistics, Moment
 from edgeembed_exporters.quantization.int8_matmul import QuantizedActivation, int8_matmul, smoothing_factors
 from edgeembed_exporters.quantization.linear import Linear, LinearGroup
 
@@ -32,12 +32,11 @@ Array = npt.NDArray[np.float32]
 
 _ZERO_POINT = 128
 _ACTIVATION_MAX = 127  # above the zero point
-_WEIGHT_MAX = 64
 _STANDARD_DEVIATIONS = 3
 # The range of attention outputs, relative to calibration text: text in other languages exceeded a factor of 1.
 _ATTENTION_MARGIN = 2.0
-# SmoothQuant's alpha: on a six-layer teacher better than 0.5, the paper's default, and as good as 0.7.
-_ALPHA = 0.6
+# SmoothQuant's alpha, 0.5 in the paper: GPTQ rounds the weights well, so more of the differences can move to them.
+_ALPHA = 0.7
 _MIN_SCALE = 1e-12
 
 
@@ -60,17 +59,29 @@ class LayerNorm(NamedTuple):
         return tuple(self.node.input[1:])
 
 
+class CenteredActivation(NamedTuple):
+    """An activation whose channels have been centered and smoothed.
+
+    Attributes:
+        scale: Its scale when quantized.
+        moment: Its second moment on calibration text, float64 (channels, channels).
+    """
+
+    scale: float
+    moment: Moment
+
+
 @dataclass(frozen=True)
 class CenteredAttentions:
     """Linear layers after the values of attentions have been centered.
 
     Attributes:
         groups: All linear layers; those that compute values or read attention outputs have new weights and biases.
-        scales: The scale of each attention output, by its name.
+        outputs: The attention outputs by name.
     """
 
     groups: tuple[LinearGroup, ...]
-    scales: dict[str, float]
+    outputs: dict[str, CenteredActivation]
 
 
 def find_layer_norm(graph: Graph, group: LinearGroup) -> LayerNorm | None:
@@ -85,18 +96,21 @@ def find_layer_norm(graph: Graph, group: LinearGroup) -> LayerNorm | None:
     return LayerNorm(node, weight, bias)
 
 
-def layer_norm_matmul(graph: Graph, group: LinearGroup, norm: LayerNorm, ranges: Array) -> list[onnx.NodeProto]:
+def layer_norm_matmul(
+    graph: Graph, group: LinearGroup, norm: LayerNorm, statistics: ActivationStatistics
+) -> list[onnx.NodeProto]:
     """Return the nodes of linear layers whose activation is a layer norm output.
 
     Args:
         graph: The graph of the layers.
         group: The layers.
         norm: The layer norm before them.
-        ranges: Negated minimum and maximum of each channel, float32 (2, channels).
+        statistics: The activation on calibration text.
     """
     spread = _STANDARD_DEVIATIONS * np.abs(norm.weight)
-    ranges = np.maximum(ranges, [spread - norm.bias, spread + norm.bias])
-    center, half_width = _center_and_half_width(ranges)
+    minimum = np.minimum(statistics.minimum, norm.bias - spread)
+    maximum = np.maximum(statistics.maximum, norm.bias + spread)
+    center, half_width = (maximum + minimum) / 2, (maximum - minimum) / 2
     factors = smoothing_factors(group.weight, half_width, _ALPHA)
     output, centered = group.output, f"{group.output}.centered"
     parameters = {
@@ -106,28 +120,30 @@ def layer_norm_matmul(graph: Graph, group: LinearGroup, norm: LayerNorm, ranges:
     names = [graph.add_initializer(f"{centered}_{name}", values) for name, values in parameters.items()]
     center_norm = helper.make_node(norm.node.op_type, [norm.node.input[0], *names], [centered])
     center_norm.attribute.extend(norm.node.attribute)
-    scale = (half_width / factors).max() / _ACTIVATION_MAX
+    scale = float((half_width / factors).max() / _ACTIVATION_MAX)
+    activation = CenteredActivation(scale, statistics.moment_after(center, factors))
     weight, bias = group.weight * factors[:, None], group.bias + center @ group.weight
-    return [center_norm, *_quantize_and_multiply(graph, output, centered, scale, weight, bias)]
+    return [center_norm, *_quantize_and_multiply(graph, output, centered, activation, weight, bias)]
 
 
 def center_attention_values(
-    graph: Graph, groups: Sequence[LinearGroup], ranges: dict[str, Array]
+    graph: Graph, groups: Sequence[LinearGroup], statistics: dict[str, ActivationStatistics]
 ) -> CenteredAttentions:
     """Center and scale the values of every attention whose output is read by linear layers alone.
 
     Args:
         graph: The graph.
         groups: All linear layers.
-        ranges: Negated minimum and maximum of each channel by activation, float32 (2, channels).
+        statistics: The activations on calibration text, by name.
     """
-    centered, scales = list(groups), {}
+    centered, outputs = list(groups), {}
     for index, group in enumerate(groups):
         found = _find_value_layer(graph, group, centered)
         if found is None:
             continue
-        center, half_width = _center_and_half_width(ranges[group.activation])
-        half_width = np.maximum(half_width, _MIN_SCALE)
+        measured = statistics[group.activation]
+        center: Array = (measured.maximum + measured.minimum) / 2
+        half_width = ((measured.maximum - measured.minimum) / 2).clip(min=_MIN_SCALE).astype(np.float32)
         factors = smoothing_factors(group.weight, half_width, _ALPHA)
         value_index, values = found
         weight, bias = values.weight / factors, (values.bias - center) / factors
@@ -135,40 +151,38 @@ def center_attention_values(
         for layer in group.layers:
             weight, bias = layer.weight * factors[:, None], layer.bias + center @ layer.weight
             centered[index] = _with_parameters(centered[index], layer, weight, bias)
-        scales[group.activation] = float((half_width / factors).max() * _ATTENTION_MARGIN / _ACTIVATION_MAX)
-    return CenteredAttentions(tuple(centered), scales)
+        scale = float((half_width / factors).max() * _ATTENTION_MARGIN / _ACTIVATION_MAX)
+        outputs[group.activation] = CenteredActivation(scale, measured.moment_after(center, factors))
+    return CenteredAttentions(tuple(centered), outputs)
 
 
-def attention_matmul(graph: Graph, group: LinearGroup, scale: float) -> list[onnx.NodeProto]:
+def attention_matmul(graph: Graph, group: LinearGroup, activation: CenteredActivation) -> list[onnx.NodeProto]:
     """Return the nodes of linear layers whose activation is an attention output with centered values.
 
     Args:
         graph: The graph of the layers.
         group: The layers.
-        scale: The scale of their activation.
+        activation: Their activation.
     """
-    return _quantize_and_multiply(graph, group.output, group.activation, scale, group.weight, group.bias)
+    return _quantize_and_multiply(graph, group.output, group.activation, activation, group.weight, group.bias)
 
 
 def _quantize_and_multiply(
-    graph: Graph, output: str, activation: str, scale: float, weight: Array, bias: Array
+    graph: Graph, output: str, name: str, activation: CenteredActivation, weight: Array, bias: Array
 ) -> list[onnx.NodeProto]:
     """Return a QuantizeLinear and a MatMulIntegerToFloat node."""
-    scale_name = graph.add_initializer(f"{output}.scale", np.array(max(scale, _MIN_SCALE), dtype=np.float32))
-    quantized = QuantizedActivation(f"{activation}.quantized", scale_name, _zero_point(graph))
+    scale = np.array(max(activation.scale, _MIN_SCALE), dtype=np.float32)
+    quantized = QuantizedActivation(
+        f"{name}.quantized", graph.add_initializer(f"{output}.scale", scale), _zero_point(graph)
+    )
     return [
-        helper.make_node("QuantizeLinear", [activation, scale_name, quantized.zero_point], [quantized.name]),
-        int8_matmul(graph, quantized, weight, _WEIGHT_MAX, name=output, output=output, bias=bias),
+        helper.make_node("QuantizeLinear", [name, quantized.scale, quantized.zero_point], [quantized.name]),
+        int8_matmul(graph, quantized, weight, name=output, output=output, bias=bias, moment=activation.moment),
     ]
 
 
 def _zero_point(graph: Graph) -> str:
     return graph.add_initializer(f"int8.zero_point_{_ZERO_POINT}", np.array(_ZERO_POINT, dtype=np.uint8))
-
-
-def _center_and_half_width(ranges: Array) -> tuple[Array, Array]:
-    negated_minimum, maximum = ranges
-    return (maximum - negated_minimum) / 2, (maximum + negated_minimum) / 2
 
 
 def _find_value_layer(graph: Graph, group: LinearGroup, groups: Sequence[LinearGroup]) -> tuple[int, Linear] | None:

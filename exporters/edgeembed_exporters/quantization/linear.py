@@ -1,9 +1,9 @@
 """Linear layers of a graph: MatMuls with a constant weight, grouped by the activation that they share."""
 
 import functools
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,7 @@ import onnx
 from onnx import helper
 
 from edgeembed_exporters.onnx.graph import Graph, attributes
-
-T = TypeVar("T", bound=np.generic)
+from edgeembed_exporters.quantization.calibration import ActivationStatistics
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,8 @@ def find_linear_groups(graph: Graph) -> list[LinearGroup]:
 
 
 def combine_over_shared_weights(
-    groups: Iterable[LinearGroup], statistics: dict[str, npt.NDArray[T]], combine: Callable[..., npt.NDArray[T]]
-) -> dict[str, npt.NDArray[T]]:
+    groups: Iterable[LinearGroup], statistics: dict[str, ActivationStatistics]
+) -> dict[str, ActivationStatistics]:
     """Combine the calibration statistics of all activations that are multiplied with the same weights.
 
     Layers that share weights, as ALBERT's do, then share the quantized weights too.
@@ -109,7 +108,6 @@ def combine_over_shared_weights(
     Args:
         groups: All linear layers.
         statistics: Statistics by the name of the activation.
-        combine: Returns the statistics of two activations together.
 
     Returns:
         The combined statistics by the name of the activation.
@@ -119,7 +117,7 @@ def combine_over_shared_weights(
         activations.setdefault(group.weight_names, []).append(group.activation)
     combined = {}
     for names in activations.values():
-        combined.update(dict.fromkeys(names, functools.reduce(combine, (statistics[name] for name in names))))
+        combined.update(dict.fromkeys(names, functools.reduce(operator.add, (statistics[name] for name in names))))
     return combined
 
 

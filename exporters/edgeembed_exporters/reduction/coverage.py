@@ -9,6 +9,8 @@ from typing import Any
 from edgeembed_runtime.errors import InputError
 from tokenizers import Encoding, Tokenizer
 
+from edgeembed_exporters.model_spec import without_truncation
+
 _BATCH_SIZE = 2048
 
 
@@ -86,14 +88,6 @@ def tokenizer_json(tokenizer: Tokenizer) -> dict[str, Any]:
     """Return the content of a tokenizer's tokenizer.json as a new dictionary."""
     content: dict[str, Any] = json.loads(tokenizer.to_str())
     return content
-
-
-def without_truncation(tokenizer: Tokenizer) -> Tokenizer:
-    """Return a copy that neither truncates nor pads."""
-    copy = Tokenizer.from_str(tokenizer.to_str())
-    copy.no_truncation()
-    copy.no_padding()
-    return copy
 
 
 def encode_all(tokenizer: Tokenizer, sentences: Iterable[str]) -> Iterator[Encoding]:

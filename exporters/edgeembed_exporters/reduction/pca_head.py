@@ -15,6 +15,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 from torch import nn
 
 from edgeembed_exporters.rank_agreement import NEIGHBORS, rank_agreement
+from edgeembed_exporters.soundness import sound_model
 
 # As a share of the largest variance. Smaller variances are rounding errors, which whitening would amplify.
 _MIN_VARIANCE = 1e-6
@@ -150,6 +151,7 @@ def add_pca_head(
         InputError: If `dim` is below 1 or above the model's dimension, or there are too few sentences.
     """
     fit_texts, held_out_texts = _split(sentences, held_out)
+    model = sound_model(model)
     before = _encode(model, held_out_texts)
     width = before.shape[1]
     check_dim(dim, len(fit_texts), width)

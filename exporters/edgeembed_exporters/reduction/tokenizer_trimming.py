@@ -49,8 +49,35 @@ def trim_tokenizer(
         InputError: If the tokenizer is of another kind, there is no text, `size` is too small for the tokens that are
             always kept, or a pinned token cannot keep its id.
     """
+    return trim_to_counts(tokenizer, count_tokens(tokenizer, sentences), size=size, keep=keep, pinned=pinned)
+
+
+def count_tokens(tokenizer: Tokenizer, sentences: Iterable[str]) -> Counter[str]:
+    """Return how often each token occurs in a tokenized corpus, of which one batch is in memory at a time."""
+    counts: Counter[int] = Counter()
+    for encoding in encode_all(tokenizer, sentences):
+        counts.update(encoding.ids)
+    return Counter({tokenizer.id_to_token(index): count for index, count in counts.items()})
+
+
+def trim_to_counts(
+    tokenizer: Tokenizer,
+    counts: Counter[str],
+    *,
+    size: int | None = None,
+    keep: Collection[int] = (),
+    pinned: Collection[int] = (),
+) -> Tokenizer:
+    """Return a tokenizer that keeps only the tokens that a corpus needs, as `trim_tokenizer` describes.
+
+    Args:
+        tokenizer: As for `trim_tokenizer`, and so are the other arguments and the errors.
+        counts: What `count_tokens` returns for the corpus.
+        size: Vocabulary size.
+        keep: Ids of further tokens to keep.
+        pinned: Ids of tokens to keep under the same id.
+    """
     tokens = _SubwordTokens(tokenizer)
-    counts = _count_tokens(tokenizer, sentences)
     if not counts:
         raise InputError("there is no text to trim a vocabulary to; expected at least one word")
     required = _required(tokens, counts, {tokenizer.id_to_token(index) for index in {*keep, *pinned}} - {None})
@@ -89,13 +116,6 @@ def move_token(tokenizer: Tokenizer, token: str, index: int) -> Tokenizer:
     vocabulary.remove(token)
     vocabulary.insert(index, token)
     return _with_tokens(tokens.content, vocabulary, added)
-
-
-def _count_tokens(tokenizer: Tokenizer, sentences: Iterable[str]) -> Counter[str]:
-    counts: Counter[int] = Counter()
-    for encoding in encode_all(tokenizer, sentences):
-        counts.update(encoding.ids)
-    return Counter({tokenizer.id_to_token(index): count for index, count in counts.items()})
 
 
 def _required(tokens: _SubwordTokens, counts: Counter[str], keep: set[str]) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from edgeembed_runtime.errors import InputError
@@ -12,7 +12,7 @@ from edgeembed_runtime.parity import Parity
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
-from edgeembed_exporters.gate import measure_parity
+from edgeembed_exporters.gate import encode_each, measure_parity
 from edgeembed_exporters.reduction.coverage import Coverage, encode_all, measure_coverage
 from edgeembed_exporters.reduction.token_table import (
     configured_ids,
@@ -23,7 +23,8 @@ from edgeembed_exporters.reduction.token_table import (
     token_table,
     tokenizer_of,
 )
-from edgeembed_exporters.reduction.tokenizer_trimming import trim_tokenizer
+from edgeembed_exporters.reduction.tokenizer_trimming import count_tokens, trim_to_counts
+from edgeembed_exporters.soundness import sound_model
 
 _HELD_OUT_EVERY = 8
 # Enough sentences to find bad ones, and both models encode them in well under a minute.
@@ -32,13 +33,17 @@ _MAX_HELD_OUT_TEXTS = 400
 
 @dataclass(frozen=True)
 class TrimReport:
-    """What trimming saved and what it cost, measured on held-out text.
+    """What trimming saved, and what it costs on text like the corpus.
+
+    The cost is measured on sentences of the corpus with the tokens that the rest of it needs, since a vocabulary has no
+    cost on the text that it was trimmed to.
 
     Attributes:
-        before: How the model's tokenizer segments the text.
-        after: How the trimmed tokenizer segments it.
+        before: How the model's tokenizer segments the held-out text.
+        after: The size of the trimmed tokenizer, and how one without the tokens of the held-out text segments it.
         saved_bytes: Bytes saved in the float32 embedding table.
-        drift: The agreement between the trimmed model's embeddings and the model's.
+        drift: The agreement, on the held-out text, between the model's embeddings and those of a model trimmed without
+            it.
     """
 
     before: Coverage
@@ -63,14 +68,15 @@ def trim_vocabulary(
     """Return a copy of a model whose tokenizer and embedding table have only the tokens that a corpus needs.
 
     A text whose tokens are all kept has the same embedding as before. In other texts, words whose token was removed are
-    split into smaller pieces. `trim_tokenizer` describes which tokens are kept.
+    split into smaller pieces. `tokenizer_trimming.trim_tokenizer` describes which tokens are kept.
 
     Args:
         model: A transformers encoder or a StaticEmbedding, with a WordPiece, BPE or Unigram tokenizer; it is not
             changed. Tokens of its prompts are kept.
         sentences: The corpus; it is read once and may be larger than memory.
         size: Maximum vocabulary size, including special tokens. None keeps all tokens that the corpus uses.
-        held_out: Text to measure on. If empty, one sentence in eight is held out of the corpus, at most 400.
+        held_out: Text to measure on, which is no part of the corpus. If empty, one sentence of the corpus in eight, at
+            most 400, is measured with the tokens of the others; the returned model has the tokens of all.
 
     Returns:
         The trimmed model, and what trimming saved and cost.
@@ -81,24 +87,30 @@ def trim_vocabulary(
     """
     if isinstance(sentences, str) or isinstance(held_out, str):
         raise InputError("the text is a single string; expected several sentences: put it into a list")
+    model = sound_model(model)
     first: Any = model[0]
     tokenizer, table = tokenizer_of(first), token_table(first)
     held_out_texts = [text for text in held_out if text.strip()]
-    trimmed = trim_tokenizer(
-        tokenizer,
-        sentences if held_out_texts else _hold_out(sentences, held_out_texts),
-        size=size,
-        keep=configured_ids(first, table) | _prompt_ids(model, tokenizer),
-        pinned=pinned_ids(first),
-    )
+    is_held_out = not held_out_texts
+    counts = count_tokens(tokenizer, _hold_out(sentences, held_out_texts) if is_held_out else sentences)
     if not held_out_texts:
         raise InputError(
             f"there are no sentences to measure on; expected at least {_HELD_OUT_EVERY} sentences, or some in held_out"
         )
+    keep = configured_ids(first, table) | _prompt_ids(model, tokenizer)
+    all_counts = counts + count_tokens(tokenizer, held_out_texts) if is_held_out else counts
+    trimmed, measured = (
+        trim_to_counts(tokenizer, each, size=size, keep=keep, pinned=pinned_ids(first)) for each in (all_counts, counts)
+    )
     made = _with_tokenizer(model, trimmed)
-    saved_bytes = 4 * (table.weight.numel() - token_table(made[0]).weight.numel())
-    before, after = measure_coverage(tokenizer, held_out_texts), measure_coverage(trimmed, held_out_texts)
-    return made, TrimReport(before, after, saved_bytes, _measure_drift(model, made, held_out_texts))
+    before, found = measure_coverage(tokenizer, held_out_texts), measure_coverage(measured, held_out_texts)
+    report = TrimReport(
+        before=before,
+        after=replace(found, size=trimmed.get_vocab_size(), size_bytes=len(trimmed.to_str().encode())),
+        saved_bytes=4 * (table.weight.numel() - token_table(made[0]).weight.numel()),
+        drift=_measure_drift(model, _with_tokenizer(model, measured), held_out_texts),
+    )
+    return made, report
 
 
 def with_vocabulary(model: SentenceTransformer, tokenizer: Tokenizer) -> SentenceTransformer:
@@ -154,10 +166,7 @@ def _with_tokenizer(model: SentenceTransformer, tokenizer: Tokenizer) -> Sentenc
 
 
 def _measure_drift(model: SentenceTransformer, made: SentenceTransformer, texts: Sequence[str]) -> Parity:
-    expected, given = (
-        each.encode(list(texts), convert_to_numpy=True, show_progress_bar=False) for each in (model, made)
-    )
-    return measure_parity(texts, expected, given)
+    return measure_parity(texts, encode_each(model, texts), encode_each(made, texts))
 
 
 def _percent(rate: float | None) -> str:

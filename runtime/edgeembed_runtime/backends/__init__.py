@@ -64,8 +64,8 @@ def _load_onnx(bundle: Bundle, *, trusted: bool) -> Backend:
         from edgeembed_runtime.backends.onnx import OnnxBackend
     except ImportError as error:
         raise BundleError(
-            f"{bundle.path} needs onnxruntime, which cannot be imported ({error}); install it, "
-            "or export the bundle with --backend numpy"
+            f"{bundle.path} needs onnxruntime, which cannot be imported ({error}); install it, use Encoder('micro') "
+            "(--bundle micro), which runs without it, or export the bundle with --backend numpy"
         ) from error
 
     file, where = bundle.folder / bundle.model_file, str(bundle.folder / bundle.model_file)

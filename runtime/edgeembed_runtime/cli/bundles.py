@@ -117,5 +117,5 @@ def _verify(args: argparse.Namespace) -> None:
         print_json({"path": bundle.path, "verified": not report.differences, "files": files, **vars(report)})
     report.raise_for_differences(bundle.path)
     if not args.json:
-        print(f"{bundle.path}: all {len(bundle.files)} files match their checksums")
-        print(report.golden_line())
+        print(f"{plain(str(bundle.path))}: all {len(bundle.files)} files match their checksums")
+        print(plain(report.golden_line()))

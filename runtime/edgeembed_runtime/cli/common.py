@@ -43,7 +43,8 @@ def add_one_bundle(parser: argparse.ArgumentParser) -> None:
 
 
 def add_texts(
-    parser: argparse.ArgumentParser, help_text: str = "a UTF-8 file with one text per line; - for stdin"
+    parser: argparse.ArgumentParser,
+    help_text: str = "a UTF-8 file with one text per line, or a .jsonl, .json, .csv or .tsv as for index; - for stdin",
 ) -> None:
     """Add FILE..., with a description, and --text."""
     parser.add_argument("files", nargs="*", metavar="FILE", help=help_text)

@@ -12,7 +12,8 @@ from edgeembed_runtime.cli.common import (
     print_json,
     silence_engine,
 )
-from edgeembed_runtime.cli.inputs import read_lines, read_texts
+from edgeembed_runtime.cli.files import read_lines
+from edgeembed_runtime.cli.inputs import read_texts
 from edgeembed_runtime.errors import InputError
 
 _CLASSIFY = """

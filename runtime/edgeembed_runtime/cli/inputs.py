@@ -1,23 +1,16 @@
 """What a command reads: texts, and documents with ids and metadata, from files, stdin and --text."""
 
 import argparse
-import json
-import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from edgeembed_runtime.characters import is_blank
+from edgeembed_runtime.cli.files import Entry, read_entries
 from edgeembed_runtime.errors import InputError, short_repr
-
-_SUFFIX = ".jsonl"
-_FIELDS = {"text", "id", "metadata"}
-_EXPECTED = (
-    'expected an object such as {"id": "a", "text": "...", "metadata": {"year": 2020}}, of which only text is needed'
-)
 
 
 def read_texts(args: argparse.Namespace, *, allow_blank: bool = True) -> list[str]:
-    """Return the texts of FILE... and --text, in this order.
+    """Return the texts of FILE... and --text, in this order. Ids and metadata in a file are ignored.
 
     Args:
         args: The parsed arguments.
@@ -26,34 +19,9 @@ def read_texts(args: argparse.Namespace, *, allow_blank: bool = True) -> list[st
     Raises:
         InputError: If there are no texts, a file cannot be read, or a text is blank and may not be.
     """
-    if not args.files and not args.text:
-        raise InputError("no texts were given, expected a FILE with one text per line, - for stdin, or --text TEXT")
-    if not allow_blank and any(not text.strip() for text in args.text):
+    if not allow_blank and any(map(is_blank, args.text)):
         raise InputError("--text is blank, expected a text that is not blank; leave it out")
-    texts: list[str] = []
-    for name in args.files:
-        texts += read_lines(name) if allow_blank else _without_blank(read_lines(name), name)
-    if not texts and not args.text:
-        raise InputError(f"{', '.join(args.files)}: the file has no text, expected one text per line")
-    return [*texts, *args.text]
-
-
-def read_lines(name: str) -> list[str]:
-    """Return the lines of a UTF-8 file, or of stdin if its name is "-".
-
-    Raises:
-        InputError: If it cannot be read.
-    """
-    if name == "-" and sys.stdin is None:
-        raise InputError("stdin is closed, expected texts to read; leave it open or pass a FILE")
-    if name == "-":
-        return list(_decode(sys.stdin.buffer, "stdin"))
-    try:
-        with Path(name).open("rb") as file:
-            return list(_decode(file, name))
-    except OSError as error:
-        expected = "a file with one text per line, - for stdin, or --text TEXT"
-        raise InputError(f"cannot read {name}: {error.strerror}; expected {expected}") from error
+    return [entry.fields["text"] for entry in _read_entries(args, allow_blank=allow_blank)]
 
 
 class GivenDocuments(NamedTuple):
@@ -71,70 +39,56 @@ class GivenDocuments(NamedTuple):
 
 
 def read_documents(args: argparse.Namespace) -> GivenDocuments:
-    """Return the documents of FILE... and --text, in this order.
-
-    A file whose name ends in .jsonl has one document per line, an object with the fields text, id and metadata; another
-    file has one text per line.
+    """Return the documents of FILE... and --text, in this order; see `edgeembed_runtime.cli.files.read_entries`.
 
     Raises:
-        InputError: If there are no documents, a file cannot be read, a line is not a document, or some documents have
-            an id and others do not.
+        InputError: If there are no documents, a file cannot be read, an id or metadata is invalid, an id is there
+            twice, or some documents have an id and others do not.
     """
+    entries = _read_entries(args)
+    from edgeembed_runtime.documents import validate_fields
+
+    ids = _validated_ids(entries) if any("id" in entry.fields for entry in entries) else None
+    metadata = [validate_fields(entry.fields.get("metadata", {}), f"{entry.where}: the metadata") for entry in entries]
+    return GivenDocuments([entry.fields["text"] for entry in entries], ids, metadata)
+
+
+def _read_entries(args: argparse.Namespace, *, allow_blank: bool = True) -> list[Entry]:
     if not args.files and not args.text:
         raise InputError("no texts were given, expected a FILE with one text per line, - for stdin, or --text TEXT")
-    entries = [entry for name in args.files for entry in _read_file(name)]
-    entries += [("--text", {"text": text}) for text in args.text]
-    if not entries:
+    entries: list[Entry] = []
+    for name in args.files:
+        entries += read_entries(name) if allow_blank else _without_blank(read_entries(name))
+    if not entries and not args.text:
         raise InputError(f"{', '.join(args.files)}: the file has no text, expected one text per line")
-    has_ids = any("id" in fields for _, fields in entries)
+    return [*entries, *(Entry("--text", {"text": text}) for text in args.text)]
+
+
+def _without_blank(entries: list[Entry]) -> list[Entry]:
+    """Return the texts of a file without empty ones at its end; raise InputError if another one is blank."""
+    while entries and not entries[-1].fields["text"]:
+        entries.pop()
     for where, fields in entries:
-        if has_ids and "id" not in fields:
+        if is_blank(fields["text"]):
+            raise InputError(f"{where}: the text is blank, expected a text that is not blank; remove it")
+    return entries
+
+
+def _validated_ids(entries: Sequence[Entry]) -> list[Any]:
+    from edgeembed_runtime.documents import validate_ids
+
+    places: dict[Any, str] = {}
+    for where, fields in entries:
+        if "id" not in fields:
             raise InputError(f"{where}: the document has no id but others have one; give all of them an id, or none")
-    return GivenDocuments(
-        texts=[fields["text"] for _, fields in entries],
-        ids=[fields["id"] for _, fields in entries] if has_ids else None,
-        metadata=[fields.get("metadata", {}) for _, fields in entries],
-    )
-
-
-def _without_blank(lines: list[str], name: str) -> list[str]:
-    """Return the lines without empty ones at the end; raise InputError if another one is blank."""
-    while lines and not lines[-1]:
-        lines.pop()
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            where = "stdin" if name == "-" else name
-            raise InputError(f"{where}, line {number}: the line is blank, expected one text per line; remove it")
-    return lines
-
-
-def _decode(lines: Iterable[bytes], name: str) -> Iterator[str]:
-    for number, line in enumerate(lines, 1):
         try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
+            [each] = validate_ids([fields["id"]])
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
+        if each in places:
             raise InputError(
-                f"{name}, line {number}: byte {error.start + 1} is not valid UTF-8, expected UTF-8 text; "
-                "convert the file, with iconv for example"
-            ) from error
-        yield text.removesuffix("\n").removesuffix("\r")
-
-
-def _read_file(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each document of a file, and where it is."""
-    for number, line in enumerate(read_lines(name), 1):
-        where = f"{'stdin' if name == '-' else name}, line {number}"
-        if not name.lower().endswith(_SUFFIX):
-            yield where, {"text": line}
-        elif line.strip():
-            yield where, _parse(line, where)
-
-
-def _parse(line: str, where: str) -> dict[str, Any]:
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is not valid JSON ({error}), {_EXPECTED}") from error
-    if not isinstance(fields, dict) or not isinstance(fields.get("text"), str) or not fields.keys() <= _FIELDS:
-        raise InputError(f"{where} is {short_repr(fields)}, {_EXPECTED}")
-    return fields
+                f"{where}: the id {short_repr(each)} is there twice, first in {places[each]}; expected a different id "
+                "for each document"
+            )
+        places[each] = where
+    return list(places)

@@ -160,7 +160,7 @@ def _forget_all(args: argparse.Namespace) -> None:
     store = InterestStore(args.store)
     if not args.yes:
         raise InputError(
-            f"{args.store} has {counted(len(store.centers()), 'center')}, and forgetting cannot be undone; "
+            f"{args.store} has {counted(len(store.export()['centers']), 'center')}, and forgetting cannot be undone; "
             "pass --yes to confirm, or save them with `interests export` first"
         )
     _print_forgotten(args, store.forget_all())

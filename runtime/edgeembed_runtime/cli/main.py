@@ -23,6 +23,7 @@ from edgeembed_runtime.errors import (
     RoleWarning,
     TruncationWarning,
     UnknownTextWarning,
+    one_line,
 )
 from edgeembed_runtime.termination import Terminated, raised_terminations
 
@@ -74,7 +75,7 @@ def _run(argv: Sequence[str] | None, interrupts: Sequence[int], terminations: Se
             raise terminations[0] from error
         if interrupts:  # Ctrl-C interrupted an import
             raise KeyboardInterrupt from error
-        return _report(f"error: {_one_line(str(error))}", 1 if isinstance(error, CheckError) else 2)
+        return _report(f"error: {error}", 1 if isinstance(error, CheckError) else 2)
     except OSError as error:
         _discard_stdout()
         if _is_closed_pipe(error):
@@ -122,22 +123,28 @@ def _expect_stdout() -> None:
 
 @contextlib.contextmanager
 def _recorded_interrupts() -> Iterator[list[int]]:
-    """Yield a list to which every Ctrl-C is appended: one during the import of a C extension raises ImportError."""
+    """Yield a list to which every Ctrl-C is appended: one during the import of a C extension raises ImportError.
+
+    A Ctrl-C that is ignored, as in the background of a script, stays ignored, and one that is handled outside of Python
+    stays handled there. Outside the main thread this has no effect.
+    """
     received: list[int] = []
 
     def record(number: int, _frame: object) -> None:
         received.append(number)
         raise KeyboardInterrupt
 
-    try:
-        previous = signal.signal(signal.SIGINT, record)
-    except ValueError:  # not in the main thread: no Ctrl-C arrives here
-        yield received
-        return
+    previous = signal.getsignal(signal.SIGINT)
+    is_recorded = False
+    with contextlib.suppress(ValueError):  # not in the main thread: no Ctrl-C arrives here
+        if previous not in (None, signal.SIG_IGN):
+            signal.signal(signal.SIGINT, record)
+            is_recorded = True
     try:
         yield received
     finally:
-        signal.signal(signal.SIGINT, previous)
+        if is_recorded:
+            signal.signal(signal.SIGINT, previous)
 
 
 def _escape_unencodable(stream: TextIO) -> None:
@@ -160,9 +167,5 @@ def _discard_stdout() -> None:
 
 def _report(message: str, code: int) -> int:
     if sys.stderr is not None:
-        sys.stderr.write(f"{_NAME}: {message}\n")
+        sys.stderr.write(f"{_NAME}: {one_line(message)}\n")
     return code
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -14,6 +14,7 @@ from edgeembed_runtime.cli.common import (
     add_top_k,
     counted,
     load_encoder,
+    plain,
     print_hits,
     print_json,
 )
@@ -47,7 +48,11 @@ def _rank(args: argparse.Namespace) -> None:
 def add_index(commands: Commands) -> None:
     """Add the command index."""
     parser = commands.add_parser("index", help="build a search index of texts, or add to one")
-    add_texts(parser, "a UTF-8 file with one text per line, or .jsonl with {id, text, metadata} per line; - for stdin")
+    add_texts(
+        parser,
+        "a UTF-8 file with one text per line; a .jsonl with {id, text, metadata} per line, or a .json with a list of "
+        "them; a .csv or .tsv with a column text; - for stdin",
+    )
     shards = parser.add_argument_group("embeddings that exist already")
     shards.add_argument(
         "--from",
@@ -83,7 +88,7 @@ def _index(args: argparse.Namespace) -> None:
     if args.json:
         print_json({"path": args.out, "documents": documents, "dimension": dimension})
     else:
-        print(f"{args.out}: {counted(documents, 'document')}")
+        print(f"{plain(args.out)}: {counted(documents, 'document')}")
 
 
 def _check_options(args: argparse.Namespace) -> None:

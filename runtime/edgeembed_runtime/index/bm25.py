@@ -10,11 +10,18 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from edgeembed_runtime.characters import IGNORABLE
 from edgeembed_runtime.errors import MissingExtraError
 
-_WORD = re.compile(r"[^\W_]+")
+_ZERO_WIDTH_SPACE = "\u200b"  # ends a word in Khmer, for example, but is also put into long words of other scripts
+_INVISIBLE = re.compile(rf"(?!{_ZERO_WIDTH_SPACE})[{IGNORABLE}\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+_WORD = re.compile(r"[^\W_]\w*")  # in a text that `_Outline` has translated
 # Between "line" and "Cache" in lineCache, between "HTTP" and "Server" in HTTPServer.
-_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PARTS = re.compile(rf"{_ZERO_WIDTH_SPACE}+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+# A text has at most some thousand different characters. More would be an attempt to fill the memory.
+_MAX_CHARACTERS = 2**15
 
 
 class BM25:
@@ -58,12 +65,16 @@ class BM25:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text for BM25, in lower case.
+    """Return the words of a text for BM25, without differences of case.
 
-    A word is a run of Unicode letters and digits after NFKC normalization, so snake_case gives two words. CamelCase
-    gives its parts and the whole. A plural "s" is removed (`singular`). No word is left out: the weight of a frequent
-    one is small by itself. Text without spaces, such as Chinese, is one word up to the next punctuation mark, so that
-    keyword search is of little use for it.
+    A word is a run of Unicode letters, digits and their combining marks after NFKC normalization, so snake_case gives
+    two words. Invisible characters are dropped: control characters, and those with the Unicode property
+    Default_Ignorable_Code_Point, such as the soft hyphen and joiners. CamelCase gives its parts and the whole, and so
+    does a word with zero-width spaces. Case is folded as Unicode says, so that "Straße" and "STRASSE" are one word;
+    beyond that, the Turkish dotted and dotless i are one letter, because "I" may be the capital of either. A plural
+    "s" is removed (`singular`). No word is left out: the weight of a frequent one is small by itself. Text without
+    spaces, such as Chinese, is one word up to the next punctuation mark, so that keyword search is of little use for
+    it.
 
     Splitting identifiers and removing the plural "s" were chosen on other text than the results page reports:
     docstrings of numpy, scipy, scikit-learn, torch and matplotlib, searched by their own first line (mean reciprocal
@@ -73,12 +84,14 @@ def words(text: str) -> list[str]:
     Args:
         text: The text.
     """
+    normalized = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
     found = []
-    for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
-        parts = _CAMEL_CASE.split(word)
-        found += [singular(part.lower()) for part in parts]
+    for match in _WORD.finditer(normalized.translate(_OUTLINE)):
+        word = normalized[match.start() : match.end()].rstrip(_ZERO_WIDTH_SPACE)
+        parts = _PARTS.split(word)
+        found += [singular(_fold_case(part)) for part in parts]
         if len(parts) > 1:
-            found.append(word.lower())
+            found.append(_fold_case(word.replace(_ZERO_WIDTH_SPACE, "")))
     return found
 
 
@@ -97,6 +110,29 @@ def singular(word: str) -> str:
     if word.endswith("es"):
         return word if word[-3] in "aeo" else word[:-1]
     return word if word[-2] in "us" else word[:-1]
+
+
+class _Outline(dict[int, str]):
+    """A table for `str.translate` that shows where words are: only in words, marks and zero-width spaces become "_"."""
+
+    def __missing__(self, code: int) -> str:
+        """Return what stands for a character in the outline."""
+        character = chr(code)
+        is_inner = character == _ZERO_WIDTH_SPACE or unicodedata.category(character) in ("Mn", "Mc")
+        shown = "_" if is_inner else " " if character == "_" else character
+        if len(self) < _MAX_CHARACTERS:
+            self[code] = shown
+        return shown
+
+
+_OUTLINE = _Outline()
+
+
+def _fold_case(word: str) -> str:
+    if word.isascii():
+        return word.lower()
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", word).casefold())
+    return folded.replace("i\u0307", "i").replace("\u0131", "i")
 
 
 def _import_bm25s() -> ModuleType:

@@ -65,21 +65,19 @@ class IndexContent:
     mapped: MappedArrays
 
 
-@dataclass(frozen=True)
-class SavedState:
-    """The content of an index's folder when the index was last opened from it or saved to it.
-
-    Attributes:
-        folder: The folder, without links.
-        state: Its `index_state`.
-    """
-
-    folder: Path
-    state: str
+class SavedStates(dict[Path, str]):
+    """The `index_state` of folders when an index was last opened from them or saved to them, by path without links."""
 
     def is_outdated(self, folder: Path) -> bool:
-        """Return whether a folder is this one and has other content now."""
-        return _is_same_folder(self.folder, folder) and index_state(folder) not in (None, self.state)
+        """Return whether a folder is one of these and has other content now."""
+        states = [state for known, state in list(self.items()) if _is_same_folder(known, folder)]
+        return bool(states) and index_state(folder) not in (None, *states)
+
+    def record(self, folder: Path, state: str) -> None:
+        """Replace the state of a folder, however its path was written before."""
+        for known in [known for known in list(self) if _is_same_folder(known, folder)]:
+            del self[known]
+        self[_real_path(folder)] = state
 
 
 def _is_same_folder(one: Path, other: Path) -> bool:
@@ -90,20 +88,22 @@ def _is_same_folder(one: Path, other: Path) -> bool:
         return False
 
 
-def real_path(folder: Path) -> Path:
+def _real_path(folder: Path) -> Path:
     """Return a path without links."""
     return Path(os.path.realpath(folder))
 
 
-def replace_index(folder: Path, content: IndexContent, *, force: bool) -> SavedState:
+def replace_index(folder: Path, content: IndexContent, *, force: bool) -> str:
     """Write an index to a folder whose lock is held, or replace the index that is there, atomically.
+
+    Returns:
+        The folder's `index_state`.
 
     Raises:
         InputError: If the folder exists and may not be replaced, or cannot be written.
     """
     with atomic_folder(folder, force=force, kind=INDEX_FOLDER) as new:
-        state = _write_index(new, content)
-    return SavedState(real_path(folder), state)
+        return _write_index(new, content)
 
 
 def _write_index(folder: Path, content: IndexContent) -> str:
@@ -170,7 +170,7 @@ def index_state(folder: Path) -> str | None:
         ) from error
 
 
-def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> tuple[IndexContent, SavedState]:
+def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> tuple[IndexContent, str]:
     """Read an index, with its arrays mapped into memory. It is consistent even if it is replaced meanwhile.
 
     Args:
@@ -180,7 +180,7 @@ def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> tuple[IndexCo
             index.json are always compared.
 
     Returns:
-        The index, and the state of its folder.
+        The index, and the folder's `index_state`.
 
     Raises:
         InputError: If the folder is not an index, is damaged, or was built by an encoder of another space.
@@ -194,7 +194,7 @@ def read_index(folder: Path, encoder: Encoder, *, verify: bool) -> tuple[IndexCo
                     raise
             else:
                 if _is_current(folder, manifest.fileno()):
-                    return content, SavedState(real_path(folder), state)
+                    return content, state
     raise InputError(f"{folder} was replaced {_MAX_ATTEMPTS} times while it was read; open it once it stays the same")
 
 

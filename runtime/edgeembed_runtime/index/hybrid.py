@@ -13,6 +13,8 @@ from edgeembed_runtime.index.rows import IndexRows
 
 RRF_K = 60
 """The constant of reciprocal rank fusion: the paper's, which found other values to differ little."""
+HIGHEST_FUSED_SCORE = 2 / (RRF_K + 1)
+"""The score of a document that comes first by embeddings and by keywords."""
 # The number of documents of each ranking that are fused: that of the runs in the paper on reciprocal rank fusion.
 _FUSED_DOCUMENTS = 1000
 # The cosine similarity of a document whose text is blank or unknown to the encoder: only keywords find it.

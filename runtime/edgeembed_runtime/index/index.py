@@ -20,7 +20,7 @@ from edgeembed_runtime.index.engine import Engine, EngineName, IndexPrecision, c
 from edgeembed_runtime.index.folder import (
     INDEX_FOLDER,
     IndexContent,
-    SavedState,
+    SavedStates,
     index_state,
     read_index,
     replace_index,
@@ -58,12 +58,12 @@ class Index(IndexReader):
         [0]
     """
 
-    def __init__(self, encoder: Encoder, content: IndexContent, saved: SavedState | None = None) -> None:
+    def __init__(self, encoder: Encoder, content: IndexContent, saved: SavedStates | None = None) -> None:
         settings = content.settings
         search = new_candidate_search(settings.engine, settings.precision, encoder.dimension, content.arrays)
         super().__init__(encoder, Collection(content.rows, search, content.mapped))
         self._settings = settings
-        self._saved = saved
+        self._saved = SavedStates() if saved is None else saved
 
     @classmethod
     def build(  # noqa: PLR0913 - settings are keyword-only
@@ -195,10 +195,13 @@ class Index(IndexReader):
         """
         encoder = Encoder() if encoder is None else encoder
         validate_encoder(encoder)
-        content, saved = read_index(validate_folder_path(path), encoder, verify=verify)
+        folder = validate_folder_path(path)
+        content, state = read_index(folder, encoder, verify=verify)
         if engine is not None:
             content = _with_engine(content, Engine.from_name(engine))
-        return cls(encoder, content, saved)
+        index = cls(encoder, content)
+        index._saved.record(folder, state)
+        return index
 
     @classmethod
     def append_to(
@@ -213,8 +216,9 @@ class Index(IndexReader):
     ) -> "Index":
         """Add documents to a saved index. Several processes may do so at once without losing documents.
 
-        The index is locked while it is read and written, and not while the documents are encoded. All its files are
-        compared with their checksums.
+        All files of the index are read, compared with their checksums and written again, so the time grows with the
+        index: add many documents in one call. The index is locked while it is written, and not while it is read and the
+        documents are encoded, unless another process changes it meanwhile.
 
         Args:
             path: The folder.
@@ -240,14 +244,14 @@ class Index(IndexReader):
             return cls.open(folder, encoder)  # raises InputError: there is no index
         with locked(folder):
             check_output_path(folder, force=True, kind=INDEX_FOLDER)
-            index = cls.open(folder, encoder, verify=True)
+        index = cls.open(folder, encoder, verify=True)
         index._collection.rows.table.check_new(batch.ids or ())  # before the documents are encoded
         passages = index._encode(batch, None, show_progress_bar=show_progress_bar)
         with locked(folder):
-            if index._saved is None or index_state(folder) != index._saved.state:
+            if index_state(folder) not in index._saved.values():
                 index = cls.open(folder, encoder, verify=True)
             index._collection.append(batch, passages)
-            index._saved = replace_index(folder, index._content(), force=True)
+            index._saved.record(folder, replace_index(folder, index._content(), force=True))
         return index
 
     def __repr__(self) -> str:
@@ -258,7 +262,7 @@ class Index(IndexReader):
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling: the content is copied, and the receiving process loads the encoder again."""
         content = dataclasses.replace(self._content(), mapped=MappedArrays())
-        return Index, (self._encoder, content, self._saved)
+        return Index, (self._encoder, content, SavedStates(self._saved))
 
     def add(
         self,
@@ -340,8 +344,8 @@ class Index(IndexReader):
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Save the index in a folder, atomically.
 
-        One process at a time writes to a folder; others wait. An index that was opened from `path`, or saved there
-        before, does not replace what another process or `Index` saved there since. To add documents from several
+        One process at a time writes to a folder; others wait. An index that was ever opened from `path`, or saved
+        there, does not replace what another process or `Index` saved there since. To add documents from several
         processes, use `append_to`.
 
         Args:
@@ -356,12 +360,12 @@ class Index(IndexReader):
         folder = resolve_folder_link(validate_folder_path(path))
         with locked(folder):
             check_output_path(folder, force=force, kind=INDEX_FOLDER)
-            if self._saved is not None and self._saved.is_outdated(folder):
+            if self._saved.is_outdated(folder):
                 raise InputError(
                     f"{folder} was changed since this index was opened or saved, expected no change; "
                     "open it again and repeat your changes, or save to another path"
                 )
-            self._saved = replace_index(folder, self._content(), force=force)
+            self._saved.record(folder, replace_index(folder, self._content(), force=force))
 
     def _encode(
         self, batch: DocumentBatch, embeddings: npt.ArrayLike | None, *, show_progress_bar: bool = False

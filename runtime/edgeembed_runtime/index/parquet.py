@@ -3,6 +3,7 @@
 Importing this module raises MissingExtraError if pyarrow is not installed.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,7 @@ _BUFFER_BYTES = 1 << 20
 # Spark writes into this folder, and removes it at the end of the job.
 _UNFINISHED = "_temporary"
 _MAX_SHOWN_COLUMNS = 10
+_MAX_ID = (1 << 63) - 1
 
 
 class ParquetBatch(NamedTuple):
@@ -122,7 +124,7 @@ class ParquetDocuments:
                 f"{file} has {rows} rows, expected {expected} as in {SHARDS_MANIFEST}; encode the text again"
             )
         _check_column(file, schema, _TEXT, _is_string, "strings")
-        _check_column(file, schema, _EMBEDDING, _is_list_of(_is_number), "lists of numbers")
+        _check_column(file, schema, _EMBEDDING, _is_list_of(_is_number), "lists of floats or of signed integers")
         if self._id_column is not None:
             _check_column(file, schema, self._id_column, _is_id, "integers or strings")
         for name in self._metadata_columns:
@@ -141,7 +143,7 @@ class ParquetDocuments:
                     "convert it"
                 )
         counts = pc.value_counts(pa.chunked_array([chunk for ids in columns.values() for chunk in ids.chunks]))
-        twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1)).drop_null()
+        twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
         if len(twice):
             raise InputError(
                 f"the id {short_repr(twice[0].as_py())} is twice in the column {name} of {self.folder}, expected a "
@@ -151,8 +153,21 @@ class ParquetDocuments:
     def _read_ids(self, file: Path, name: str) -> Any:
         with _reading(file), _open(file) as opened:
             ids = opened.read([name], use_threads=False).column(0)
+            _check_ids(ids, f"the column {one_line(name)} of {file}")
             # Files may differ in the width of integers.
-            return ids.cast(pa.int64()) if types.is_integer(ids.type) else ids.cast(pa.large_string())
+            return ids.cast(pa.int64() if types.is_integer(ids.type) else pa.large_string())
+
+
+def _check_ids(ids: Any, column: str) -> None:
+    """Raise InputError if an id is null, or an integer that a signed one of 64 bits cannot hold."""
+    expected = "expected a str or a signed integer of at most 64 bits"
+    if ids.null_count:
+        row = pc.index(ids.is_null(), True).as_py()
+        raise InputError(f"{column}, row {row} from 0: the id is null, {expected}; give each row an id")
+    if types.is_uint64(ids.type):
+        row = pc.index(pc.greater(ids, pa.scalar(_MAX_ID, pa.uint64())), True).as_py()
+        if row >= 0:
+            raise InputError(f"{column}, row {row} from 0: the id is {ids[row]}, {expected}; choose another id")
 
 
 def _find_files(folder: Path) -> tuple[EncoderIdentity | None, dict[Path, int | None]]:
@@ -189,7 +204,8 @@ def _reading(file: Path) -> Iterator[None]:
 
 
 def _open(file: Path) -> Any:
-    return pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+    # Opened as bytes, because pyarrow takes a name such as s3:x for a URL, and reads no name that is not UTF-8.
+    return pq.ParquetFile(pa.OSFile(os.fsencode(file)), buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
 
 def _embeddings(column: Any, dimension: int, where: str) -> npt.NDArray[Any]:

@@ -13,7 +13,7 @@ from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.index.collection import Collection
 from edgeembed_runtime.index.engine import SEARCH_METHODS, SearchMethod
 from edgeembed_runtime.index.filters import MetadataFilter, parse_filter
-from edgeembed_runtime.index.hybrid import hybrid_documents, keyword_documents
+from edgeembed_runtime.index.hybrid import HIGHEST_FUSED_SCORE, hybrid_documents, keyword_documents
 from edgeembed_runtime.index.nearest import nearest_documents
 from edgeembed_runtime.index.ranking import Ranking, Selection
 
@@ -114,7 +114,8 @@ class IndexReader:
                 $lt, $lte, $in, $nin, $exists, $contains, $and, $or, $not), or a function of the metadata. See
                 `edgeembed_runtime.index.filters.parse_filter`. All documents that match are scored exactly, whatever
                 the engine.
-            min_score: The lowest score of a hit, on the scale of the method; None means no minimum.
+            min_score: The lowest score of a hit, on the scale of the method; None means no minimum. For "hybrid" it is
+                at most 2 / 61, the highest score that there is: a cosine as minimum would silently find nothing.
             method: "embedding" ranks by the cosine similarity of embeddings, from -1 to 1. "bm25" ranks by BM25 the
                 documents that share words with the query; scores are above 0 without a limit. "hybrid" ranks by
                 reciprocal rank fusion of both, each down to rank 1,000 or `top_k`; scores are above 0 and at most 2 /
@@ -127,14 +128,14 @@ class IndexReader:
             of hits per query.
 
         Raises:
-            InputError: If a query is invalid or blank, `top_k` is below 1, the method is unknown, or the filter is
-                invalid.
+            InputError: If a query is invalid or blank, `top_k` is below 1, `min_score` is above every score of a hybrid
+                search, the method is unknown, or the filter is invalid.
             MissingExtraError: If the method needs bm25s, which is not installed.
         """
         validate_top_k(top_k)
-        validate_min_score(min_score)
         if method not in SEARCH_METHODS:
             raise InputError(f"the method is {short_repr(method)}, expected one of {', '.join(SEARCH_METHODS)}")
+        _check_min_score(min_score, method)
         predicate = None if filter is None else parse_filter(filter)
         selection = None if predicate is None else Selection.of(self._collection.checked_rows(), predicate)
         limit = None if top_k is None else int(top_k)
@@ -154,3 +155,13 @@ class IndexReader:
             return keyword_documents(self._collection, texts, top_k, selection), is_single
         vectors = known_query_vectors(self._encoder, texts)
         return hybrid_documents(self._collection, texts, vectors, top_k, selection), is_single
+
+
+def _check_min_score(min_score: float | None, method: SearchMethod) -> None:
+    """Raise InputError unless `min_score` is None or a number that a hybrid search can reach, if it is one."""
+    validate_min_score(min_score)
+    if method == "hybrid" and min_score is not None and min_score > HIGHEST_FUSED_SCORE:
+        raise InputError(
+            f"min_score is {short_repr(min_score)}, expected at most {HIGHEST_FUSED_SCORE:.4f} with method='hybrid', "
+            "whose scores are no cosines; leave it out, or search with method='embedding'"
+        )

@@ -160,10 +160,11 @@ class DocumentTable:
         ids = self._appended_ids(batch)
         self._texts[len(self) :] = batch.texts
         self._metadata[len(self) :] = batch.metadata or [NO_METADATA] * len(batch.texts)
-        if self._positions is not None:
+        positions = self._positions  # read once: another thread that looks up an id may set it at any moment
+        if positions is not None:
             new = islice(ids, len(self), None)
-            self._positions.update(zip(new, range(len(self), len(self._texts)), strict=True))
-        return DocumentTable(self._texts, ids, self._metadata, next_id, self._positions)
+            positions.update(zip(new, range(len(self), len(self._texts)), strict=True))
+        return DocumentTable(self._texts, ids, self._metadata, next_id, positions)
 
     def replace(
         self, positions: Positions, texts: list[str] | None, metadata: list[Metadata] | None

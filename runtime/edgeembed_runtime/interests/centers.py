@@ -30,14 +30,16 @@ _MIN_WEIGHT = 1e-9
 class InterestSettings:
     """Constants of the interest model. `SemanticRanker` documents the formulas and the source of each constant.
 
+    They are stored in the file of the interests, and are those of everybody who uses it.
+
     Attributes:
         near_cosine: The threshold at which a text is near enough to an interest to be no new one. It joins the nearest
             center if their cosine is at least this; otherwise it starts a center. Above 0, at most 1. None, the
-            default, takes the value in the encoder's bundle (`near_cosine` in edgeembed.json), or 0.4 if the bundle
-            has none. The right value depends on how an encoder spreads unrelated texts: `edgeembed export` takes the
-            cosine that 2 % of random pairs of texts reach. For the encoders in the wheel it is 0.25. With it, 95 % of
-            the first likes of simulated users were in a center of their own topic; with 0.2, 91 %. A higher value
-            gives more centers, which rank slightly better (`docs/results/interests.md`).
+            default, is the value of an existing file; a new file takes that in the encoder's bundle (`near_cosine` in
+            edgeembed.json), or 0.4 if the bundle has none. The right value depends on how an encoder spreads unrelated
+            texts: `edgeembed export` takes the cosine that 2 % of random pairs of texts reach. For the encoders in the
+            wheel it is 0.25. With it, 95 % of the first likes of simulated users were in a center of their own topic;
+            with 0.2, 91 %. A higher value gives more centers, which rank slightly better (`docs/results/interests.md`).
         max_centers: The maximum number of centers of each kind. If a reaction starts one more, the two whose merge
             loses least become one. With 12, documents were ranked as well as without a maximum for simulated users
             with 6 interests, and slightly worse for those with 10. Choose twice the number that you expect.
@@ -65,12 +67,14 @@ class InterestSettings:
             del values["near_cosine"]
         for name, value in values.items():
             validate_number(name, value)
-            if name == "max_centers" and (not isinstance(value, int | np.integer) or value < 1):
-                raise InputError(f"max_centers is {short_repr(value)}, expected an integer of at least 1")
+            if name == "max_centers" and (not isinstance(value, int | np.integer) or not 1 <= value < 1 << 63):
+                raise InputError(f"max_centers is {short_repr(value)}, expected an integer of at least 1, below 2^63")
             if name in ("near_cosine", "shift", "query_weight") and value > 1:
                 raise InputError(f"{name} is {short_repr(value)}, expected at most 1")
             if name in ("near_cosine", "horizon_days", "seconds_per_use") and value == 0:
                 raise InputError(f"{name} is 0, expected more than 0")
+            # As Python's own numbers, which a file returns exactly as they were stored.
+            object.__setattr__(self, name, int(value) if name == "max_centers" else float(value))
 
 
 @dataclass(frozen=True)

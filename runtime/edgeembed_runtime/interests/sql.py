@@ -3,6 +3,7 @@
 import math
 import secrets
 import sqlite3
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ import numpy.typing as npt
 
 from edgeembed_runtime.bundle import EncoderIdentity
 from edgeembed_runtime.errors import InputError, one_line, short_repr
-from edgeembed_runtime.interests.centers import Center, Kind
+from edgeembed_runtime.interests.centers import Center, InterestSettings, Kind
 from edgeembed_runtime.interests.database import damaged
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 _APPLICATION_ID = 0x4545494E  # "EEIN", in the file's header: distinguishes a store from any other SQLite file
 # Each center repeats the random id of its store: SQLite may write pages of another store into this file if its rollback
@@ -22,7 +23,10 @@ _APPLICATION_ID = 0x4545494E  # "EEIN", in the file's header: distinguishes a st
 _TABLES = {
     "store": """CREATE TABLE store (
     encoder_name TEXT NOT NULL, encoder_fingerprint TEXT NOT NULL, dimension INTEGER NOT NULL, space TEXT,
-    reactions INTEGER NOT NULL, store_id INTEGER NOT NULL
+    reactions INTEGER NOT NULL, store_id INTEGER NOT NULL,
+    near_cosine REAL NOT NULL, max_centers INTEGER NOT NULL, shift REAL NOT NULL, horizon_days REAL NOT NULL,
+    seconds_per_use REAL NOT NULL, min_read_seconds REAL NOT NULL, max_view_seconds REAL NOT NULL,
+    query_weight REAL NOT NULL
 )""",
     "centers": """CREATE TABLE centers (
     id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, example TEXT NOT NULL,
@@ -33,6 +37,7 @@ _TABLES = {
 # SQLite stores the text of each CREATE statement, and adds the table sqlite_sequence for AUTOINCREMENT.
 _SCHEMA = {**_TABLES, "sqlite_sequence": "CREATE TABLE sqlite_sequence(name,seq)"}
 
+_SETTINGS = tuple(setting.name for setting in fields(InterestSettings))  # the columns of the same names, in this order
 _COLUMNS = "kind, example, uses, views, view_seconds, first_used, last_used, vector"
 _NORM_TOLERANCE = 1e-3
 
@@ -43,15 +48,22 @@ def is_empty(connection: sqlite3.Connection) -> bool:
     return is_unmarked and connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
 
 
-def create_tables(connection: sqlite3.Connection, encoder: EncoderIdentity) -> None:
-    """Create the tables of a store for an encoder, unless another process has just created them."""
+def create_tables(connection: sqlite3.Connection, encoder: EncoderIdentity, settings: InterestSettings) -> None:
+    """Create the tables of a store for an encoder, unless another process has just created them.
+
+    Args:
+        connection: A connection in a transaction.
+        encoder: The encoder.
+        settings: The settings; `near_cosine` is not None.
+    """
     if not is_empty(connection):
         return
     for statement in _TABLES.values():
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    connection.execute("INSERT INTO store VALUES (?, ?, ?, ?, 0, ?)", (*encoder, secrets.randbits(63)))
+    values = (*encoder, secrets.randbits(63), *_setting_values(settings))
+    connection.execute(f"INSERT INTO store VALUES (?, ?, ?, ?, 0, ?{', ?' * len(_SETTINGS)})", values)  # noqa: S608 - constant
 
 
 def read_encoder(connection: sqlite3.Connection, store: str) -> EncoderIdentity:
@@ -70,6 +82,28 @@ def read_encoder(connection: sqlite3.Connection, store: str) -> EncoderIdentity:
     if connection.execute(others).fetchone() != (0,):
         raise damaged(store, "it contains centers of another store")
     return EncoderIdentity(*encoder)
+
+
+def read_settings(connection: sqlite3.Connection, store: str) -> InterestSettings:
+    """Return the settings of a store that `read_encoder` has checked.
+
+    Raises:
+        InputError: If one of them is invalid.
+    """
+    (values,) = connection.execute(f"SELECT {', '.join(_SETTINGS)} FROM store").fetchall()  # noqa: S608 - constant
+    for name, value in zip(_SETTINGS, values, strict=True):
+        if type(value) is not (int if name == "max_centers" else float):
+            raise damaged(store, f"its setting {name} is {short_repr(value)}")
+    try:
+        return InterestSettings(**dict(zip(_SETTINGS, values, strict=True)))
+    except InputError as error:
+        raise damaged(store, f"its setting {error}") from error
+
+
+def write_settings(connection: sqlite3.Connection, settings: InterestSettings) -> None:
+    """Replace the settings of a store; `near_cosine` is not None."""
+    columns = ", ".join(f"{name} = ?" for name in _SETTINGS)
+    connection.execute(f"UPDATE store SET {columns}", _setting_values(settings))  # noqa: S608 - constant
 
 
 def read_reactions(connection: sqlite3.Connection) -> int:
@@ -226,6 +260,11 @@ def _count_reaction(connection: sqlite3.Connection) -> None:
 
 def _delete_row(connection: sqlite3.Connection, center: int) -> None:
     connection.execute("DELETE FROM centers WHERE id = ?", (center,))
+
+
+def _setting_values(settings: InterestSettings) -> tuple[float, ...]:
+    """Return settings in the order of their columns."""
+    return tuple(getattr(settings, name) for name in _SETTINGS)
 
 
 def _to_blob(vector: npt.NDArray[np.float32]) -> bytes:

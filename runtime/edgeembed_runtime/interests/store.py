@@ -5,8 +5,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from edgeembed_runtime.bundle import EncoderIdentity
 from edgeembed_runtime.errors import InputError, short_repr
 from edgeembed_runtime.interests import sql
 from edgeembed_runtime.interests.centers import (
+    DEFAULT_NEAR_COSINE,
     Center,
     InterestSettings,
     Kind,
@@ -33,6 +34,14 @@ _EXAMPLE_CHARACTERS = 120
 _MAX_TIME = 253_402_300_799  # 9999-12-31T23:59:59Z, the last second of the dates that Python and SQLite support
 
 
+class _Opened(NamedTuple):
+    """A transaction on the file, and what the file says of the encoder and the settings."""
+
+    connection: sqlite3.Connection
+    encoder: EncoderIdentity
+    settings: InterestSettings
+
+
 class InterestStore:
     """Centers of interest in an SQLite file that threads and processes may share.
 
@@ -43,21 +52,26 @@ class InterestStore:
     a store and nothing else, and that the uses and views of the centers add up to the number of reactions, which is
     counted separately.
 
+    The file also contains the settings, so that everybody who uses it has the same. Only `change_settings` changes
+    them.
+
     A center that was not used for `InterestSettings.horizon_days` expires: `centers` no longer lists it, and the next
-    change of the store removes it from the file. So a clock that is wrong by more than this into the future removes
-    everything at the next change.
+    reaction removes it from the file. So a clock that is wrong by more than this into the future removes everything at
+    the next reaction.
 
     Args:
         path: The file, or ":memory:".
         encoder: The encoder that the store belongs to; an absent store is created. None opens an existing store of
             any encoder.
-        settings: The constants; None takes the defaults.
+        settings: The constants, which must be those of an existing file. None takes those of the file, and the
+            defaults for a new one.
+        near_cosine: The `near_cosine` of a new file whose settings state none.
         clock: Returns the time in seconds since the epoch, from 0 (1970) to the end of the year 9999. If the clock
             goes backwards, no last use is set back.
 
     Raises:
-        InputError: If the file is not a store, is damaged, has another schema version, or belongs to an encoder of
-            another embedding space.
+        InputError: If the file is not a store, is damaged, has another schema version or other settings, or belongs to
+            an encoder of another embedding space.
     """
 
     def __init__(
@@ -66,30 +80,56 @@ class InterestStore:
         encoder: EncoderIdentity | None = None,
         *,
         settings: InterestSettings | None = None,
+        near_cosine: float = DEFAULT_NEAR_COSINE,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if settings is not None and not isinstance(settings, InterestSettings):
-            raise InputError(f"the settings are {type(settings).__name__}, expected InterestSettings")
+        if settings is not None:
+            _validate_settings(settings)
         if not callable(clock):
             raise InputError(
                 f"the clock is {type(clock).__name__}, expected a function that returns seconds since the epoch"
             )
-        self._settings = InterestSettings() if settings is None else settings
         self._clock = clock
         self._expected = encoder
         self._database = Database(path, create=encoder is not None)
         with self._database.transaction("read") as connection:
             is_new = sql.is_empty(connection)
         if is_new and encoder is not None:
+            new = _with_near_cosine(settings or InterestSettings(), near_cosine)
             with self._database.transaction("write") as connection:
-                sql.create_tables(connection, encoder)
-        with self._open("read") as (_, stored):
-            self._encoder = stored
+                sql.create_tables(connection, encoder, new)
+        with self._open("read") as opened:
+            self._encoder = opened.encoder
+        if settings is not None:
+            self._check_settings(settings, opened.settings)
 
     @property
     def encoder(self) -> EncoderIdentity:
         """The encoder that the store belongs to."""
         return self._encoder
+
+    @property
+    def settings(self) -> InterestSettings:
+        """The settings in the file.
+
+        Raises:
+            InputError: If the store cannot be read.
+        """
+        with self._open("read") as opened:
+            return opened.settings
+
+    def change_settings(self, settings: InterestSettings) -> None:
+        """Replace the settings in the file, for everybody who uses it. Centers follow at the next reaction.
+
+        Args:
+            settings: The new settings. A `near_cosine` of None keeps that of the file.
+
+        Raises:
+            InputError: If they are not InterestSettings, or the store cannot be written.
+        """
+        _validate_settings(settings)
+        with self._open("write") as opened:
+            sql.write_settings(opened.connection, _with_near_cosine(settings, opened.settings.near_cosine))
 
     def like(self, text: str, embedding: npt.ArrayLike) -> int:
         """Add a like to the nearest interest, or start an interest.
@@ -127,16 +167,18 @@ class InterestStore:
             InputError: As in `like`, or if `seconds` is not a finite number of at least 0.
         """
         validate_number("seconds", seconds)
-        counted = min(float(seconds), self._settings.max_view_seconds)
-        is_read = seconds >= self._settings.min_read_seconds
         example, normalized, now = _example(text), normalized_embedding(embedding, self._encoder.dimension), self._now()
-        with self._write(now) as (connection, encoder):
-            center = nearest_center(self._centers(connection, encoder, now), "interest", normalized, self._settings)
+        with self._open("write") as opened:
+            connection, settings = opened.connection, opened.settings
+            counted = min(float(seconds), settings.max_view_seconds)
+            is_read = seconds >= settings.min_read_seconds
+            self._delete_expired(opened, now)
+            center = nearest_center(self._centers(opened, now), "interest", normalized, settings)
             if center is None and not is_read:
                 return None
             if center is None:
                 started = sql.insert_center(connection, "interest", example, normalized, now, view_seconds=counted)
-                return self._merge(connection, encoder, "interest", started, now)
+                return self._merge(opened, "interest", started, now)
             last_used = max(center.last_used, now) if is_read else center.last_used
             sql.add_view(connection, center.id, last_used, counted)
             return center.id
@@ -148,8 +190,8 @@ class InterestStore:
             InputError: If the store cannot be read.
         """
         now = self._now()
-        with self._open("read") as (connection, encoder):
-            return self._centers(connection, encoder, now)
+        with self._open("read") as opened:
+            return self._centers(opened, now)
 
     def export(self) -> dict[str, Any]:
         """Return the whole content of the file as values that JSON can represent.
@@ -160,18 +202,19 @@ class InterestStore:
             InputError: If the store cannot be read.
         """
         now = self._now()
-        with self._open("read") as (connection, encoder):
-            centers = self._stored_centers(connection, encoder, now)
-            reactions = sql.read_reactions(connection)
+        with self._open("read") as opened:
+            centers = self._stored_centers(opened, now)
+            reactions = sql.read_reactions(opened.connection)
         return {
             "schema_version": sql.SCHEMA_VERSION,
-            "encoder": encoder._asdict(),
+            "encoder": opened.encoder._asdict(),
+            "settings": asdict(opened.settings),
             "reactions": reactions,
             "centers": [{**asdict(center), "vector": center.vector.tolist()} for center in centers],
         }
 
     def forget(self, *ids: int) -> None:
-        """Remove centers and overwrite their bytes in the file. On an error, remove none.
+        """Remove centers, and nothing else, and overwrite their bytes in the file. On an error, remove none.
 
         Args:
             ids: The ids of the centers.
@@ -179,8 +222,8 @@ class InterestStore:
         Raises:
             InputError: If an id is unknown, or the store cannot be written.
         """
-        now = self._now()
-        with self._open("write") as (connection, encoder):
+        with self._open("write") as opened:
+            connection = opened.connection
             reactions = sql.reactions_by_center(connection)  # of expired centers too, which `export` shows
             if unknown := [each for each in ids if each not in list(reactions)]:
                 raise InputError(
@@ -188,79 +231,78 @@ class InterestStore:
                 )
             for each in reactions.keys() & set(ids):
                 sql.delete_center(connection, each, reactions[each])
-            self._delete_expired(connection, encoder, now)
 
     def forget_all(self) -> int:
-        """Remove all centers, overwrite their bytes in the file, and return how many there were.
+        """Remove all centers, overwrite their bytes in the file, and return how many `export` showed.
 
         Raises:
             InputError: If the store cannot be written.
         """
-        with self._write(self._now()) as (connection, _):
-            return sql.delete_all_centers(connection)
+        with self._open("write") as opened:
+            return sql.delete_all_centers(opened.connection)
 
     def _use(self, kind: Kind, text: str, embedding: npt.ArrayLike) -> int:
         example, normalized, now = _example(text), normalized_embedding(embedding, self._encoder.dimension), self._now()
-        with self._write(now) as (connection, encoder):
-            center = nearest_center(self._centers(connection, encoder, now), kind, normalized, self._settings)
+        with self._open("write") as opened:
+            connection, settings = opened.connection, opened.settings
+            self._delete_expired(opened, now)
+            center = nearest_center(self._centers(opened, now), kind, normalized, settings)
             if center is None:
                 started = sql.insert_center(connection, kind, example, normalized, now)
-                return self._merge(connection, encoder, kind, started, now)
-            vector = shifted_vector(center, normalized, self._settings)
+                return self._merge(opened, kind, started, now)
+            vector = shifted_vector(center, normalized, settings)
             sql.add_use(connection, center.id, max(center.last_used, now), vector)
             return center.id
 
-    def _merge(
-        self, connection: sqlite3.Connection, encoder: EncoderIdentity, kind: Kind, center_id: int, now: float
-    ) -> int:
+    def _merge(self, opened: _Opened, kind: Kind, center_id: int, now: float) -> int:
         """Merge centers of a kind until there are `max_centers`, and return the id under which one of them remains."""
-        centers = [center for center in self._centers(connection, encoder, now) if center.kind == kind]
-        while len(centers) > self._settings.max_centers:
+        centers = [center for center in self._centers(opened, now) if center.kind == kind]
+        while len(centers) > opened.settings.max_centers:
             survivor, absorbed = cheapest_merge(centers)
-            merged = merge_centers(survivor, absorbed, now, self._settings)
-            sql.replace_two_centers(connection, merged, absorbed.id)
+            merged = merge_centers(survivor, absorbed, now, opened.settings)
+            sql.replace_two_centers(opened.connection, merged, absorbed.id)
             centers = [merged if center is survivor else center for center in centers if center is not absorbed]
             center_id = merged.id if center_id == absorbed.id else center_id
         return center_id
 
-    @contextmanager
-    def _write(self, now: float) -> Iterator[tuple[sqlite3.Connection, EncoderIdentity]]:
-        """Return a transaction that changes the file, after it has removed the expired centers."""
-        with self._open("write") as (connection, encoder):
-            self._delete_expired(connection, encoder, now)
-            yield connection, encoder
-
-    def _delete_expired(self, connection: sqlite3.Connection, encoder: EncoderIdentity, now: float) -> None:
-        for center in self._stored_centers(connection, encoder, now):
-            if is_expired(now - center.last_used, self._settings):
-                sql.delete_center(connection, center.id, center.uses + center.views)
+    def _delete_expired(self, opened: _Opened, now: float) -> None:
+        for center in self._stored_centers(opened, now):
+            if is_expired(now - center.last_used, opened.settings):
+                sql.delete_center(opened.connection, center.id, center.uses + center.views)
 
     @contextmanager
-    def _open(self, access: Access) -> Iterator[tuple[sqlite3.Connection, EncoderIdentity]]:
-        """Return a transaction on the file. It is checked each time, because another file may have replaced it."""
+    def _open(self, access: Access) -> Iterator[_Opened]:
+        """Open a transaction on the file. It is checked each time, because another file may have replaced it."""
+        name = str(self._database)
         with self._database.transaction(access) as connection:
-            encoder = sql.read_encoder(connection, str(self._database))
+            encoder = sql.read_encoder(connection, name)
             if self._expected is not None and not encoder.is_comparable(self._expected):
                 raise InputError(
-                    f"{self._database} belongs to the encoder {encoder}, expected {self._expected}; use that encoder, "
-                    "or another path for a new store"
+                    f"{name} belongs to the encoder {encoder}, expected {self._expected}; use that encoder, or another "
+                    "path for a new store"
                 )
-            yield connection, encoder
+            yield _Opened(connection, encoder, sql.read_settings(connection, name))
 
-    def _centers(self, connection: sqlite3.Connection, encoder: EncoderIdentity, now: float) -> list[Center]:
+    def _check_settings(self, given: InterestSettings, stored: InterestSettings) -> None:
+        """Raise InputError unless the given settings are those of the file; a `near_cosine` of None is."""
+        expected, actual = asdict(_with_near_cosine(given, stored.near_cosine)), asdict(stored)
+        if names := [name for name, value in actual.items() if expected[name] != value]:
+            here, there = ([f"{name}={short_repr(of[name])}" for name in names] for of in (actual, expected))
+            raise InputError(
+                f"{self._database} has the settings {', '.join(here)}, but {', '.join(there)} "
+                f"{'was' if len(names) == 1 else 'were'} given; leave the settings out to use those of the file, or "
+                "change them there with change_settings"
+            )
+
+    def _centers(self, opened: _Opened, now: float) -> list[Center]:
         """Return the centers that have not expired, the oldest first."""
-        centers = self._stored_centers(connection, encoder, now)
-        return [center for center in centers if not is_expired(now - center.last_used, self._settings)]
+        centers = self._stored_centers(opened, now)
+        return [center for center in centers if not is_expired(now - center.last_used, opened.settings)]
 
-    def _stored_centers(self, connection: sqlite3.Connection, encoder: EncoderIdentity, now: float) -> list[Center]:
+    def _stored_centers(self, opened: _Opened, now: float) -> list[Center]:
         """Return all centers in the file, the oldest first; raise InputError if a row has an invalid value."""
-        rows = sql.read_centers(connection, str(self._database), encoder.dimension)
-        return [self._center(row, vector, now) for row, vector in rows]
-
-    def _center(self, row: tuple[Any, ...], vector: npt.NDArray[np.float32], now: float) -> Center:
-        identifier, kind, example, uses, views, view_seconds, first_used, last_used = row
-        weight = center_weight(uses, view_seconds, now - last_used, self._settings)
-        return Center(identifier, kind, example, uses, views, view_seconds, first_used, last_used, weight, vector)
+        rows = sql.read_centers(opened.connection, str(self._database), opened.encoder.dimension)
+        return [_center(row, vector, now, opened.settings) for row, vector in rows]
 
     def _now(self) -> float:
         now = self._clock()
@@ -271,6 +313,22 @@ class InterestStore:
                 "(9999)"
             )
         return float(now)
+
+
+def _center(row: tuple[Any, ...], vector: npt.NDArray[np.float32], now: float, settings: InterestSettings) -> Center:
+    identifier, kind, example, uses, views, view_seconds, first_used, last_used = row
+    weight = center_weight(uses, view_seconds, now - last_used, settings)
+    return Center(identifier, kind, example, uses, views, view_seconds, first_used, last_used, weight, vector)
+
+
+def _validate_settings(settings: object) -> None:
+    if not isinstance(settings, InterestSettings):
+        raise InputError(f"the settings are {type(settings).__name__}, expected InterestSettings")
+
+
+def _with_near_cosine(settings: InterestSettings, near_cosine: float | None) -> InterestSettings:
+    """Return settings with this `near_cosine`, unless they state one."""
+    return replace(settings, near_cosine=near_cosine) if settings.near_cosine is None else settings
 
 
 def _example(text: object) -> str:

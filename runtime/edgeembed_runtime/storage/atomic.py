@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.file_lock import lock_file
-from edgeembed_runtime.storage.files import is_dir, is_file, make_folder, sync, sync_tree
+from edgeembed_runtime.storage.files import check_is_local, is_dir, is_file, make_folder, sync, sync_tree
 from edgeembed_runtime.storage.folder_kind import FolderKind
 from edgeembed_runtime.storage.temporary_folder import TemporaryFolder, move, path_exists, remove_stale
 
@@ -37,12 +38,27 @@ def check_output_path(path: Path, *, force: bool, kind: FolderKind | None = None
             does not list, is never replaced, so that `force` with a wrong path destroys nothing.
 
     Raises:
-        InputError: If `path` exists and may not be replaced, or is not a valid path.
+        InputError: If `path` exists and may not be replaced, is not a valid path, is a URL, or names the folder of a
+            model and is not UTF-8.
     """
+    check_is_local(path)
+    if kind is not None and kind.is_model:
+        check_is_utf8(path)
     _exists(path)  # raises for an invalid path
     target = path if kind is None else resolve_folder_link(path)
     remove_stale(target)
     _check_replaceable(target, force=force, kind=kind)
+
+
+def check_is_utf8(path: Path) -> None:
+    """Raise InputError if a path is not UTF-8, which libraries that write and read models need."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{path} is not UTF-8 in this locale, expected a path that is, which libraries of models need; rename it, "
+            "or choose another one"
+        ) from error
 
 
 def check_output_file(path: Path) -> None:
@@ -68,6 +84,9 @@ def atomic_folder(path: Path, *, kind: FolderKind, force: bool = False) -> Itera
     missing for a moment; if the process is killed at that moment, the next writer restores the old folder first. The
     old folder is deleted only after the new one is in place. Windows replaces no folder of which a file is open.
 
+    A folder and files that are replaced keep their permissions and group, and a new file beside them gets no permission
+    that one of them lacks. Otherwise the umask decides. Until then, only the owner can read what is written.
+
     Args:
         path: The path of the output folder. If it is a link to a folder, the link's target is replaced.
         kind: The kind of folder that is written.
@@ -85,12 +104,8 @@ def atomic_folder(path: Path, *, kind: FolderKind, force: bool = False) -> Itera
     check_output_path(path, force=force, kind=kind)
     with _temporary_folder(path) as temporary:
         temporary.new.mkdir()
-        mode = temporary.new.stat().st_mode & 0o777  # the permissions that the umask allows
         yield temporary.new
-        for file in temporary.new.rglob("*"):
-            if file.is_file():
-                file.chmod(mode & 0o666)  # some libraries write files that only the owner can read
-        temporary.new.chmod(mode)
+        _set_permissions(temporary.new, path)
         sync_tree(temporary.new)
         _check_replaceable(path, force=force, kind=kind)
         _move_in(temporary, path)
@@ -100,6 +115,8 @@ def atomic_folder(path: Path, *, kind: FolderKind, force: bool = False) -> Itera
 @contextlib.contextmanager
 def atomic_file(path: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield a temporary path to write a file to, and move the file to `path` if the block ends without an error.
+
+    A file that is replaced keeps its permissions and group.
 
     Args:
         path: The path of the output file.
@@ -117,6 +134,9 @@ def atomic_file(path: Path, *, force: bool = False) -> Iterator[Path]:
     with _temporary_folder(path) as temporary:
         file = temporary.path / path.name
         yield file
+        if path.is_file():
+            status = path.stat()
+            _grant(file, status.st_mode | 0o600, status.st_gid)
         sync(file)
         _check_replaceable(path, force=force, kind=None)
         check_output_file(path)
@@ -214,6 +234,34 @@ def _cannot_write(path: Path, error: OSError) -> InputError:
 
 def _is_below(path: Path, folder: Path) -> bool:
     return path.absolute().is_relative_to(folder.absolute())
+
+
+def _set_permissions(new: Path, old: Path) -> None:
+    """Give a new folder the permissions of the one that it replaces, or those that the umask allows without one."""
+    status = (old if path_exists(old) else new).stat()
+    shared = status.st_mode  # the permissions that the old folder and all files in it have
+    for path in old.rglob("*"):
+        if path.is_file():
+            shared &= path.stat().st_mode
+    for path in new.rglob("*"):
+        replaced = old / path.relative_to(new)
+        known = replaced.stat() if path_exists(replaced) and replaced.is_dir() == path.is_dir() else None
+        mode, group = (known.st_mode, known.st_gid) if known else (status.st_mode, status.st_gid)
+        if path.is_dir():
+            _grant(path, mode | 0o700, group)
+        else:  # some libraries write files that only the owner can read
+            _grant(path, (mode if known else shared) & 0o666 | 0o600, group)
+    _grant(new, status.st_mode | 0o700, status.st_gid)
+
+
+def _grant(path: Path, mode: int, group: int) -> None:
+    """Set permissions and the group that they are for; if this process cannot set the group, it gets none."""
+    if path.stat().st_gid != group:
+        try:
+            os.chown(path, -1, group)
+        except OSError:
+            mode &= ~0o070
+    path.chmod(stat.S_IMODE(mode))
 
 
 def _move_in(temporary: TemporaryFolder, target: Path) -> None:

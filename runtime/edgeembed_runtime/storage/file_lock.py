@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.storage.files import make_folder
+from edgeembed_runtime.storage.files import check_is_local, make_folder
 
 if sys.platform == "win32":
     import msvcrt
@@ -25,6 +25,10 @@ _MAX_REMOVAL_S = 2.0
 
 class LockingUnsupportedError(OSError):
     """Raised when a file system has no locks."""
+
+
+class LockedError(InputError):
+    """Raised when other processes hold a lock for too long."""
 
 
 def take_lock(path: Path, *, create: bool) -> int | None:
@@ -78,8 +82,10 @@ def locked(path: Path, *, wait_s: float = 600) -> Iterator[None]:
         wait_s: The maximum time to wait, in seconds.
 
     Raises:
-        InputError: If the lock file cannot be written, or other processes hold the lock for too long.
+        InputError: If the lock file cannot be written.
+        LockedError: If other processes hold the lock for too long.
     """
+    check_is_local(path)
     lock = lock_file(path)
     try:
         make_folder(path.parent)
@@ -114,7 +120,7 @@ def _wait_for(lock: Path, path: Path, wait_s: float) -> int | None:
         if descriptor is not None:
             return descriptor
         if time.monotonic() > deadline:
-            raise InputError(
+            raise LockedError(
                 f"{path} has been locked by other processes for {wait_s:.0f} s, expected them to finish; try again"
             )
         time.sleep(_POLL_INTERVAL_S)

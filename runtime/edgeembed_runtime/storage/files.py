@@ -5,15 +5,18 @@
 
 import errno
 import os
+import string
 import sys
 from typing import TYPE_CHECKING
 
+from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.folder import Folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _CHUNK_BYTES = 1 << 20
+_SCHEME_CHARACTERS = f"{string.ascii_letters}{string.digits}+-."
 # Errors of systems and file systems that cannot sync a folder.
 _CANNOT_SYNC_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, errno.EACCES}
 
@@ -102,6 +105,14 @@ def sync_tree(folder: "Path") -> None:
     for path in folder.rglob("*"):
         sync(path)
     sync(folder)
+
+
+def check_is_local(path: "Path") -> None:
+    """Raise InputError if the path of an output is a URL, of which pathlib would make a folder named `s3:`."""
+    scheme, _, rest = str(path).partition(":")
+    is_scheme = len(scheme) > 1 and scheme[0].isalpha() and not scheme.strip(_SCHEME_CHARACTERS)
+    if is_scheme and rest.startswith(("/", "\\", ":")):
+        raise InputError(f"{path} is a URL, expected a path on this machine; write there, and copy the result")
 
 
 def make_folder(path: "Path") -> None:

@@ -86,11 +86,13 @@ class FolderKind(NamedTuple):
         manifest: The manifest's file name. It is a JSON object; its field `files` is a list of `FileRecord`s.
         fields: Further fields that every manifest of this kind has.
         unlisted: Names of files that belong to the folder although the manifest does not list them.
+        is_model: Whether it is written and read by libraries of models, which need a path that is UTF-8.
     """
 
     manifest: str
     fields: tuple[str, ...]
     unlisted: tuple[str, ...] = ()
+    is_model: bool = False
 
     def records(self, folder: "Path") -> list[dict[str, str | int]]:
         """Return the manifest's `files` for the current content of a folder, sorted by name."""

@@ -129,7 +129,7 @@ def _create(target: Path) -> tuple[Path, int | None]:
     for _ in range(_MAX_ATTEMPTS):
         folder = target.with_name(f".{target.name}.{os.urandom(4).hex()}.tmp")
         try:
-            folder.mkdir()
+            folder.mkdir(0o700)  # what is written here may replace something private
         except FileExistsError:
             continue
         try:

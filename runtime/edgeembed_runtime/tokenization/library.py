@@ -75,19 +75,24 @@ class LibraryTokenizer:
             encoding, _, is_cut = self._encode_beginning(text)
         ids = encoding.ids
         is_truncated = is_cut or (len(ids) == self._limit and bool(encoding.overflowing))
-        return Tokens(ids, is_truncated, ids.count(self.unknown_id))
+        return Tokens(ids, is_truncated, len(self._unknown_offsets(encoding)) if self.unknown_id in ids else 0)
 
     def describe(self, text: str) -> TextInfo:
         """Return the tokenization results of a text."""
-        (encoding, read, is_cut), unknown = self._encode_beginning(text), self.unknown_id
-        spans = zip(encoding.ids, encoding.offsets, strict=True)
-        pieces = tuple(read[start:end] for token, (start, end) in spans if token == unknown)
+        encoding, read, is_cut = self._encode_beginning(text)
+        pieces = tuple(read[start:end] for start, end in self._unknown_offsets(encoding))
         return TextInfo(len(encoding.ids), is_cut or bool(encoding.overflowing), pieces)
 
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
         """Return where each token of a text starts and ends, as `Tokenizer` describes."""
         encoding = self._encode(text, add_special_tokens=False)
         return [offsets for part in (encoding, *encoding.overflowing) for offsets in part.offsets]
+
+    def _unknown_offsets(self, encoding: tokenizers.Encoding) -> list[tuple[int, int]]:
+        """Return where the unknown tokens of a text start and end, without those that begin or end every text."""
+        unknown = self.unknown_id
+        tokens = zip(encoding.ids, encoding.special_tokens_mask, encoding.offsets, strict=True)
+        return [offsets for token, is_special, offsets in tokens if token == unknown and not is_special]
 
     def _encode_beginning(self, text: str) -> tuple[tokenizers.Encoding, str, bool]:
         """Return the encoding, the text that was encoded, and whether the text was cut before it was tokenized."""

@@ -36,7 +36,8 @@ class Tokens(NamedTuple):
     Attributes:
         ids: Token ids, including special tokens.
         truncated: Whether the end of the text was cut off.
-        unknown: The number of unknown tokens among them: pieces of the text without a token in the vocabulary.
+        unknown: The number of unknown tokens among them: pieces of the text without a token in the vocabulary. Special
+            tokens that are added to each text do not count.
     """
 
     ids: list[int]
@@ -161,6 +162,6 @@ def surrogate_error(text: str) -> InputError:
     """Return the error for a text that contains a lone surrogate."""
     position = next(i for i, character in enumerate(text) if "\ud800" <= character <= "\udfff")
     return InputError(
-        f"contains a lone surrogate (U+{ord(text[position]):04X} at character {position}), "
-        "expected valid Unicode; decode the text with errors='replace'"
+        f"contains a lone surrogate (U+{ord(text[position]):04X} at character {position}), as Python makes of a byte "
+        "that is not UTF-8, expected valid Unicode; give the text as UTF-8, or decode it with errors='replace'"
     )

@@ -84,8 +84,8 @@ class WordPieceTokenizer:
         room = self._limit - len(before) - len(after)
         ids, _, is_cut = self._read(text, room)
         is_cut = is_cut or len(ids) > room
-        ids = [*before, *ids[:room], *after]
-        return Tokens(ids, is_cut, ids.count(self._wordpiece.unknown))
+        read = ids[:room]
+        return Tokens([*before, *read, *after], is_cut, read.count(self._wordpiece.unknown))
 
     def describe(self, text: str) -> TextInfo:
         """Return the tokenization results of a text."""
@@ -107,8 +107,9 @@ class WordPieceTokenizer:
         ids, second_ids = self._all_ids(first), self._all_ids(second)
         length, second_length = _longest_first(len(ids), len(second_ids), room)
         is_cut = is_cut or is_second_cut or len(ids) + len(second_ids) > room
-        ids = [*before, *ids[:length], *between, *second_ids[:second_length], *after]
-        return Tokens(ids, is_cut, ids.count(self._wordpiece.unknown))
+        read, second_read = ids[:length], second_ids[:second_length]
+        unknown = sum(each.count(self._wordpiece.unknown) for each in (read, second_read))
+        return Tokens([*before, *read, *between, *second_read, *after], is_cut, unknown)
 
     def _read(self, text: str, room: int) -> tuple[list[int], str, bool]:
         """Tokenize a text until there are more tokens than fit.

@@ -205,6 +205,19 @@ def two_sockets() -> dict[str, Any]:
         return measure_energy()
 
 
+def mirrored_dies() -> dict[str, Any]:
+    """Show the counter of each of two sockets once for each of its dies."""
+    powers = {
+        "package-0-die-0": (4, 20),
+        "package-0-die-1": (4, 20),
+        "package-1-die-0": (3, 10),
+        "package-1-die-1": (3, 10),
+    }
+    zones = [Zone(f"intel-rapl/intel-rapl:{place}", name, *watts) for place, (name, watts) in enumerate(powers.items())]
+    with machine(*zones):
+        return measure_energy()
+
+
 def jump_to(energy_uj: int) -> None:
     """Set the first counter to a value and wait until it shows."""
     with (SYS_CLASS / "jump").open("r+b") as file:
@@ -313,7 +326,19 @@ def nothing() -> dict[str, Any]:
         return measure_energy(windows=1)
 
 
-CASES = (one_socket, two_sockets, wrap, backwards, early_wrap, backwards_once, vanishing, denied, battery, nothing)
+CASES = (
+    one_socket,
+    two_sockets,
+    mirrored_dies,
+    wrap,
+    backwards,
+    early_wrap,
+    backwards_once,
+    vanishing,
+    denied,
+    battery,
+    nothing,
+)
 
 
 if __name__ == "__main__":

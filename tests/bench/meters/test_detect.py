@@ -57,7 +57,6 @@ def test_battery_on_mains_says_to_unplug(tmp_path: Path) -> None:
 
 
 def test_rapl_is_preferred_to_a_battery(tmp_path: Path) -> None:
-    pytest.importorskip("pyJoules", reason="needs pyJoules: edgeembed[energy]")
     write_zone(tmp_path / "powercap", Zone("intel-rapl/intel-rapl:0", "package-0"))
     write_supply(tmp_path / "power_supply", "BAT0", type="Battery", status="Discharging", power_now=9_000_000)
     assert isinstance(_find(tmp_path), RaplMeter)

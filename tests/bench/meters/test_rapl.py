@@ -1,6 +1,7 @@
 import logging
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 from edgeembed_bench.meters import NullMeter, RaplMeter, Reading, detect_meter
 from edgeembed_bench.meters.rapl import _without_pyjoules_warnings
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from .simulated import AMD_RANGE_UJ, INTEL_RANGE_UJ, Zone, write_zone
 
@@ -34,7 +37,6 @@ class _Machine:
     """Counters that a test sets, and the meter that reads them."""
 
     def __init__(self, powercap: Path, *zones: Zone) -> None:
-        pytest.importorskip("pyJoules", reason="needs pyJoules: edgeembed[energy]")
         self.zones = {zone.folder.rpartition("/")[2]: zone for zone in zones}
         self.files = {name: write_zone(powercap, zone) for name, zone in self.zones.items()}
         self.meter = detect_meter(powercap=powercap)
@@ -85,6 +87,94 @@ def test_gaps_between_sockets_and_several_dies_of_a_socket_are_supported(powerca
     )
     assert machine.reading(z1=1, z3=2, z3_2=0.5).energy_j == pytest.approx(3.5)
     assert machine.meter.source == "RAPL package + DRAM, by pyJoules, 1 socket"
+
+
+def _dies(*names: str, tree: str = "intel-rapl", **values: int) -> list[Zone]:
+    return [Zone(f"{tree}/{tree}:{place}", name, **values) for place, name in enumerate(names)]
+
+
+@pytest.mark.parametrize("tree", ["intel-rapl", "amd-rapl"])
+def test_dies_that_mirror_the_counter_of_their_socket_count_once(powercap: Path, tree: str) -> None:
+    machine = _Machine(powercap, *_dies("package-0-die-0", "package-0-die-1", tree=tree))
+    machine.meter.begin()
+    for die in range(2):
+        machine.files[f"{tree}:{die}"].write_text("69000000\n")
+    _clock_s[0] += 1
+    reading = machine.meter.end()
+    assert reading.energy_j == pytest.approx(68)
+    assert reading.domains_j == pytest.approx({"package": 68})
+
+
+def test_mirrored_dies_count_once_for_each_of_two_sockets(powercap: Path) -> None:
+    names = [f"package-{socket}-die-{die}" for socket in range(2) for die in range(2)]
+    machine = _Machine(powercap, *_dies(*names))
+    machine.meter.begin()
+    for die, energy_j in enumerate((40, 40, 30, 30)):
+        machine.files[f"intel-rapl:{die}"].write_text(f"{1_000_000 + energy_j * 1_000_000}\n")
+    _clock_s[0] += 1
+    assert machine.meter.end().energy_j == pytest.approx(70)
+
+
+def test_sockets_of_equal_energy_are_summed(powercap: Path) -> None:
+    machine = _Machine(powercap, *_dies("package-0", "package-1"))
+    assert machine.reading(z0=20, z1=20).energy_j == pytest.approx(40)
+
+
+def test_reads_of_mirrored_dies_may_differ_by_what_the_socket_uses_meanwhile(powercap: Path) -> None:
+    first, second = _dies("package-0-die-0", "package-0-die-1")
+    machine = _Machine(powercap, first, replace(second, start_uj=1_002_000))
+    machine.meter.begin()
+    machine.files["intel-rapl:0"].write_text("69000000\n")
+    machine.set("intel-rapl:1", 69_130_000)  # read 2 ms later
+    assert machine.meter.end().energy_j == pytest.approx(68)
+
+
+@pytest.mark.parametrize("late_uj", [AMD_RANGE_UJ - 30_000, AMD_RANGE_UJ + 30_000])
+def test_mirrored_dies_may_be_read_before_and_after_a_wrap(powercap: Path, late_uj: int) -> None:
+    dies = _dies("package-0-die-0", "package-0-die-1", start_uj=AMD_RANGE_UJ - 20_000_000, range_uj=AMD_RANGE_UJ)
+    machine = _Machine(powercap, *dies)
+    machine.meter.begin()
+    machine.files["intel-rapl:0"].write_text(f"{AMD_RANGE_UJ - 10_000}\n")
+    machine.set("intel-rapl:1", late_uj % AMD_RANGE_UJ)
+    assert machine.meter.end().energy_j == pytest.approx(20, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("starts_j", "energies_j"),
+    [
+        ((1, 1), (34, 33)),  # equal values at the beginning alone
+        ((1, 2), (34, 33)),  # at the end alone
+        ((1, 500), (34, 34)),  # equal energies of counters that hold different values
+    ],
+)
+def test_dies_with_counters_of_their_own_are_summed(
+    powercap: Path, starts_j: tuple[int, int], energies_j: tuple[int, int]
+) -> None:
+    dies = _dies("package-0-die-0", "package-0-die-1")
+    dies = [replace(die, start_uj=start_j * 1_000_000) for die, start_j in zip(dies, starts_j, strict=True)]
+    machine = _Machine(powercap, *dies)
+    machine.meter.begin()
+    for number, energy_j in enumerate(energies_j):
+        advanced_uj = (starts_j[number] + energy_j) * 1_000_000
+        machine.files[f"intel-rapl:{number}"].write_text(f"{advanced_uj}\n")
+    _clock_s[0] += 1
+    assert machine.meter.end().energy_j == pytest.approx(sum(energies_j))
+
+
+@pytest.mark.parametrize(("second_die_j", "dram_j"), [(20, 1), (25, 2)])
+def test_memory_within_dies_counts_once_only_if_the_dies_mirror_each_other(
+    powercap: Path, second_die_j: float, dram_j: float
+) -> None:
+    machine = _Machine(
+        powercap,
+        *_dies("package-0-die-0", "package-0-die-1"),
+        Zone("intel-rapl/intel-rapl:0/intel-rapl:0:0", "dram"),
+        Zone("intel-rapl/intel-rapl:1/intel-rapl:1:0", "dram"),
+    )
+    reading = machine.reading(z0=20, z1=second_die_j, z0_0=1, z1_0=1)
+    package_j = 20 if second_die_j == 20 else 45
+    assert reading.domains_j == pytest.approx({"package": package_j, "dram": dram_j})
+    assert reading.energy_j == pytest.approx(package_j + dram_j)
 
 
 @pytest.mark.parametrize("tree", ["intel-rapl", "amd-rapl"])
@@ -276,7 +366,6 @@ def test_only_pyjoules_warnings_are_dropped(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_detection_prints_nothing_and_leaves_the_root_logger_unchanged(powercap: Path) -> None:
-    pytest.importorskip("pyJoules", reason="needs pyJoules: edgeembed[energy]")
     write_zone(powercap, PACKAGE)
     code = (
         "import logging, pathlib, sys\n"
@@ -288,10 +377,13 @@ def test_detection_prints_nothing_and_leaves_the_root_logger_unchanged(powercap:
     assert done.stderr == ""
 
 
-def test_missing_pyjoules_names_the_extra(powercap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_zone(powercap, PACKAGE)
-    monkeypatch.setitem(sys.modules, "pyJoules.device.rapl_device", None)
-    assert _reason(powercap) == "pyJoules is not installed; install it with: pip install 'edgeembed[energy]'"
+def test_pyjoules_comes_with_edgeembed_without_an_extra() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = [Requirement(line) for line in project["dependencies"]]
+    (pyjoules,) = [each for each in required if canonicalize_name(each.name) == "pyjoules"]
+    assert pyjoules.marker is not None
+    assert pyjoules.marker.evaluate({"sys_platform": "linux"})
+    assert not pyjoules.marker.evaluate({"sys_platform": "win32"})
 
 
 def _reason(powercap: Path) -> str:

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def cases() -> dict[str, Any]:
     """Results of every case, measured once for all tests."""
-    pytest.importorskip("pyJoules", reason="needs pyJoules: edgeembed[energy]")
     if shutil.which("unshare") is None:
         pytest.skip("needs mount namespaces: there is no unshare here")
     tries = {
@@ -56,6 +55,13 @@ def test_energy_is_summed_over_two_sockets_with_dies_gaps_and_dram(cases: dict[s
     _assert_costs(case, case["mj"], 10 + 3 + 8 + 1)
     for domain, watts in {"package": 18, "core": 7, "dram": 4, "psys": 50}.items():
         _assert_costs(case, case["domains_mj"][domain], watts)
+
+
+def test_dies_that_mirror_their_sockets_counter_count_once(cases: dict[str, Any]) -> None:
+    case = cases["mirrored_dies"]
+    assert case["source"] == "RAPL package, by pyJoules, 2 sockets"
+    _assert_costs(case, case["mj"], 20 + 10)
+    _assert_costs(case, case["mj_above_idle"], 20 - 4 + 10 - 3)
 
 
 def test_counter_wrap_within_the_window_is_corrected(cases: dict[str, Any]) -> None:

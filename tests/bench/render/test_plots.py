@@ -1,6 +1,12 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
+from edgeembed_bench import BenchmarkReport
+from edgeembed_bench.render.plots import _paint_length_sweep
 from edgeembed_bench.render.svg import DARK, LIGHT, ColorScheme, color, log_limits, marker
 from edgeembed_bench.render.tradeoff import pareto_front, quality_limits
+from matplotlib.figure import Figure
 
 Points = list[tuple[float, float]]
 
@@ -49,6 +55,50 @@ def test_logarithmic_axis_spans_enough_for_two_ticks() -> None:
 
 def test_subjects_look_different_beyond_the_number_of_colors() -> None:
     assert len({(color(position), marker(position)) for position in range(64)}) == 64
+
+
+def _with_lengths(report: BenchmarkReport, lengths: tuple[int, ...], max_tokens: int | None) -> BenchmarkReport:
+    """Return a report whose texts of n tokens take n milliseconds, by each subject."""
+    subjects = (
+        replace(
+            subject,
+            info=replace(subject.info, max_tokens=max_tokens),
+            processes=tuple(
+                replace(run, sweep_ms=tuple((float(length),) * 3 for length in lengths)) for run in subject.processes
+            ),
+        )
+        for subject in report
+    )
+    return replace(report, subjects=tuple(subjects), settings=replace(report.settings, lengths=lengths))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "max_tokens", "shown"),
+    [
+        ((128, 8, 16, 32, 64), None, [8, 16, 32, 64, 128]),
+        ((128, 8, 16, 32, 64), 32, [8, 16, 32]),
+        ((8, 16, 32), 16, [8, 16]),
+        ((512, 4), 256, [4]),
+    ],
+)
+def test_each_length_is_plotted_at_its_own_time(
+    report: BenchmarkReport, lengths: tuple[int, ...], max_tokens: int | None, shown: list[int]
+) -> None:
+    figure = Figure()
+    _paint_length_sweep(figure, _with_lengths(report, lengths, max_tokens))
+    lines = figure.axes[0].get_lines()
+    assert len(lines) == 2
+    for line in lines:
+        assert np.asarray(line.get_xdata()).tolist() == shown
+        assert np.asarray(line.get_ydata()).tolist() == shown
+
+
+def test_lengths_that_all_subjects_truncate_have_no_plot_but_a_reason(report: BenchmarkReport) -> None:
+    truncated = _with_lengths(report, (512, 1024), 256)
+    page = truncated.to_html()
+    assert "Every subject truncates the texts of all lengths." in page
+    assert truncated._repr_html_()
+    assert "512*" in truncated.to_markdown() or r"512\*" in truncated.to_markdown()
 
 
 @pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])

@@ -120,9 +120,9 @@ def output(command: list[str], **options: Any) -> Any:
     return json.loads(done.stdout)
 
 
-def run_in_node(program: str, folder: Path) -> Vectors:
+def run_in_node(program: str, folder: Path, texts: list[str] = TEXTS) -> Vectors:
     script = folder / "program.mjs"
-    ends = f"const texts = {json.dumps(TEXTS)};\n", "\nconsole.log(JSON.stringify(vectors));\n"
+    ends = f"const texts = {json.dumps(texts)};\n", "\nconsole.log(JSON.stringify(vectors));\n"
     script.write_text(program.join(ends), encoding="utf-8")
     return np.array(output(["node", str(script)]))
 
@@ -177,6 +177,16 @@ def test_the_encoder_in_the_wheel_in_node(folder: Path) -> None:
     names = {"path/to/bundle": str(encoder.bundle.path), '"q8"': f'"{DTYPES[encoder.bundle.precision]}"'}
     vectors = run_in_node(filled(code("transformers.js in Node"), names), folder)
     assert (vectors * encoder.encode(TEXTS)).sum(axis=1).min() > SHIPPED_LEAST_COSINE
+
+
+@needs_node
+def test_a_long_text_in_node_keeps_its_last_special_token(folder: Path) -> None:
+    encoder, texts = Encoder(), ["a bird", "", " ".join(["often"] * 400), "the cat sat on the mat " * 90]
+    names = {"path/to/bundle": str(encoder.bundle.path), '"q8"': f'"{DTYPES[encoder.bundle.precision]}"'}
+    first, model, rest = filled(code("transformers.js in Node"), names).partition("const { sentence_embedding }")
+    vectors = run_in_node(first + code("transformers.js in Node", 2) + model + rest, folder, texts)
+    expected = encoder.encode(texts, on_truncate="ignore", on_unknown="ignore")
+    assert (vectors * expected).sum(axis=1).min() > 0.9999
 
 
 def run_in_chromium(bundle: Path, precision: str, folder: Path, serving: Serving) -> Vectors:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import onnx
 import pytest
 from edgeembed_exporters.quantization.blockwise import quantize_rows
-from edgeembed_exporters.quantization.int4 import gptq, quantize_int4
+from edgeembed_exporters.quantization.int4 import quantize_by_gptq, quantize_int4
 
 from ..graphs import evaluate, initializers, op_counts, parse  # noqa: TID252  # tests are not a package
 from .conftest import IDS, TEXTS, Floats, error, linear_model, normal
@@ -39,13 +39,13 @@ def test_gptq_loses_less_than_rounding_to_nearest_on_correlated_activations(chan
     activations, weight = correlated(300, channels), normal(channels, 24, seed=3)
     moment = (activations.T @ activations).astype(np.float64)
     plain = quantize_rows(np.ascontiguousarray(weight.T), block_size, 4).dequantized()[:, :channels].T
-    found = gptq(weight, moment, block_size, 4)
+    found = quantize_by_gptq(weight, moment, block_size, 4)
     assert loss(found.dequantized()[:, :channels].T, weight, moment) < 0.5 * loss(plain, weight, moment)
 
 
 def test_gptq_equals_rounding_to_nearest_on_uncorrelated_activations() -> None:
     weight = normal(32, 24)
-    found = gptq(weight, np.eye(32), 16, 4)
+    found = quantize_by_gptq(weight, np.eye(32), 16, 4)
     np.testing.assert_array_equal(found.quantized, quantize_rows(np.ascontiguousarray(weight.T), 16, 4).quantized)
 
 
@@ -53,14 +53,14 @@ def test_weights_on_the_grid_are_exact() -> None:
     activations = correlated(200, 32)
     weight: Floats = (np.random.default_rng(0).integers(-8, 8, (32, 24)) / 4).astype(np.float32)
     weight[::16] = -2  # the lowest value, in every block
-    found = gptq(weight, (activations.T @ activations).astype(np.float64), 16, 4)
+    found = quantize_by_gptq(weight, (activations.T @ activations).astype(np.float64), 16, 4)
     np.testing.assert_array_equal(found.dequantized().T, weight)
 
 
 def test_the_weights_are_not_changed() -> None:
     weight = normal(32, 24)
     before = weight.copy()
-    gptq(weight, np.eye(32), 16, 4)
+    quantize_by_gptq(weight, np.eye(32), 16, 4)
     np.testing.assert_array_equal(weight, before)
 
 

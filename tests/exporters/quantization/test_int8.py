@@ -18,7 +18,7 @@ PRODUCERS = {
     "Gelu": "x = com.microsoft.Gelu(embedded)",
     "LayerNormalization": "x = LayerNormalization<axis = -1>(embedded, gain, offset)",
 }
-ZERO_POINTS = {"Relu": 0, "Gelu": 20, "LayerNormalization": 128}
+ZERO_POINTS = {"Relu": 0, "Gelu": 28}
 every_producer = pytest.mark.parametrize("producer", PRODUCERS)
 
 
@@ -51,7 +51,7 @@ def test_matmuls_do_not_saturate(producer: str) -> None:
     rows[4] = -7
     quantized = quantize_int8(linear_model(rows, normal(32, 24, seed=1), before=PRODUCERS[producer]), TEXTS)
     assert_no_saturation(quantized, IDS)
-    assert int8_matmuls(quantized)[0][2] == ZERO_POINTS.get(producer, 90)
+    assert int8_matmuls(quantized)[0][2] == ZERO_POINTS.get(producer, 128)
 
 
 def test_the_minimum_of_gelu_is_representable_in_tokens_with_a_small_maximum() -> None:
@@ -60,9 +60,9 @@ def test_the_minimum_of_gelu_is_representable_in_tokens_with_a_small_maximum() -
     all_rows = [list(range(50))]
     values = evaluate(quantized, all_rows, "x.quantized").astype(int)
     token_max = evaluate(quantized, all_rows, "x.token_max")
-    dequantized = (values - 20) * token_max / 160
+    dequantized = (values - 28) * token_max / 227
     assert values.min() == 0
-    np.testing.assert_allclose(dequantized, evaluate(quantized, all_rows, "x"), atol=token_max.max() / 320 * 1.01)
+    np.testing.assert_allclose(dequantized, evaluate(quantized, all_rows, "x"), atol=token_max.max() / 454 * 1.01)
 
 
 def test_channels_far_from_zero_are_centered() -> None:
@@ -101,7 +101,7 @@ def test_shared_weights_are_stored_once_after_equal_and_after_different_layer_no
         },
     )
     quantized = quantize_int8(model, TEXTS)
-    assert [zero for *_, zero in int8_matmuls(quantized)] == [128 if "gain" in parameters else 90] * 2
+    assert op_counts(quantized)["ReduceMax"] == (0 if "gain" in parameters else 2)  # scales per token
     assert sum(values.dtype == np.int8 for values in initializers(quantized).values()) == 1
     assert error(model, quantized) < 0.05
 
@@ -157,7 +157,7 @@ def test_consecutive_linear_layers_after_a_layer_norm_are_quantized() -> None:  
     )
     quantized = quantize_int8(model, TEXTS)
     onnx.checker.check_model(quantized)
-    assert [zero_point for *_, zero_point in int8_matmuls(quantized)] == [128, 90]
+    assert (len(int8_matmuls(quantized)), op_counts(quantized)["ReduceMax"]) == (2, 1)
     assert error(model, quantized) < 0.03
 
 
@@ -196,3 +196,42 @@ def test_the_model_is_not_changed() -> None:
     before = model.SerializeToString(deterministic=True)
     quantize_int8(model, [[0]])
     assert model.SerializeToString(deterministic=True) == before
+
+
+def outlier_model(producer: str) -> onnx.ModelProto:
+    """Return a model in whose layer one channel is 100 times as large as the others, in every second token."""
+    rows, weight = np.abs(normal(50, 64)), (normal(64, 24, seed=1) / 8).astype(np.float32)
+    rows[::2, 5] = 100
+    weight[5, 3] = 20  # a column in which this channel has a large weight
+    return linear_model(rows, weight, normal(24, seed=2), before=PRODUCERS[producer])
+
+
+@pytest.mark.parametrize("producer", ["Relu", "Gelu"])
+def test_an_outlier_channel_after_an_activation_function_is_multiplied_in_float32(producer: str) -> None:
+    model = outlier_model(producer)
+    quantized = quantize_int8(model, [IDS[0]])
+    exact, actual = evaluate(model, IDS), evaluate(quantized, IDS)
+    columns = [column for column in range(24) if column != 3]
+    assert op_counts(quantized)["Gather"] == op_counts(model)["Gather"] + 1
+    # Without it, a step of the tokens with the outlier is 0.4, and the error about 0.5.
+    assert np.abs(exact - actual)[..., columns].max() < 0.05
+    assert np.abs(exact - actual)[:, ::2, 3].max() < 1  # of 2,000
+    assert np.abs(exact - actual)[:, 1::2, 3].max() < 0.05
+    assert_no_saturation(quantized, IDS)
+
+
+def test_a_layer_without_outliers_has_no_nodes_for_them() -> None:
+    model = linear_model(normal(50, 64), normal(64, 24, seed=1), before=PRODUCERS["Gelu"])
+    quantized = quantize_int8(model, [IDS[0]])
+    assert (op_counts(quantized)["Clip"], op_counts(quantized)["MatMul"]) == (0, 0)
+
+
+def test_channels_beyond_calibration_text_are_clipped_only_beside_outliers() -> None:
+    model = outlier_model("Relu")
+    rows = next(tensor for tensor in model.graph.initializer if tensor.name == "rows")
+    changed = numpy_helper.to_array(rows).copy()
+    changed[40, 7] = 10  # within calibration text nothing but the outlier is beyond 3.5
+    rows.CopyFrom(numpy_helper.from_array(changed, "rows"))
+    quantized = quantize_int8(model, [IDS[0]])
+    token_max = evaluate(quantized, [[40]], "x.token_max")
+    assert 3 < float(token_max[0, 0, 0]) < 6

@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from edgeembed_exporters.onnx.graph import Graph
+from edgeembed_exporters.quantization.calibration import ActivationStatistics
 from edgeembed_exporters.quantization.linear import (
     LinearGroup,
     combine_over_shared_weights,
@@ -131,8 +132,14 @@ def test_statistics_of_layers_that_share_weights_are_combined() -> None:
         "x = Gather(rows, input_ids) y = MatMul(x, w1) z = MatMul(y, w1) shifted_z = Add(z, scalar)"
         " out = MatMul(shifted_z, w2)"
     )
-    measured = {name: normal(8, seed=seed) for seed, name in enumerate(["x", "y", "shifted_z"])}
-    combined = combine_over_shared_weights(groups_of(model), measured, np.maximum)
-    np.testing.assert_array_equal(combined["x"], np.maximum(measured["x"], measured["y"]))
-    np.testing.assert_array_equal(combined["y"], combined["x"])
-    np.testing.assert_array_equal(combined["shifted_z"], measured["shifted_z"])
+    rows = {name: normal(5 + seed, 8, seed=seed) for seed, name in enumerate(["x", "y", "shifted_z"])}
+    measured = {name: ActivationStatistics.of(each) for name, each in rows.items()}
+    combined = combine_over_shared_weights(groups_of(model), measured)
+    both = np.concatenate([rows["x"], rows["y"]])
+    assert combined["x"] is combined["y"]
+    assert combined["x"].tokens == 11
+    np.testing.assert_array_equal(combined["x"].minimum, both.min(axis=0))
+    np.testing.assert_array_equal(combined["x"].maximum, both.max(axis=0))
+    np.testing.assert_allclose(combined["x"].total, both.sum(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(combined["x"].moment, both.T @ both, rtol=1e-4, atol=1e-5)
+    assert combined["shifted_z"] is measured["shifted_z"]
