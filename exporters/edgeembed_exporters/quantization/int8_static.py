@@ -142,7 +142,7 @@ def center_attention_values(
         if found is None:
             continue
         measured = statistics[group.activation]
-        center: Array = (measured.maximum + measured.minimum) / 2
+        center = ((measured.maximum + measured.minimum) / 2).astype(np.float32)
         half_width = ((measured.maximum - measured.minimum) / 2).clip(min=_MIN_SCALE).astype(np.float32)
         factors = smoothing_factors(group.weight, half_width, _ALPHA)
         value_index, values = found
