@@ -320,7 +320,7 @@ def copy_tokenizer(model: SentenceTransformer) -> Tokenizer:
     Raises:
         InputError: If the model has no fast tokenizer.
     """
-    from edgeembed_exporters.model_spec import without_truncation
+    from edgeembed_exporters.truncation import without_truncation
 
     tokenizer = getattr(model[0], "tokenizer", None)
     backend = getattr(tokenizer, "backend_tokenizer", None)

@@ -68,7 +68,8 @@ def with_second_teacher(prepared: Prepared, second: str, share: float, folder: P
     mixed_folder.mkdir(exist_ok=True)
     mixed.tofile(mixed_folder / EMBEDDINGS_FILE)
     cached = CachedEmbeddings(mixed_folder, mixed.shape, shards.model.precision, 0)
-    return dataclasses.replace(prepared, cached=cached, projection=projection)
+    # The embeddings of two teachers are no space that the student could share.
+    return dataclasses.replace(prepared, cached=cached, projection=projection, space=None)
 
 
 @click.command()

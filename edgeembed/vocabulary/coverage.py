@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from edgeembed_exporters.model_spec import without_truncation
 from edgeembed_exporters.reduction.coverage import Coverage, measure_coverage, unknown_id
+from edgeembed_exporters.truncation import without_truncation
 from edgeembed_runtime.errors import InputError
 from tokenizers import Encoding, Tokenizer, pre_tokenizers
 

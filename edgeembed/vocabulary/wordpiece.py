@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgeembed_exporters.model_spec import without_truncation
 from edgeembed_exporters.reduction.coverage import tokenizer_json
 from edgeembed_exporters.reduction.tokenizer_trimming import trim_tokenizer
+from edgeembed_exporters.truncation import without_truncation
 from edgeembed_runtime.errors import InputError
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 

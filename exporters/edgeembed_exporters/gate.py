@@ -14,8 +14,9 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
 from edgeembed_exporters.config import PRECISIONS, Precision
-from edgeembed_exporters.model_spec import ModelSpec, without_truncation
+from edgeembed_exporters.model_spec import ModelSpec
 from edgeembed_exporters.rank_agreement import MIN_TEXTS, Matrix, normalize_rows, rank_agreement
+from edgeembed_exporters.truncation import without_truncation
 
 MAX_COMPARED_TOKENS = 1024
 """The tokens of a text that are compared. Attention takes memory that grows with their square: gigabytes at 8,192."""

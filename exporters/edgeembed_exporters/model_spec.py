@@ -9,7 +9,6 @@ from typing import Any
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm, Normalize, Pooling, StaticEmbedding
-from tokenizers import Tokenizer
 from torch import nn
 from transformers.models.auto import modeling_auto
 
@@ -152,14 +151,6 @@ def position_tables(encoder: nn.Module) -> Iterator[nn.Embedding]:
 def first_position(table: nn.Embedding) -> int:
     """Return the row of the first token. RoBERTa and related models count from the row after the padding's."""
     return 0 if table.padding_idx is None else int(table.padding_idx) + 1
-
-
-def without_truncation(tokenizer: Tokenizer) -> Tokenizer:
-    """Return a copy that neither truncates nor pads."""
-    copy = Tokenizer.from_str(tokenizer.to_str())
-    copy.no_truncation()
-    copy.no_padding()
-    return copy
 
 
 def _check_type(model: SentenceTransformer) -> None:

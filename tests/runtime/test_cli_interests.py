@@ -201,7 +201,7 @@ def test_rejected_reaction_neither_creates_nor_changes_a_store(
         "--text is blank": ["--text", "the dog", "--text", ""],
         "expected a text that is not blank": [texts, "--text", " \t"],
         "--text is blank, expected": ["--text", "the dog", "--text", "\u200b"],
-        "symbols.txt, line 1: the line is blank": [symbols],
+        "symbols.txt, line 1: the text is blank": [symbols],
         "surrogate": ["--text", "the dog", "--text", "a\udcff"],
         "text 1: the vocabulary knows almost none of its words": ["--text", "the dog", "--text", "中文"],
     }

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from edgeembed_runtime.errors import one_line
+from edgeembed_runtime.report import valid_unicode
 
 from edgeembed_bench.compare import Change, Comparison
 from edgeembed_bench.report import BenchmarkReport
@@ -34,10 +35,14 @@ class Table:
 
     def __post_init__(self) -> None:
         """Escape unprintable characters: a report of another machine must not control this terminal."""
-        object.__setattr__(self, "title", one_line(self.title))
-        object.__setattr__(self, "columns", tuple(map(one_line, self.columns)))
-        object.__setattr__(self, "rows", tuple(tuple(map(one_line, row)) for row in self.rows))
-        object.__setattr__(self, "legend", one_line(self.legend))
+        object.__setattr__(self, "title", _escaped(self.title))
+        object.__setattr__(self, "columns", tuple(map(_escaped, self.columns)))
+        object.__setattr__(self, "rows", tuple(tuple(map(_escaped, row)) for row in self.rows))
+        object.__setattr__(self, "legend", _escaped(self.legend))
+
+
+def _escaped(text: str) -> str:
+    return one_line(valid_unicode(text))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from edgeembed_runtime.errors import InputError
 from tokenizers import Encoding, Tokenizer
 
-from edgeembed_exporters.model_spec import without_truncation
+from edgeembed_exporters.truncation import without_truncation
 
 _BATCH_SIZE = 2048
 
