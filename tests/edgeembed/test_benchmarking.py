@@ -15,7 +15,7 @@ from edgeembed.corpus.pairs import SentencePairs
 from edgeembed.evaluation import RetrievalSet
 from edgeembed.models import load_model
 
-BY_NAME = f"fastembed:BAAI/bge-small-en-v1.5@{sys.executable}"
+BY_NAME = f"fastembed:BAAI/bge-small-en-v1.5@{Path(sys.base_prefix) / 'bin' / 'python3'}"
 PAIRS = SentencePairs(
     "pairs", ["a cat", "a dog", "rain"], ["a cat sat", "the sun", "water"], np.array([3, 1, 2.0]), None
 )
