@@ -36,7 +36,7 @@ _STANDARD_DEVIATIONS = 3
 # The range of attention outputs, relative to calibration text: text in other languages exceeded a factor of 1.
 _ATTENTION_MARGIN = 2.0
 # SmoothQuant's alpha, 0.5 in the paper: GPTQ rounds the weights well, so more of the differences can move to them.
-_ALPHA = 0.7
+_ALPHA = 0.65
 _MIN_SCALE = 1e-12
 
 
