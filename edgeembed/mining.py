@@ -194,47 +194,72 @@ def mine_triplets(
     distinct = list(dict.fromkeys(_with_text(rows, where)))
     corpus = [text for text in corpus if not is_blank(text)]
     anchors = list(dict.fromkeys(anchor for anchor, _ in distinct))
-    row_of = {text: row for row, text in enumerate(dict.fromkeys([*corpus, *(text for _, text in distinct)]))}
-    positives: dict[str, list[int]] = {}
-    for anchor, positive in distinct:
-        positives.setdefault(anchor, []).append(row_of[positive])
-    with reporter.step("teacher", len(anchors) + len(row_of), "texts") as advance:
+    texts = list(dict.fromkeys([*corpus, *(positive for _, positive in distinct)]))
+    with reporter.step("teacher", len(anchors) + len(texts), "texts") as advance:
         advance(0)
         queries = _encode(teacher.encode_query, anchors, prompts.query(query_prompt), advance)
         after = functools.partial(_advance_after, advance, len(anchors))
-        documents = _encode(teacher.encode_document, list(row_of), prompts.document(document_prompt), after)
-    texts, negatives = list(row_of), dict[str, tuple[int, float]]()
+        documents = _encode(teacher.encode_document, texts, prompts.document(document_prompt), after)
+    row_of = {text: row for row, text in enumerate(texts)}
+    positives: dict[str, list[int]] = {}
+    for anchor, positive in distinct:
+        positives.setdefault(anchor, []).append(row_of[positive])
     with reporter.step("mine", len(anchors), "anchors") as advance:
-        advance(0)
-        chunk = max(1, _COSINES_AT_ONCE // len(texts))
-        for first in range(0, len(anchors), chunk):
-            similarities = queries[first : first + chunk] @ documents.T
-            for anchor, cosines in zip(anchors[first : first + chunk], similarities, strict=True):
-                own = positives[anchor]
-                lowest = float(cosines[own].min())
-                cosines[[*own, *([row_of[anchor]] if anchor in row_of else [])]] = -np.inf
-                cosines[cosines > lowest - margin * abs(lowest)] = -np.inf
-                nearest = int(cosines.argmax())
-                if np.isfinite(cosines[nearest]):
-                    negatives[anchor] = nearest, float(cosines[nearest])
-            advance(min(first + chunk, len(anchors)))
-    found = [(anchor, positive) for anchor, positive in distinct if anchor in negatives]
-    if not found:
+        skipped = [row_of.get(anchor) for anchor in anchors]
+        found = _hard_negatives(queries, documents, [positives[anchor] for anchor in anchors], skipped, margin, advance)
+    negatives = {anchor: negative for anchor, negative in zip(anchors, found, strict=True) if negative is not None}
+    if not negatives:
         raise InputError(
             f"none of {len(distinct):,} pairs has a hard negative at a margin of {margin:g}; expected more pairs "
             "of one domain, a corpus of it, or a smaller margin"
         )
-    columns = [list(column) for column in zip(*found, strict=True)]
-    hard = [negatives[anchor] for anchor in columns[0]]
-    row_of_anchor = {anchor: row for row, anchor in enumerate(anchors)}
-    similar = [float(queries[row_of_anchor[anchor]] @ documents[row_of[positive]]) for anchor, positive in found]
-    columns.append([texts[row] for row, _ in hard])
+    kept = [(anchor, positive) for anchor, positive in distinct if anchor in negatives]
+    hard = [negatives[anchor] for anchor, _ in kept]
+    query_of = dict(zip(anchors, queries, strict=True))
+    similar = [float(query_of[anchor] @ documents[row_of[positive]]) for anchor, positive in kept]
+    columns = [*map(list, zip(*kept, strict=True)), [texts[row] for row, _ in hard]]
     return Triplets(
         texts=dict(zip(COLUMNS, columns, strict=True)),
         pairs=len(distinct),
         positive_cosine=round(float(np.mean(similar)), 4),
         negative_cosine=round(float(np.mean([cosine for _, cosine in hard])), 4),
     )
+
+
+def _hard_negatives(
+    queries: npt.NDArray[np.float32],
+    documents: npt.NDArray[np.float32],
+    positives: Sequence[Sequence[int]],
+    skipped: Sequence[int | None],
+    margin: float,
+    advance: Advance,
+) -> list[tuple[int, float] | None]:
+    """Return the most similar document of each query that is no positive and not nearly as similar as one.
+
+    Args:
+        queries: Normalized embeddings, float32 (queries, dimension).
+        documents: Normalized embeddings, float32 (documents, dimension).
+        positives: The rows of each query's positives.
+        skipped: The row of the document that is the query itself; None if there is none.
+        margin: As for `mine_triplets`.
+        advance: Called with the number of queries done so far.
+
+    Returns:
+        Row and cosine for each query; None if all other documents are too similar.
+    """
+    found: list[tuple[int, float] | None] = []
+    advance(0)
+    chunk = max(1, _COSINES_AT_ONCE // len(documents))
+    for first in range(0, len(queries), chunk):
+        for cosines in queries[first : first + chunk] @ documents.T:
+            own, itself = list(positives[len(found)]), skipped[len(found)]
+            lowest = float(cosines[own].min())
+            cosines[own if itself is None else [*own, itself]] = -np.inf
+            cosines[cosines > lowest - margin * abs(lowest)] = -np.inf
+            nearest = int(cosines.argmax())
+            found.append((nearest, float(cosines[nearest])) if np.isfinite(cosines[nearest]) else None)
+        advance(len(found))
+    return found
 
 
 def _with_text(rows: Sequence[tuple[str, ...]], where: str) -> list[tuple[str, ...]]:

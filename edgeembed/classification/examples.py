@@ -183,10 +183,9 @@ def _read_rows(source: str | os.PathLike[str] | Dataset, name: str) -> _Rows:
     if target is None or columns is None:
         raise InputError(f"{where} lacks columns; {_EXPECTED}")
     texts = {n: tuple(_as_text(where, n, row, column) for column in columns) for n, row in enumerate(rows, start=1)}
-    blank = [number for number, each in texts.items() if any(map(is_blank, each))]
-    if blank:
-        _warn_of_blank(where, columns, blank, len(rows))
-    kept = [number for number in texts if number not in blank]
+    kept = [number for number, each in texts.items() if not any(map(is_blank, each))]
+    if len(kept) < len(rows):
+        _warn_of_blank(where, columns, sorted(texts.keys() - set(kept)), len(rows))
     targets = [_target(where, number, rows[number - 1], target) for number in kept]
     return _Rows(where, columns, target, [texts[number] for number in kept], targets)
 

@@ -155,6 +155,6 @@ def _output(result: "Renderable", written: "Outputs", rendered: "Group | None") 
     if rendered is None:
         print_result(result, as_json=True)
         return
-    from edgeembed.cli.tables import print_tables
+    from rich.console import Console
 
-    print_tables(rendered)
+    Console().print(rendered)

@@ -24,13 +24,13 @@ def command(before: Path, after: Path, unlike: bool, markdown: Path | None, forc
     written = Outputs({"markdown": markdown}, force=force)
 
     from edgeembed_bench.render import terminal_comparison
+    from rich.console import Console
 
     from edgeembed.benchmarking import compare
-    from edgeembed.cli.tables import print_tables
 
     comparison = compare(before, after, allow_unlike=unlike)
     written.write("markdown", comparison.to_markdown)
     if as_json:
         print_result(comparison, as_json=True)
     else:
-        print_tables(terminal_comparison(comparison))
+        Console().print(terminal_comparison(comparison))

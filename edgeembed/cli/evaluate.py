@@ -126,7 +126,6 @@ def command(
         return
 
     from edgeembed_bench.render import terminal_tables
+    from rich.console import Console
 
-    from edgeembed.cli.tables import print_tables
-
-    print_tables(terminal_tables(report.tables))
+    Console().print(terminal_tables(report.tables))

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.quoting import quoted_rows, tsv_rows
 
-from edgeembed.corpus.quoting import quoted_rows, tsv_rows
 from edgeembed.corpus.remote import AnyPath, remote_errors
 from edgeembed.corpus.streams import file_ending, read_lines
 
@@ -192,17 +192,17 @@ def read_rows(path: AnyPath) -> Iterator[tuple[int, list[str]]]:
     Args:
         path: A UTF-8 file, plain or compressed. One that ends in .csv (before .xz, .gz, .zst) is comma-separated and
             quoted as in RFC 4180: a quoted field may hold commas, doubled quotes and line breaks. Any other is
-            tab-separated; `edgeembed.corpus.quoting.tsv_rows` says when it is quoted, too.
+            tab-separated; `edgeembed_runtime.quoting.tsv_rows` says when it is quoted, too.
 
     Yields:
-        The number of the row's last line, from 1, and its fields.
+        The number of the row's first line, from 1, and its fields.
 
     Raises:
-        InputError: If the file cannot be read, its quoting is broken, a field has more characters than the
-            `edgeembed.corpus.quoting.MAX_FIELD_CHARACTERS`, or
-            a row does not have as many fields as the header.
+        InputError: If the file cannot be read, its quoting is broken, a field has more characters than
+            `edgeembed_runtime.quoting.MAX_FIELD_CHARACTERS`, or a row does not have as many fields as the header.
     """
-    rows = quoted_rows(path, read_lines(path), ",") if is_csv(path) else tsv_rows(path)
+    name, lines = str(path), read_lines(path)
+    rows = quoted_rows(name, lines, ",") if is_csv(path) else tsv_rows(name, lines)
     header: list[str] = []
     for number, fields in rows:
         header = header or fields

@@ -89,6 +89,7 @@ class Pipeline:
         self._backend = load_backend(bundle, trusted=trusted)
         # Threads borrow backends from this pool; loading models anew for each call would let memory grow.
         self._idle_backends = deque([self._backend])
+        self._prompt_words: tuple[str, WordTokens] | None = None
         self._is_trusted = trusted
         self._size = len(bundle.labels) if bundle.is_classifier else bundle.dimension
         self._is_valid = _is_finite if bundle.is_classifier else _is_normalized
@@ -183,8 +184,11 @@ class Pipeline:
 
     def _word_tokens(self, tokens: Tokens, prompt: str) -> WordTokens:
         """Return how many tokens of a text stand for words, without its prompt's, and special ones of each text."""
-        without_text = self.tokenizer.tokenize(("", "") if self._bundle.is_pairs else prompt)
-        return self._coverage.count(tokens.ids).without(self._coverage.count(without_text.ids))
+        counted = self._prompt_words  # read once: threads with other prompts replace it
+        if counted is None or counted[0] != prompt:
+            without_text = self.tokenizer.tokenize(("", "") if self._bundle.is_pairs else prompt)
+            counted = self._prompt_words = prompt, self._coverage.count(without_text.ids)
+        return self._coverage.count(tokens.ids).without(counted[1])
 
     @contextmanager
     def _one_backend(self, *, shared: bool) -> Iterator[Backend]:

@@ -104,8 +104,8 @@ def test_a_list_of_texts_is_read_from_json(tmp_path: Path) -> None:
         ("a.csv", "text,x,x\na,b,c\n", "a.csv has the column 'x' twice"),
         ("a.csv", "text,id\na,1\n\nb\n", "a.csv, line 4 has 1 fields, expected 2 as in the header"),
         ("a.tsv", "text\tid\na\t1\t2\n", "a.tsv, line 2 has 3 fields, expected 2 as in the header"),
-        ("a.csv", 'text\na\n"b\nc\nd\n', "a.csv, line 3 is not CSV (unexpected end of data), expected closed quotes"),
-        ("a.csv", 'text\n"a" b\n', "a.csv, line 2 is not CSV"),
+        ("a.csv", 'text\na\n"b\nc\nd\n', "a.csv lines 3 to 5 are not CSV (unexpected end of data); expected fields"),
+        ("a.csv", 'text\n"a" b\n', "a.csv line 2 is not CSV"),
         ("a.json", '{"text": "a"}', "a.json is {'text': 'a'}, expected a list of texts or of documents"),
         (
             "a.json",

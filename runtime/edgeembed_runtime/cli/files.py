@@ -1,6 +1,5 @@
 """Texts and documents in a file or on stdin: lines, JSON lines, JSON, CSV and TSV."""
 
-import csv
 import json
 import re
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgeembed_runtime.errors import InputError, short_repr
+from edgeembed_runtime.quoting import quoted_rows, tsv_rows
 
 _FIELDS = ("text", "id", "metadata")
 _EXPECTED = (
@@ -17,9 +17,6 @@ _EXPECTED = (
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # Files that were joined have one at the start of a later line.
 _MARKS = re.compile("^\ufeff+", re.MULTILINE)
-# A field between two tabs that a CSV writer quoted: the quotes in it are doubled.
-_QUOTED_FIELD = re.compile(r'(?<![^\t\n])"[^"]*(?:""[^"]*)*"(?![^\t\r\n])')
-_MAX_FIELD_CHARACTERS = (1 << 31) - 1  # a C long on Windows; the default is 131,072
 _MAX_SHOWN_NAMES = 10
 
 
@@ -61,9 +58,9 @@ def read_entries(name: str) -> list[Entry]:
         case "json":
             return list(_json_list(text, where))
         case "csv":
-            return list(_table(text, where, delimiter=","))
+            return list(_table(text, where, is_csv=True))
         case "tsv":
-            return list(_table(text, where, delimiter="\t"))
+            return list(_table(text, where, is_csv=False))
         case _:
             return [Entry(f"{where}, line {number}", {"text": line}) for number, line in _numbered_lines(text)]
 
@@ -152,8 +149,9 @@ def _document(fields: Any, where: str) -> Entry:
     return Entry(where, fields)
 
 
-def _table(text: str, where: str, delimiter: str) -> Iterator[Entry]:
-    rows = _rows(text, where, delimiter)
+def _table(text: str, where: str, *, is_csv: bool) -> Iterator[Entry]:
+    lines = iter(_numbered_lines(text))
+    rows = quoted_rows(where, lines, ",") if is_csv else tsv_rows(where, lines)
     _, header = next(rows, (0, ["text"]))
     if header.count("text") != 1:
         raise InputError(
@@ -172,46 +170,6 @@ def _table(text: str, where: str, delimiter: str) -> Iterator[Entry]:
         if each := metadata.pop("id", ""):
             document["id"] = each
         yield Entry(place, document | ({"metadata": metadata} if metadata else {}))
-
-
-def _rows(text: str, where: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of the first line of each row of a table, and its fields. Blank lines are skipped."""
-    lines = _split_lines(text)
-    has_quotes = delimiter == "," or _is_quoted(text, lines)
-    csv.field_size_limit(_MAX_FIELD_CHARACTERS)
-    reader = csv.reader(
-        (f"{line}\n" for line in lines),
-        delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE,
-        strict=True,
-    )
-    while True:
-        first = reader.line_num + 1
-        try:
-            fields = next(reader, None)
-        except csv.Error as error:
-            raise InputError(
-                f"{where}, line {first} is not CSV ({error}), expected closed quotes, and quotes within them doubled; "
-                "mend the row"
-            ) from error
-        if fields is None:
-            return
-        if fields:
-            yield first, fields
-
-
-def _is_quoted(text: str, lines: list[str]) -> bool:
-    """Return whether the fields of a TSV are quoted as in CSV; if not, its quotes are ordinary characters.
-
-    They are if all quotes are those of a CSV writer and some are for a reason: the header is quoted, quotes in a field
-    are doubled, or a field holds a tab or a line break, so that lines differ in tabs. `"a quotation"` alone is none.
-    """
-    quoted = _QUOTED_FIELD.findall(text)
-    if not quoted or '"' in _QUOTED_FIELD.sub("", text):
-        return False
-    has_doubled = any('""' in field[1:-1] for field in quoted)
-    is_header_quoted = all(map(_QUOTED_FIELD.fullmatch, lines[0].split("\t")))
-    return has_doubled or is_header_quoted or len({line.count("\t") for line in lines if line}) > 1
 
 
 def _listed(noun: str, names: list[str]) -> str:

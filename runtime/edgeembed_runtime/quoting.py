@@ -8,20 +8,20 @@ from typing import Literal
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.corpus.remote import AnyPath
-from edgeembed.corpus.streams import read_lines
-
 MAX_FIELD_CHARACTERS = 100_000_000
 """Limit of a quoted field, so that a quote that is never closed does not fill the memory with the rest of the file."""
 
 _QUOTE = '"'
 _Quotes = Literal["none", "plain", "open", "escaped", "ordinary"]
 
+Line = tuple[int, str]
+"""The number of a line, from 1, and its text without the line break."""
+
 Row = tuple[int, list[str]]
-"""The number of a row's last line, from 1, and its fields."""
+"""The number of a row's first line, and its fields."""
 
 
-def tsv_rows(path: AnyPath) -> Iterator[Row]:
+def tsv_rows(name: str, lines: Iterator[Line]) -> Iterator[Row]:
     """Yield the rows of a TSV file; blank lines are skipped.
 
     The quotes of a TSV file are ordinary characters, unless it was written as CSV with tabs (pandas, Python's
@@ -31,13 +31,13 @@ def tsv_rows(path: AnyPath) -> Iterator[Row]:
     tells that quotes are ordinary.
 
     Args:
-        path: A UTF-8 file, plain or compressed.
+        name: The file's name, for error messages.
+        lines: Its lines.
 
     Raises:
-        InputError: If the file cannot be read, or it is quoted and its quoting is broken.
+        InputError: If the file is quoted and its quoting is broken.
     """
-    lines = read_lines(path)
-    ahead: deque[tuple[int, str]] = deque()
+    ahead: deque[Line] = deque()
     header: list[str] = []
     quoted = None
     while line := ahead.popleft() if ahead else next(lines, None):
@@ -51,18 +51,18 @@ def tsv_rows(path: AnyPath) -> Iterator[Row]:
             following = next((following.split("\t") for _, following in ahead if following), header)
             quoted = _is_quoted(fields, following, len(header)) if header else _is_quoted_header(fields)
             if quoted:
-                yield from quoted_rows(path, chain([line], ahead, lines), "\t")
+                yield from quoted_rows(name, chain([line], ahead, lines), "\t")
                 return
         header = header or fields
         yield number, fields
 
 
-def quoted_rows(path: AnyPath, lines: Iterable[tuple[int, str]], delimiter: str) -> Iterator[Row]:
+def quoted_rows(name: str, lines: Iterable[Line], delimiter: str) -> Iterator[Row]:
     """Yield the rows of a table with quoted fields as in RFC 4180; blank lines are skipped.
 
     Args:
-        path: The file's path, for error messages.
-        lines: Its lines with their numbers.
+        name: The file's name, for error messages.
+        lines: Its lines.
         delimiter: What separates fields.
 
     Raises:
@@ -82,28 +82,28 @@ def quoted_rows(path: AnyPath, lines: Iterable[tuple[int, str]], delimiter: str)
         try:
             fields = next(reader, None)
         except csv.Error as error:
-            raise _broken(path, first, number, error, delimiter) from error
+            raise _broken(name, first, number, error, delimiter) from error
         if fields is None:
             return
         if fields:
-            yield number, fields
+            yield first, fields
 
 
-def _broken(path: AnyPath, first: int, last: int, error: csv.Error, delimiter: str) -> InputError:
+def _broken(name: str, first: int, last: int, error: csv.Error, delimiter: str) -> InputError:
     if "field limit" in str(error):
         return InputError(
-            f"{path}: a field of the row that begins in line {first} has more than {MAX_FIELD_CHARACTERS:,} "
+            f"{name}: a field of the row that begins in line {first} has more than {MAX_FIELD_CHARACTERS:,} "
             "characters; expected fewer, and a closing quote after each quoted field: mend the row"
         )
     where = f"line {first} is" if first == last else f"lines {first} to {last} are"
     kind, separators = ("CSV", "commas") if delimiter == "," else ("a quoted TSV", "tabs")
     return InputError(
-        f"{path} {where} not {kind} ({error}); expected fields separated by {separators}, and quoted ones closed and "
+        f"{name} {where} not {kind} ({error}); expected fields separated by {separators}, and quoted ones closed and "
         "with doubled quotes inside: mend the row"
     )
 
 
-def _until_text(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
+def _until_text(lines: Iterator[Line]) -> list[Line]:
     """Return the lines up to the first one that is not blank."""
     read = []
     for number, line in lines:
