@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from edgeembed_exporters import add_pca_head
-from edgeembed_exporters.rank_agreement import normalize_rows, rank_agreement
 from edgeembed_exporters.reduction.pca_head import Projection, fit_pca
 from edgeembed_exporters.space import embedding_space
 from edgeembed_runtime.errors import InputError
@@ -40,10 +39,6 @@ from edgeembed.teacher.shards import ShardFolder
 from edgeembed.training.callbacks import StepCallback
 from edgeembed.training.data import LabeledData, TrainingText, build_training_text, stage_dataset
 from edgeembed.training.trainer import StageResult, seed_everything, stage_steps, train_stage
-
-# The mean cosine of a student that shares its teacher's space. Students of 2 to 5 MB reach 0.7 to 0.85.
-_MIN_SPACE_COSINE = 0.5
-_SPACE_SENTENCES = 1_000
 
 
 @dataclass(frozen=True)
@@ -82,7 +77,7 @@ class Prepared:
         projection: Projection of these to the student's dimension; None if there is none.
         token_targets: Target embedding of each of the student's tokens, as in `TeacherTargets`.
         teacher: The teacher; None if it is not loaded.
-        space: Name of the teacher's embedding space, if the recipe teaches it; see `learned_space`.
+        space: Name of the teacher's embedding space, if the recipe teaches it.
     """
 
     student: SentenceTransformer
@@ -358,44 +353,6 @@ def whiten_student(
     with steps.step("whiten"):
         whitened, report = add_pca_head(prepared.student, prepared.text.texts, dim=recipe.head.whiten_dim, whiten=True)
     return whitened, asdict(report)
-
-
-def learned_space(prepared: Prepared, student: SentenceTransformer, steps: TimedSteps) -> str | None:
-    """Return the name of the teacher's embedding space if a trained student has learned it; None otherwise.
-
-    It has if the mean cosine between its embeddings and the teacher's, of up to 1,000 sentences that it learned from,
-    reaches 0.5. The teacher's mean is subtracted first, since all embeddings of some teachers have high cosines.
-
-    Args:
-        prepared: What the student was to learn.
-        student: The trained student.
-        steps: Times the measurement, and receives a line if the student has not learned the space.
-    """
-    if prepared.space is None or prepared.cached is None:
-        return None
-    every = -(-len(prepared.text.sentences) // _SPACE_SENTENCES)
-    with steps.step("space"):
-        expected = normalize_rows(prepared.cached.embeddings[::every])
-        sentences = list(prepared.text.sentences[::every])
-        given = normalize_rows(student.encode(sentences, convert_to_numpy=True, show_progress_bar=False))
-        mean = expected.mean(axis=0)
-        cosine = float((normalize_rows(expected - mean) * normalize_rows(given - mean)).sum(axis=1).mean())
-    if cosine >= _MIN_SPACE_COSINE:  # false for NaN
-        return prepared.space
-    steps.reporter.note(
-        f"the student has an embedding space of its own: its mean cosine to the teacher's centered embeddings is "
-        f"{cosine:.2f}, and the teacher's space needs {_MIN_SPACE_COSINE}; train it for longer to share it"
-    )
-    return None
-
-
-def held_out_agreement(prepared: Prepared, student: SentenceTransformer) -> float | None:
-    """Return how much of the teacher's ranking of held-out sentences a student keeps; see `DistillationReport`."""
-    if prepared.held_out_embeddings is None:
-        return None
-    ours = student.encode(prepared.held_out, show_progress_bar=False)
-    kept = rank_agreement(prepared.held_out_embeddings, ours).top_10_overlap
-    return None if kept is None else 100 * kept
 
 
 def _shared_space(

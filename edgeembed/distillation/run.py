@@ -13,6 +13,7 @@ from transformers import TrainerCallback
 
 from edgeembed.corpus.parallel import LanguageCounts
 from edgeembed.distillation import pipeline
+from edgeembed.distillation.comparison import Comparison, compare_with_teacher
 from edgeembed.distillation.data import DistillationData, read_data
 from edgeembed.distillation.inputs import Inputs
 from edgeembed.distillation.report import DistillationReport
@@ -154,8 +155,8 @@ def finish_run(
 
 def _write(run: Run, steps: TimedSteps, results: Sequence[StageResult], command: Sequence[str]) -> DistillationReport:
     student, whitening = pipeline.whiten_student(run.recipe, run.prepared, steps)
-    space = pipeline.learned_space(run.prepared, student, steps)
-    report = _report(run, student, results, whitening, space, steps.seconds)
+    comparison = compare_with_teacher(run.prepared, student, steps)
+    report = _report(run, student, results, whitening, comparison, steps.seconds)
     save_student(student, run.recipe, run.teacher, report, run.names, seed=run.seed, force=run.force, command=command)
     return report
 
@@ -165,7 +166,7 @@ def _report(
     student: SentenceTransformer,
     results: Sequence[StageResult],
     whitening: dict[str, Any] | None,
-    space: str | None,
+    comparison: Comparison,
     seconds: dict[str, float],
 ) -> DistillationReport:
     prepared = run.prepared
@@ -176,7 +177,7 @@ def _report(
         languages=run.languages,
         vocabulary_size=prepared.tokenizer.get_vocab_size(),
         dimension=int(student.get_embedding_dimension()),
-        space=space,
+        space=comparison.space,
         explained_variance=prepared.projection.explained_variance if prepared.projection else None,
         reused_sentences=prepared.cached.reused_sentences if prepared.cached else 0,
         augmentation=prepared.augmentation,
@@ -184,7 +185,7 @@ def _report(
         losses=tuple(result.loss for result in results),
         final_losses=tuple(result.final_loss for result in results),
         dev_spearman=tuple(result.dev_spearman for result in results),
-        held_out_agreement=pipeline.held_out_agreement(prepared, student),
+        held_out_agreement=comparison.held_out_agreement,
         whitening=whitening,
         seconds=seconds,
         history=tuple(result.history for result in results),

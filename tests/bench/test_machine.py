@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import psutil
@@ -102,22 +103,27 @@ def test_machine_and_load_are_described_without_proc(monkeypatch: pytest.MonkeyP
     assert os.sched_getaffinity(0) == before
 
 
-@pytest.mark.slow
-def test_benchmark_runs_without_proc(tmp_path: Path) -> None:
+def bench_where(hide: str, folder: Path) -> Any:
+    """Return the report of a benchmark in a mount namespace where a shell command has hidden something."""
     if shutil.which("unshare") is None:
         pytest.skip("needs mount namespaces: there is no unshare here")
-    hide = "mount -t tmpfs tmpfs /proc && ! test -e /proc/stat"
     namespace = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
     if subprocess.run([*namespace, "sh", "-c", hide], check=False, capture_output=True).returncode:
         pytest.skip("needs a mount namespace, which is denied here")
-    out = tmp_path / "a.json"
-    few = ["--runs", "4", "--processes", "2", "--no-sweep", "--out", str(out)]
+    texts, out = folder / "texts.txt", folder / "a.json"
+    texts.write_text("read a file\nsort a list\n")
+    few = ["--runs", "4", "--processes", "2", "--no-sweep", "--texts", str(texts), "--out", str(out)]
     command = [sys.executable, "-m", "edgeembed.cli.main", "bench", str(builtin_bundle()), *few]
     hidden = [*namespace, "sh", "-c", f'{hide} && exec "$@"', "sh", *command]
     done = subprocess.run(hidden, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    report = json.loads(out.read_text())
+    return json.loads(out.read_text())
+
+
+@pytest.mark.slow
+def test_benchmark_runs_without_proc(tmp_path: Path) -> None:
+    report = bench_where("mount -t tmpfs tmpfs /proc && ! test -e /proc/stat", tmp_path)
     assert report["subjects"][0]["processes"][0]["resident_bytes"] is None
     assert report["cores"]
 
@@ -173,21 +179,8 @@ def test_battery_state_is_read(monkeypatch: pytest.MonkeyPatch, plugged: bool | 
 
 @pytest.mark.slow
 def test_benchmark_runs_without_power_supplies(tmp_path: Path) -> None:
-    if shutil.which("unshare") is None:
-        pytest.skip("needs mount namespaces: there is no unshare here")
-    hide = "mount -t tmpfs tmpfs /sys/class && ! test -e /sys/class/power_supply"
-    namespace = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
-    if subprocess.run([*namespace, "sh", "-c", hide], check=False, capture_output=True).returncode:
-        pytest.skip("needs a mount namespace, which is denied here")
-    texts = tmp_path / "texts.txt"
-    texts.write_text("read a file\nsort a list\n")
-    out = tmp_path / "a.json"
-    few = ["--runs", "4", "--processes", "2", "--no-sweep", "--texts", str(texts), "--out", str(out)]
-    command = [sys.executable, "-m", "edgeembed.cli.main", "bench", str(builtin_bundle()), *few]
-    hidden = [*namespace, "sh", "-c", f'{hide} && exec "$@"', "sh", *command]
-    done = subprocess.run(hidden, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(out.read_text())["load"]["on_battery"] is None
+    report = bench_where("mount -t tmpfs tmpfs /sys/class && ! test -e /sys/class/power_supply", tmp_path)
+    assert report["load"]["on_battery"] is None
 
 
 def test_steal_fraction_is_between_zero_and_one() -> None:

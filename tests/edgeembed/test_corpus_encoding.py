@@ -21,7 +21,7 @@ from edgeembed_runtime.errors import InputError
 
 import edgeembed
 from edgeembed.corpus import open_corpus
-from edgeembed.distillation import pipeline
+from edgeembed.distillation import comparison, pipeline
 from edgeembed.encoding.corpus_shards import TEXTS_PER_SHARD
 from edgeembed.encoding.ray_engine import RayJob, _ShardReader, _ShardWriter
 from edgeembed.models import load_model
@@ -237,7 +237,7 @@ def test_what_needs_the_weights_of_a_missing_teacher_is_named(
 def test_a_bundle_teaches_through_its_shards(
     corpus: list[Path], teacher_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "_MIN_SPACE_COSINE", -1)  # the student hardly trains
+    monkeypatch.setattr(comparison, "_MIN_SPACE_COSINE", -1)  # the student hardly trains
     shards = edgeembed.encode(corpus, "nano", tmp_path / "shards").path
     overrides = {**TINY, "student.source": str(teacher_folder), "head.kind": "linear", "head.dim": 256}
     report = edgeembed.distill(

@@ -20,6 +20,8 @@ from edgeembed.students.transformer import round_rows
 from edgeembed.training.batches import LengthGroupedSampler
 from edgeembed.training.callbacks import StepCallback
 
+from .weights import assert_equal, weights  # tests are not a package
+
 
 @pytest.fixture
 def recipe(teacher_folder: Path) -> Recipe:
@@ -50,17 +52,6 @@ def rounded(recipe: Recipe) -> Recipe:
 @pytest.fixture(autouse=True)
 def _cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "default_device", lambda: "cpu")
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    state: dict[str, torch.Tensor] = load_model(str(folder)).state_dict()
-    return state
-
-
-def assert_equal(ours: Path, theirs: Path) -> None:
-    left, right = weights(ours), weights(theirs)
-    assert left.keys() == right.keys()
-    assert all(torch.equal(left[name], right[name]) for name in left)
 
 
 def test_training_brings_the_student_closer_to_its_teacher(

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast, TrainerCallback, TrainerState
 
 from edgeembed.corpus.parallel import LanguageCounts, ParallelText
-from edgeembed.distillation import DistillationReport, distill, pipeline
+from edgeembed.distillation import DistillationReport, comparison, distill, pipeline
 from edgeembed.distillation.data import DistillationData
 from edgeembed.models import load_model
 from edgeembed.progress import SilentReporter, TimedSteps
@@ -322,7 +322,7 @@ def test_hpds_target_is_the_centered_pca_at_the_teachers_own_width_too(
 def test_a_head_of_the_teachers_width_learns_its_embeddings_themselves_unless_they_are_centered(
     teacher_folder: Path, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "_MIN_SPACE_COSINE", -1)  # these students hardly train
+    monkeypatch.setattr(comparison, "_MIN_SPACE_COSINE", -1)  # these students hardly train
     centered = made(tiny("hpd-384", teacher_folder), sentences, tmp_path / "centered", tmp_path)
     recipe = tiny("hpd-384", teacher_folder, "head.center=false")
     same = made(recipe, sentences, tmp_path / "same", tmp_path)

@@ -11,6 +11,7 @@ from edgeembed_runtime import Bundle
 from sentence_transformers import SentenceTransformer
 
 from edgeembed.distillation import distill, pipeline
+from edgeembed.distillation.comparison import compare_with_teacher
 from edgeembed.exporting import export
 from edgeembed.models import load_model
 from edgeembed.progress import SilentReporter, TimedSteps
@@ -137,11 +138,13 @@ def test_the_same_embedding_for_every_text_is_no_embedding_space(monkeypatch: py
     for student, space in ((given, None), (expected * 3, "shared")):
         prepared: Any = SimpleNamespace(
             space="shared",
+            held_out=[],
+            held_out_embeddings=None,
             cached=SimpleNamespace(embeddings=expected),
             text=SimpleNamespace(sentences=list("abcdefgh")),
         )
         encoder: Any = SimpleNamespace(encode=lambda *_, rows=student, **__: rows.astype(np.float32))
-        assert pipeline.learned_space(prepared, encoder, TimedSteps(SilentReporter())) == space
+        assert compare_with_teacher(prepared, encoder, TimedSteps(SilentReporter())).space == space
 
 
 def test_whitening_and_similarities_alone_leave_the_teachers_space(

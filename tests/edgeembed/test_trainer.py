@@ -14,9 +14,10 @@ from transformers import EarlyStoppingCallback, TrainerCallback, TrainerControl,
 
 from edgeembed.distillation import DistillationReport, distill, pipeline
 from edgeembed.losses import embedding
-from edgeembed.models import load_model
 from edgeembed.progress import Advance
 from edgeembed.training import checkpoints, trainer
+
+from .weights import assert_equal  # tests are not a package
 
 # 270 sentences in batches of 32: nine steps an epoch.
 TINY: Mapping[str, Any] = {
@@ -94,17 +95,6 @@ def run(
     overrides = {**TINY, "stages": made, **options.pop("overrides", {})}
     callbacks = [callback] if isinstance(callback, TrainerCallback) else callback or []
     return distill("compact", sentences, out, teacher=teacher, overrides=overrides, callbacks=callbacks, **options)
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    state: dict[str, torch.Tensor] = load_model(str(folder)).state_dict()
-    return state
-
-
-def assert_equal(ours: Path, theirs: Path) -> None:
-    left, right = weights(ours), weights(theirs)
-    assert left.keys() == right.keys()
-    assert all(torch.equal(left[name], right[name]) for name in left)
 
 
 @pytest.mark.parametrize(("interval", "evaluated"), [(4, [4, 8, 9]), (3, [3, 6, 9]), (9, [9]), (500, [9])], ids=str)

@@ -1,10 +1,9 @@
 """Operator fusion: replace groups of nodes by one operator that ONNX Runtime computes faster on a CPU.
 
-Fused are attention (MultiHeadAttention), the exact GELU, position embeddings and L2 normalization. Transposed weights
-are stored as they are read. Left unfused, since
-the fused operators are slower on a CPU than their parts (`python -m experiments.fused_operators`; 14 tokens of width
-384, one thread): SkipLayerNormalization (36 against 5 microseconds), hence EmbedLayerNormalization too, and BiasGelu (9
-against 5).
+Fused are attention (MultiHeadAttention), the exact GELU, position embeddings and L2 normalization; constant weights are
+stored transposed. Some operators are left unfused, since the fused ones are slower on a CPU than their parts
+(`python -m experiments.fused_operators`; 14 tokens of width 384, one thread): SkipLayerNormalization (36 against 5
+microseconds), hence EmbedLayerNormalization too, and BiasGelu (9 against 5).
 """
 
 import onnx

@@ -1,7 +1,7 @@
-"""Store weights as they are read: fold each Transpose of an initializer.
+"""Fold the Transpose of a constant weight: store the weight transposed.
 
-torch.onnx transposes the weight of one linear layer, but leaves the Transpose in the graph if several layers
-share the weight, as those of ALBERT do.
+torch.onnx does so if one linear layer reads the weight. If several share it, as those of ALBERT do, it leaves a
+Transpose before each.
 """
 
 import numpy as np

@@ -7,7 +7,7 @@ sum saturates (`int8_matmul`). Weights are rounded by GPTQ. Every linear layer i
 - after a layer norm: static scale (`int8_static`)
 - after an attention: static scale, with centered values (`int8_static`)
 - elsewhere: one scale for each token (`int8_dynamic`). The range after a GELU differs too much from text to text for a
-  static scale. Outlier channels are multiplied in float32 (`int8_dynamic`)
+  static scale. Outlier channels are multiplied in float32 (`int8_dynamic`).
 
 docs/results/export.md has measurements with all-MiniLM-L6-v2.
 """

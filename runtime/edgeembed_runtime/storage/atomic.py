@@ -237,7 +237,7 @@ def _is_below(path: Path, folder: Path) -> bool:
 
 
 def _set_permissions(new: Path, old: Path) -> None:
-    """Give a new folder the permissions of the one that it replaces, or those that the umask allows without one."""
+    """Copy the permissions of the folder that is replaced; if there is none, keep those that the umask allows."""
     status = (old if path_exists(old) else new).stat()
     shared = status.st_mode  # the permissions that the old folder and all files in it have
     for path in old.rglob("*"):
