@@ -35,9 +35,9 @@ def read_entities(file: Path, catalog: Path | None = None) -> EntitySet:
     """Read queries and the entities that they mean.
 
     Args:
-        file: UTF-8, tab-separated, without quoting, with the columns `query` and `entity`. An optional column `label`
-            is 1 if the query means the entity; a row with 0 only adds the entity to the catalog. An optional column
-            `language` separates queries and catalogs by language.
+        file: A TSV or CSV file, see `edgeembed.corpus.tables.read_rows`, with the columns `query` and `entity`. An
+            optional column `label` is 1 if the query means the entity; a row with 0 only adds the entity to the
+            catalog. An optional column `language` separates queries and catalogs by language.
         catalog: All entities, for every language: one per line, or a column `entity` in a `.tsv` or `.csv` file. None
             uses the distinct entities of each language's rows.
 
