@@ -104,7 +104,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     if launched > 1 and processes not in {1, launched}:
         raise click.UsageError(f"--processes is {processes}, but a launcher started {launched} processes; omit it")
     if processes > launched:
-        launch(processes)
+        click.get_current_context().exit(launch(processes))
     report = distill(
         recipe,
         sources or None,

@@ -19,13 +19,16 @@ from edgeembed.launchers import RUN_ID, is_main_process
 _LOOPBACK = "127.0.0.1"
 
 
-def launch(processes: int) -> NoReturn:
-    """Run this command line in several processes, wait for them, and exit with their exit code.
+def launch(processes: int) -> int:
+    """Run this command line in several processes, wait for them, and return their exit code.
 
     The processes print for themselves. Here only what they cannot say is printed: that one of them was killed.
 
     Args:
         processes: Number of processes, at least 2.
+
+    Returns:
+        0 if each process succeeded, otherwise the exit code of one that failed: 128 plus the number of a signal.
 
     Raises:
         InputError: If the machine has GPUs, but fewer.
@@ -54,35 +57,32 @@ def launch(processes: int) -> NoReturn:
         elastic_launch(config, sys.executable)("-m", "edgeembed.cli.main", *sys.argv[1:])
     except SignalException as error:
         happened = "interrupted" if error.sigval == signal.SIGINT else "terminated"
-        _leave(f"{happened}; nothing was left half-written", 128 + error.sigval)
+        return _report(f"{happened}; nothing was left half-written", 128 + error.sigval)
     except ChildFailedError as error:
         codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
         for rank, code in codes.items():
             number = -code if code < 0 else code - 128
             if number > 0 and number != signal.SIGPIPE:  # the reader of the output went away, and reads no message
-                _leave(
+                return _report(
                     f"process {rank + 1} of {processes} was killed by {signal.Signals(number).name}; the same command "
                     "with --resume continues from the last checkpoint",
                     128 + number,
                 )
-        sys.exit(max(codes.values()))
-    sys.exit(0)
+        return max(codes.values())
+    return 0
 
 
-def run_in_process(run: Callable[[], object]) -> NoReturn:
+def run_in_process(run: Callable[[], int]) -> NoReturn:
     """Run the command line in one of several processes, and end this process with the exit code.
 
     Args:
-        run: Runs the command line, and ends with SystemExit.
+        run: Runs the command line, and returns its exit code.
     """
     if not is_main_process():
         warnings.simplefilter("ignore")  # the main process shows the same ones
         logging.disable()
-    code: object = 0
     try:
-        run()
-    except SystemExit as error:
-        code = error.code
+        code = run()
     except BaseException:  # noqa: BLE001  # as the interpreter would
         traceback.print_exc()
         code = 1
@@ -90,7 +90,7 @@ def run_in_process(run: Callable[[], object]) -> NoReturn:
         sys.stdout.flush()
     # Without the interpreter's shutdown, which a thread of the process group may abort ("terminate called without an
     # active exception"): finished work would end with the exit code -6.
-    os._exit(code if isinstance(code, int) else 0)
+    os._exit(code)
 
 
 def _set_defaults(processes: int) -> None:
@@ -101,6 +101,6 @@ def _set_defaults(processes: int) -> None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback)
 
 
-def _leave(message: str, code: int) -> NoReturn:
+def _report(message: str, code: int) -> int:
     click.echo(f"edgeembed: {message}", err=True)
-    sys.exit(code)
+    return code

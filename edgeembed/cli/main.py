@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError, one_line
-from edgeembed_runtime.termination import Terminated, raised_terminations
+from edgeembed_runtime.termination import Terminated, Terminations, raised_terminations
 
 from edgeembed.cli.output import prepare_stdout
 from edgeembed.launchers import LostProcessError, OtherProcessError, is_launched, is_main_process, launched_processes
@@ -84,46 +84,50 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         from edgeembed.cli.launching import run_in_process
 
         run_in_process(lambda: _run_until_signal(arguments))
-    _run_until_signal(arguments)
+    sys.exit(_run_until_signal(arguments))
 
 
-def _run_until_signal(arguments: Sequence[str] | None) -> NoReturn:
+def _run_until_signal(arguments: Sequence[str] | None) -> int:
     with raised_terminations() as terminations:
         try:
-            _run(arguments)
+            code = _run(arguments, terminations)
+            terminations.ignore()
         except Terminated as error:
-            _leave_interrupted("terminated", error.exit_code)
-        except ImportError:
-            if terminations:
-                _leave_interrupted("terminated", terminations[0].exit_code)
-            raise
+            code = _report_interrupted("terminated", error.exit_code)
+    return code
 
 
-def _run(arguments: Sequence[str] | None) -> NoReturn:
+def _run(arguments: Sequence[str] | None, terminations: Terminations) -> int:
     try:
         prepare_stdout()
         _expect_stdout(sys.argv[1:] if arguments is None else arguments)
         code = group.main(arguments, prog_name="edgeembed", standalone_mode=False)
-    except click.exceptions.Abort:
-        _leave_interrupted("interrupted", 130)
-    except click.ClickException as error:
-        _leave(error.format_message(), 2, shows=is_main_process())
-    except OtherProcessError:
-        sys.exit(0)  # the main process has the message and the exit code
-    except LostProcessError as error:
-        _leave(str(error), 1, shows=not is_launched())
-    except CheckError as error:
-        _leave(str(error), 1)
-    except EdgeEmbedError as error:
-        _leave(str(error), 2)
-    except KeyboardInterrupt:
-        _leave_interrupted("interrupted", 130)
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        code = _report_interrupted("interrupted", 130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)  # as shells report a closed pipe
-    except OSError as error:
-        _leave(f"{error.filename or 'the system'}: {error.strerror or error}", 2)
-    sys.exit(code if isinstance(code, int) else 0)
+        code = 141  # as shells report a closed pipe
+    except (click.ClickException, EdgeEmbedError, ImportError, OSError) as error:
+        if terminations.first and isinstance(error, ImportError):  # the signal interrupted an import
+            raise terminations.first from error
+        code = _report_error(error)
+    return code if isinstance(code, int) else 0
+
+
+def _report_error(error: Exception) -> int:
+    """Print what is known about the error in one line, and return the exit code. Raise any other."""
+    match error:
+        case click.ClickException():
+            return _report(error.format_message(), 2, shows=is_main_process())
+        case OtherProcessError():
+            return 0  # the main process has the message and the exit code
+        case LostProcessError():
+            return _report(str(error), 1, shows=not is_launched())
+        case EdgeEmbedError():
+            return _report(str(error), 1 if isinstance(error, CheckError) else 2)
+        case OSError():
+            return _report(f"{error.filename or 'the system'}: {error.strerror or error}", 2)
+    raise error
 
 
 def _expect_stdout(arguments: Sequence[str]) -> None:
@@ -132,15 +136,15 @@ def _expect_stdout(arguments: Sequence[str]) -> None:
         raise InputError("stdout is closed; expected a place for the result: leave it open, or redirect it")
 
 
-def _leave_interrupted(happened: str, code: int) -> NoReturn:
+def _report_interrupted(happened: str, code: int) -> int:
     # One process of several says so; our own launcher does it for all.
-    _leave(f"{happened}; nothing was left half-written", code, shows=is_main_process() and not is_launched())
+    return _report(f"{happened}; nothing was left half-written", code, shows=is_main_process() and not is_launched())
 
 
-def _leave(message: str, code: int, *, shows: bool = True) -> NoReturn:
+def _report(message: str, code: int, *, shows: bool = True) -> int:
     if shows:
         click.echo(f"edgeembed: {one_line(message)}", err=True)
-    sys.exit(code)
+    return code
 
 
 if __name__ == "__main__":

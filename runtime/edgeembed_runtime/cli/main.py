@@ -25,7 +25,7 @@ from edgeembed_runtime.errors import (
     UnknownTextWarning,
     one_line,
 )
-from edgeembed_runtime.termination import Terminated, raised_terminations
+from edgeembed_runtime.termination import Terminated, Terminations, raised_terminations
 
 _NAME = "edgeembed-runtime"
 # Exit codes of shells for Ctrl-C and for a closed pipe.
@@ -49,20 +49,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     with _recorded_interrupts() as interrupts, raised_terminations() as terminations:
         try:
-            return _run(argv, interrupts, terminations)
+            code = _run_until_interrupt(argv, interrupts, terminations)
+            terminations.ignore()
         except Terminated as error:
-            return _report("terminated", error.exit_code)
-        except KeyboardInterrupt:
+            code = _report("terminated", error.exit_code)
+    return code
+
+
+def _run_until_interrupt(argv: Sequence[str] | None, interrupts: Sequence[int], terminations: Terminations) -> int:
+    try:
+        return _run(argv, interrupts, terminations)
+    except KeyboardInterrupt:
+        return _report("interrupted", _INTERRUPTED)
+    except ImportError as error:
+        if terminations.first:
+            raise terminations.first from error
+        if interrupts:
             return _report("interrupted", _INTERRUPTED)
-        except ImportError:
-            if terminations:
-                return _report("terminated", terminations[0].exit_code)
-            if interrupts:
-                return _report("interrupted", _INTERRUPTED)
-            raise
+        raise
 
 
-def _run(argv: Sequence[str] | None, interrupts: Sequence[int], terminations: Sequence[Terminated]) -> int:
+def _run(argv: Sequence[str] | None, interrupts: Sequence[int], terminations: Terminations) -> int:
     try:
         with _one_line_warnings():
             _escape_unencodable(sys.stdout)
@@ -71,8 +78,8 @@ def _run(argv: Sequence[str] | None, interrupts: Sequence[int], terminations: Se
             args.run(args)
             sys.stdout.flush()
     except EdgeEmbedError as error:
-        if terminations and isinstance(error, ImportError):  # the signal interrupted an import
-            raise terminations[0] from error
+        if terminations.first and isinstance(error, ImportError):  # the signal interrupted an import
+            raise terminations.first from error
         if interrupts:  # Ctrl-C interrupted an import
             raise KeyboardInterrupt from error
         return _report(f"error: {error}", 1 if isinstance(error, CheckError) else 2)
