@@ -1,16 +1,47 @@
 """Masked language modeling with a teacher's distribution over tokens."""
 
+from typing import ClassVar
+
 import torch
+from pydantic import Field
 from sentence_transformers import SentenceTransformer
 from torch import nn
 from transformers import DataCollatorForLanguageModeling, PreTrainedModel
 
+from edgeembed.losses.base import LOSSES, Loss, LossContext, Reads
+from edgeembed.losses.soft_cross_entropy import soft_cross_entropy
+from edgeembed.models import load_masked_lm
 from edgeembed.processes import mean_over_processes, own_rows
 
 _NOT_MASKED = -100  # label of the collator for tokens that are not predicted
 
 
-class MaskedLM(nn.Module):
+@LOSSES.register("masked_lm")
+class MaskedLM(Loss):
+    """Masked language modeling with a teacher's distribution over tokens, for students without attention.
+
+    Attributes:
+        hard_label_weight: Weight of the cross-entropy with the masked tokens, 0 to 1. The cross-entropy with the
+            teacher's distribution has the rest.
+        temperature: Divisor of the logits in the teacher's part.
+    """
+
+    source: ClassVar[str] = "Cross-architecture distillation using bidirectional CMOW embeddings, sections 2.2 and 3.1"
+    reads: ClassVar[Reads] = "text with masked tokens"
+
+    hard_label_weight: float = Field(default=0.5, ge=0, le=1)
+    temperature: float = Field(default=1.0, gt=0)
+
+    def build(self, context: LossContext) -> "MaskedLMLoss":
+        """Return the loss with a new layer that predicts tokens."""
+        with torch.random.fork_rng():  # loading may draw random numbers
+            teacher = load_masked_lm(context.teacher_name)
+        return MaskedLMLoss(
+            context.student, teacher, hard_label_weight=self.hard_label_weight, temperature=self.temperature
+        )
+
+
+class MaskedLMLoss(nn.Module):
     """Masked language modeling with a teacher's logits, for students that output token embeddings.
 
     General distillation ("Cross-Architecture Distillation Using Bidirectional CMOW Embeddings", sections 2.2 and 3.1):
@@ -79,20 +110,3 @@ def _logits(
         handle.remove()
     # MobileBERT uses the weights of its last layer without calling it.
     return logits if logits.dim() == predicted.dim() else logits[predicted]
-
-
-def soft_cross_entropy(student: torch.Tensor, teacher: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Return the cross-entropy between the distributions of teacher and student, row by row.
-
-    H(softmax(teacher / T), softmax(student / T)), section 2.2 of the paper above, after Hinton et al. 2015.
-
-    Args:
-        student: Logits, float (rows, classes).
-        teacher: Logits, float (rows, classes).
-        temperature: Divisor T of the logits.
-
-    Returns:
-        float (rows,).
-    """
-    targets = nn.functional.softmax(teacher / temperature, dim=-1)
-    return -(targets * nn.functional.log_softmax(student / temperature, dim=-1)).sum(dim=-1)

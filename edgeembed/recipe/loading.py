@@ -13,7 +13,7 @@ from typing import Any
 from edgeembed_runtime.errors import InputError, short_repr
 
 from edgeembed.recipe.schema import Recipe
-from edgeembed.recipe.validation import check, validate
+from edgeembed.validation import check, validate
 
 Overrides = Mapping[str, Any] | Sequence[str]
 """Settings to change: values by dotted name, or texts of the form `key=value`."""

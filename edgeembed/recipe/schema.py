@@ -7,10 +7,9 @@ from typing import Any, Literal
 from edgeembed_runtime.errors import InputError
 from pydantic import Field, model_validator
 
+from edgeembed.losses.base import Loss
 from edgeembed.recipe.stages import StageSettings
-from edgeembed.recipe.validation import Settings, check
-
-_LAYER_LOSSES = ("hidden_states", "patient")
+from edgeembed.validation import Settings, check
 
 
 class CorpusSettings(Settings):
@@ -269,24 +268,23 @@ class Recipe(Settings):
     def _fits_together(self) -> "Recipe":
         check(bool(self.name), "name", self.name, "a name for the recipe")
         check(bool(self.stages), "stages", [], "at least one stage")
-        used = self._losses
         if self.student.architecture != "transformer":
-            self._check_matrix_student(used)
-        if "token_embedding" in used:
+            self._check_matrix_student()
+        for name, loss in self._losses:
             check(
-                not self.student.hidden_size,
+                not (loss.compares_token_tables and self.student.hidden_size),
                 "student.hidden_size",
                 self.student.hidden_size,
-                "0 with the loss token_embedding, which compares embedding tables of one width",
+                f"0 with the loss {name}, which compares embedding tables of one width",
             )
-        if "masked_lm" in used:
+            masks = loss.reads == "text with masked tokens"
             check(
-                self.student.architecture != "transformer" and self.vocabulary.kind == "teacher",
+                not masks or (self.student.architecture != "transformer" and self.vocabulary.kind == "teacher"),
                 "student.architecture",
                 self.student.architecture,
-                "cbow, cmow or hybrid, and vocabulary.kind=teacher, with the loss masked_lm",
+                f"cbow, cmow or hybrid, and vocabulary.kind=teacher, with the loss {name}",
             )
-        if used & set(_LAYER_LOSSES):
+        if self.compares_layers:
             check(
                 self.vocabulary.kind == "teacher" and not self.student.source,
                 "vocabulary.kind",
@@ -295,7 +293,7 @@ class Recipe(Settings):
             )
         return self
 
-    def _check_matrix_student(self, used: set[str]) -> None:
+    def _check_matrix_student(self) -> None:
         kind = self.student.architecture
         check(
             self.head.kind not in {"pca", "mlp"},
@@ -311,7 +309,7 @@ class Recipe(Settings):
         )
         compiles = any(stage.compile for stage in self.stages)
         check(not compiles, "stages.compile", compiles, f"false with student.architecture={kind}")
-        unsuitable = sorted(used & {"token_embedding", *_LAYER_LOSSES})
+        unsuitable = sorted(name for name, loss in self._losses if loss.compares_layers or loss.compares_token_tables)
         check(
             not unsuitable,
             "stages.losses",
@@ -320,18 +318,19 @@ class Recipe(Settings):
         )
 
     @property
-    def _losses(self) -> set[str]:
-        return {name for stage in self.stages for name in stage.losses.names}
+    def _losses(self) -> list[tuple[str, Loss]]:
+        return [each for stage in self.stages for each in stage.losses.items()]
 
     @property
     def compares_layers(self) -> bool:
         """Whether a loss compares the layers of student and teacher, token by token."""
-        return bool(self._losses & set(_LAYER_LOSSES))
+        return any(loss.compares_layers for _, loss in self._losses)
 
     @property
     def uses_token_targets(self) -> bool:
         """Whether the student starts from, or learns, a model's token embeddings."""
-        return self.student.table_init == "svd" or "token_embedding" in self._losses
+        compared = any(loss.compares_token_tables for _, loss in self._losses)
+        return self.student.table_init == "svd" or compared
 
     @property
     def uses_teacher_embeddings(self) -> bool:
@@ -398,7 +397,7 @@ class Recipe(Settings):
                 f"--parallel {given[0]} is given, but the recipe {self.name} has no stage that learns from a teacher's "
                 "embeddings; leave it away, or choose a recipe that does"
             )
-        compared = sorted(self._losses & set(_LAYER_LOSSES))
+        compared = sorted(name for name, loss in self._losses if loss.compares_layers)
         if compared:
             raise InputError(
                 f"--parallel {given[0]} is given, but the loss {compared[0]} compares tokens, and a translation "

@@ -14,8 +14,7 @@ from tokenizers import Tokenizer
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from edgeembed.recipe.schema import Recipe, StudentSettings
-from edgeembed.students.architectures import (
+from edgeembed.architectures import (
     choose_attention_heads,
     encoder_architecture,
     encoder_layers,
@@ -23,6 +22,7 @@ from edgeembed.students.architectures import (
     max_positions,
     resized_config,
 )
+from edgeembed.recipe.schema import Recipe, StudentSettings
 from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding
 from edgeembed.students.ffn_pruning import copy_pruned_layers
 from edgeembed.students.token_table import TokenTable

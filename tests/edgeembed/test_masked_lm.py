@@ -20,7 +20,8 @@ from transformers import (
 )
 
 from edgeembed.distillation import distill, pipeline
-from edgeembed.losses.masked_lm import MaskedLM, soft_cross_entropy
+from edgeembed.losses.masked_lm import MaskedLMLoss
+from edgeembed.losses.soft_cross_entropy import soft_cross_entropy
 from edgeembed.models import load_masked_lm, load_model
 from edgeembed.recipe.loading import load_recipe
 from edgeembed.recipe.schema import Recipe
@@ -69,7 +70,7 @@ def recipe(folder: Path, *changes: str) -> Recipe:
 
 
 def by_hand(
-    loss: MaskedLM, teacher: PreTrainedModel, texts: dict[str, torch.Tensor], temperature: float
+    loss: MaskedLMLoss, teacher: PreTrainedModel, texts: dict[str, torch.Tensor], temperature: float
 ) -> tuple[float, float]:
     """Return the cross-entropies with the tokens and with the teacher, over the tokens that the same seed masks."""
     torch.manual_seed(6)
@@ -93,7 +94,7 @@ def test_the_loss_is_the_texts_and_the_teachers_cross_entropy(
 ) -> None:
     teacher = load_masked_lm(str(masked_folder))
     assert teacher is not None
-    masked_lm = MaskedLM(student, teacher, hard_label_weight=share, temperature=temperature)
+    masked_lm = MaskedLMLoss(student, teacher, hard_label_weight=share, temperature=temperature)
     texts = student.preprocess(sentences[:32])
     hard, soft = by_hand(masked_lm, teacher, texts, temperature)
     torch.manual_seed(6)
@@ -116,7 +117,7 @@ def test_teachers_of_several_architectures_give_the_logits_of_the_predicted_toke
     if architecture == "distilbert":
         narrow = {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16}
     teacher = AutoModelForMaskedLM.from_config(AutoConfig.for_model(architecture, **sizes, **narrow)).eval()
-    masked_lm = MaskedLM(student, teacher, hard_label_weight=0.0, temperature=1.0)
+    masked_lm = MaskedLMLoss(student, teacher, hard_label_weight=0.0, temperature=1.0)
     texts = student.preprocess(sentences[:32])
     _, soft = by_hand(masked_lm, teacher, texts, 1.0)
     torch.manual_seed(6)
@@ -131,7 +132,7 @@ def test_the_teachers_last_layer_sees_the_predicted_tokens_alone(
     rows: list[int] = []
     teacher.get_output_embeddings().register_forward_hook(lambda _layer, _inputs, output: rows.append(len(output)))
     texts = student.preprocess(sentences[:32])
-    MaskedLM(student, teacher, hard_label_weight=0.5, temperature=1.0)([texts], torch.zeros(32))
+    MaskedLMLoss(student, teacher, hard_label_weight=0.5, temperature=1.0)([texts], torch.zeros(32))
     assert 0 < rows[0] < 0.5 * int(texts["attention_mask"].sum())
 
 
@@ -144,7 +145,7 @@ def test_soft_cross_entropy_is_least_where_both_agree() -> None:
 
 
 def test_a_text_without_masked_tokens_has_no_loss(student: SentenceTransformer) -> None:
-    masked_lm = MaskedLM(student, None, hard_label_weight=0.5, temperature=1.0)
+    masked_lm = MaskedLMLoss(student, None, hard_label_weight=0.5, temperature=1.0)
     texts = student.preprocess([""])  # special tokens alone, which are never masked
     assert masked_lm([texts], torch.zeros(1)).item() == 0
 

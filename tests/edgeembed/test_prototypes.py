@@ -5,8 +5,8 @@ import pytest
 import torch
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.losses import LossInputs
-from edgeembed.losses.prototypes import PrototypeMse, prototype_scores
+from edgeembed.losses.base import LossInputs
+from edgeembed.losses.prototype_mse import PrototypeMSELoss, prototype_scores
 
 
 def test_a_score_is_the_cosine_with_the_own_prototype_and_the_mean_one_with_the_others() -> None:
@@ -33,7 +33,7 @@ def test_typical_sentences_have_larger_weights() -> None:
     inputs = LossInputs(ours, theirs, theirs, rows, nothing, nothing, student_raw=ours, target_raw=theirs)
     weights = (1 + scores[[1, 3, 2]]) / 2
     expected = np.mean(weights * ((student - target) ** 2).mean(axis=1))
-    assert PrototypeMse(scores.astype(np.float32))(inputs).item() == pytest.approx(expected, rel=1e-5)
+    assert PrototypeMSELoss(scores.astype(np.float32))(inputs).item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_one_domain_raises() -> None:

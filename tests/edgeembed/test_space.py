@@ -17,7 +17,7 @@ from edgeembed.models import load_model
 from edgeembed.progress import SilentReporter, TimedSteps
 from edgeembed.provenance import stated_space
 from edgeembed.recipe.loading import load_recipe
-from edgeembed.recipe.stages import Losses, StageSettings
+from edgeembed.recipe.stages import StageSettings
 
 _SMALL = [
     "vocabulary.kind=teacher",
@@ -70,7 +70,7 @@ def _student(teacher: Path, sentences: list[str], out: Path, *settings: str) -> 
     ],
 )
 def test_only_losses_on_the_embeddings_themselves_teach_the_space(losses: dict[str, Any], expected: bool) -> None:
-    stage = StageSettings(losses=Losses(**losses))
+    stage = StageSettings(losses=losses)
     assert stage.teaches_space is expected
     if expected:
         assert not stage.replace(project_to_teacher=True).teaches_space

@@ -16,11 +16,11 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
+from edgeembed.architectures import encoder_architecture, encoder_layers, ffn_width
 from edgeembed.models import copy_tokenizer, load_model
 from edgeembed.recipe.loading import load_recipe
 from edgeembed.recipe.schema import StudentSettings
 from edgeembed.students import transformer
-from edgeembed.students.architectures import encoder_architecture, encoder_layers, ffn_width
 from edgeembed.students.factory import check_student
 from edgeembed.students.initialization import (
     build_transformer,

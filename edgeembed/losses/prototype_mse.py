@@ -1,4 +1,6 @@
-"""Mean squared error, weighted by the similarity of a sentence to the prototypes of the domains."""
+"""Squared error of sentence embeddings, weighted by how typical a sentence is of its domain."""
+
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -6,14 +8,27 @@ import torch
 from edgeembed_runtime.errors import InputError
 from torch import nn
 
-from edgeembed.losses.base import LossInputs
+from edgeembed.losses.base import LOSSES, Loss, LossContext, LossInputs
 
 # Meta-KD leaves the weight of a sentence's own domain open (section 3.2); here it equals that of all others together.
 _OWN_DOMAIN_WEIGHT = 0.5
 _CHUNK_ROWS = 65_536  # rows converted to float64 at a time: 200 MB for embeddings of 384 dimensions
 
 
-class PrototypeMse(nn.Module):
+@LOSSES.register("prototype_mse")
+class PrototypeMSE(Loss):
+    """Mean squared error of embeddings, weighted by how typical a sentence is of its own domain and of the others."""
+
+    source: ClassVar[str] = "Meta-KD (Pan et al. 2021), section 3.2"
+    teaches_space: ClassVar[bool] = True
+    compares_domains: ClassVar[bool] = True
+
+    def build(self, context: LossContext) -> "PrototypeMSELoss":
+        """Return the loss with the scores of all sentences."""
+        return PrototypeMSELoss(prototype_scores(context.teacher.vectors, context.teacher.domains))
+
+
+class PrototypeMSELoss(nn.Module):
     """Mean squared error weighted by prototype scores: the part of Meta-KD (Pan et al. 2021) that needs no labels.
 
     The weight of a sentence is (1 + t) / 2 for its prototype score t. In Meta-KD the divisor depends on the error of a

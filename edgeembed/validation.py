@@ -39,6 +39,11 @@ class Settings(BaseModel):
     # Tells pydantic to build nested settings without this __init__, so that one error reports their whole path.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
+    @classmethod
+    def nested_settings(cls) -> dict[str, str]:
+        """Return the dotted path of each setting of the tables below, by its last name, for suggestions."""
+        return {inner: f"{outer}.{inner}" for outer, below in _tables(cls) for inner in below.model_fields}
+
     def replace(self: SettingsT, **changes: Any) -> SettingsT:
         """Return a validated copy with some settings changed.
 
@@ -95,8 +100,7 @@ def _message(kind: type[Settings], error: ValidationError, table: str = "") -> s
 
 
 def _unknown(kind: type[Settings], name: str, table: str) -> str:
-    nested = {inner: f"{outer}.{inner}" for outer, below in _tables(kind) for inner in below.model_fields}
-    known = {**nested, **{field: field for field in kind.model_fields}}
+    known = {**kind.nested_settings(), **{field: field for field in kind.model_fields}}
     close = [name] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     hint = f"did you mean {known[close[0]]}?" if close else f"expected one of: {', '.join(sorted(kind.model_fields))}"
     return f"{table or 'the recipe'} has no setting called {name}; {hint}"
