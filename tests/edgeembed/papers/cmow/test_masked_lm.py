@@ -20,9 +20,9 @@ from transformers import (
 )
 
 from edgeembed.distillation import distill, pipeline
-from edgeembed.losses.masked_lm import MaskedLMLoss
 from edgeembed.losses.soft_cross_entropy import soft_cross_entropy
 from edgeembed.models import load_masked_lm, load_model
+from edgeembed.papers.cmow.masked_lm import MaskedLMLoss
 from edgeembed.recipe.loading import load_recipe
 from edgeembed.recipe.schema import Recipe
 from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding
@@ -177,3 +177,9 @@ def test_a_teacher_without_a_masked_lm_head_logs_a_warning_and_is_not_used(
 def test_settings_that_masked_lm_cannot_use_raise(masked_folder: Path, change: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         recipe(masked_folder, change)
+
+
+def test_a_loaded_model_cannot_teach_masked_tokens(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
+    teacher = load_model(str(teacher_folder))
+    with pytest.raises(InputError, match="a SentenceTransformer has no head for masked tokens; expected the name"):
+        distill("cmow-general", sentences, tmp_path / "student", teacher=teacher)

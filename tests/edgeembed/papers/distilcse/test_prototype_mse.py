@@ -1,12 +1,15 @@
 """The prototype scores of Meta-KD, compared with NumPy."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from edgeembed_runtime.errors import InputError
 
+from edgeembed.distillation import distill
 from edgeembed.losses.base import LossInputs
-from edgeembed.losses.prototype_mse import PrototypeMSELoss, prototype_scores
+from edgeembed.papers.distilcse.prototype_mse import PrototypeMSELoss, prototype_scores
 
 
 def test_a_score_is_the_cosine_with_the_own_prototype_and_the_mean_one_with_the_others() -> None:
@@ -39,3 +42,13 @@ def test_typical_sentences_have_larger_weights() -> None:
 def test_one_domain_raises() -> None:
     with pytest.raises(InputError, match="the corpus has 1; expected two files or more"):
         prototype_scores(np.ones((3, 2)), np.zeros(3, dtype=np.int64))
+
+
+def test_a_corpus_of_one_file_raises_before_the_teacher_encodes_it(
+    teacher_folder: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    changes = {"corpus.heldout": 0, "vocabulary.kind": "teacher", "student.token_dim": 8, "head.dim": 8}
+    losses = {"student.max_seq_length": 32, "stages.losses.prototype_mse": 1.0}
+    with pytest.raises(InputError, match="prototype_mse compares domains, and the corpus has 1"):
+        distill("compact", sentences, tmp_path / "s", teacher=teacher_folder, overrides={**changes, **losses})
+    assert not (tmp_path / "s.cache").exists()
