@@ -102,7 +102,11 @@ def _message(kind: type[Settings], error: ValidationError, table: str = "") -> s
 def _unknown(kind: type[Settings], name: str, table: str) -> str:
     known = {**kind.nested_settings(), **{field: field for field in kind.model_fields}}
     close = [name] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-    hint = f"did you mean {known[close[0]]}?" if close else f"expected one of: {', '.join(sorted(kind.model_fields))}"
+    hint = (
+        f"did you mean {known[close[0]]}?"
+        if close
+        else f"expected one of: {', '.join(sorted(kind.model_fields)) or 'none'}"
+    )
     return f"{table or 'the recipe'} has no setting called {name}; {hint}"
 
 

@@ -23,6 +23,7 @@ from transformers import TrainerCallback
 from edgeembed.augmentation import AugmentationSummary, augment_sentences, augmentation_methods
 from edgeembed.distillation.checks import check_text, needs_components
 from edgeembed.distillation.data import DistillationData
+from edgeembed.distillation.student import build_student, build_vocabulary, check_student, target_token_embeddings
 from edgeembed.hardware import default_device
 from edgeembed.losses.base import TeacherTargets
 from edgeembed.losses.factory import build_loss
@@ -31,7 +32,6 @@ from edgeembed.processes import register_outputs
 from edgeembed.progress import TimedSteps
 from edgeembed.provenance import stated_space
 from edgeembed.recipe.schema import Recipe
-from edgeembed.students.factory import build_student, build_vocabulary, check_student, target_token_embeddings
 from edgeembed.students.transformer import CompactTransformer
 from edgeembed.teacher.cache import model_fingerprint
 from edgeembed.teacher.encoding import CachedEmbeddings, copy_from_shards, encode_with_cache, with_normalization

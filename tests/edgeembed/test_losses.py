@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
-from edgeembed.losses.base import TeacherTargets
+from edgeembed.losses.base import LOSSES, TeacherTargets
 from edgeembed.losses.cosine import Cosine
 from edgeembed.losses.factory import build_loss
 from edgeembed.losses.hidden_states import HiddenStatesLoss

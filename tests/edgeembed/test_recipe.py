@@ -52,14 +52,26 @@ def test_the_resolved_recipe_can_be_read_back(tmp_path: Path) -> None:
             'name = "x"\n[head]\nkind = "svd"',
             "head.kind is 'svd'; expected one of: pca, linear, none, mlp, teacher_pca",
         ),
-        ('name = "x"\n[student.matrix]\ntable_bits = 3', "student.matrix.table_bits is 3; expected one of: 0, 2, 4"),
         (
-            'name = "x"\n[student.matrix]\ntable_bits = 2\nrank = 6',
-            "student.matrix.rank is 6; expected a multiple of 4 with table_bits=2",
+            'name = "x"\n[student]\narchitecture = "cbow"\n[student.shape]\ntable_bits = 3',
+            "student.shape.table_bits is 3; expected one of: 0, 2, 4",
         ),
         (
-            'name = "x"\n[student.matrix]\ntable_bits = 4\nmatrix_dim = 3',
-            "student.matrix.matrix_dim is 3; expected rows of whole bytes with table_bits=4",
+            'name = "x"\n[student]\narchitecture = "cbow"\n[student.shape]\ntable_bits = 2\nrank = 6',
+            "student.shape.rank is 6; expected a multiple of 4 with table_bits=2",
+        ),
+        (
+            'name = "x"\n[student]\narchitecture = "cbow"\n[student.shape]\ntable_bits = 4\nvector_dim = 3',
+            "student.shape.vector_dim is 3; expected rows of whole bytes with table_bits=4",
+        ),
+        (
+            'name = "x"\n[student]\narchitecture = "bert"',
+            "student.architecture is 'bert': no student is called bert; expected one of: cbow, transformer",
+        ),
+        ('name = "x"\n[student]\narchitecture = 3', "student.architecture is 3; expected a string"),
+        (
+            'name = "x"\n[student.shape]\nvector_dim = 3',
+            "student.shape has no setting called vector_dim; expected one of: none",
         ),
         ('name = "x"\n[head]\ndim = -1', "head.dim is -1"),
         ('name = "x"\n[head]\ncenter = true', "head.center is True; expected false with head.kind=pca"),

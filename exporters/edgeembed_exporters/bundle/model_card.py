@@ -132,7 +132,7 @@ def _precision(manifest: dict[str, Any]) -> str:
     """Return the precision, with the bits per value of token embeddings that were trained with fewer."""
     student = (manifest["recipe"] or {}).get("student", {})
     is_transformer = student.get("architecture") == "transformer"
-    bits = student.get("table_bits") if is_transformer else student.get("matrix", {}).get("table_bits")
+    bits = student.get("table_bits") if is_transformer else student.get("shape", {}).get("table_bits")
     precision: str = manifest["precision"]
     return f"{precision} with token embeddings of {bits} bits" if bits and precision == "int8" else precision
 

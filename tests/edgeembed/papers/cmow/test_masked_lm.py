@@ -64,7 +64,7 @@ def student(teacher_folder: Path) -> SentenceTransformer:
 
 
 def recipe(folder: Path, *changes: str) -> Recipe:
-    sizes = ["student.matrix.matrix_dim=3", "student.matrix.vector_dim=5", "student.max_seq_length=32"]
+    sizes = ["student.shape.matrix_dim=3", "student.shape.vector_dim=5", "student.max_seq_length=32"]
     settings = load_recipe("cmow-general", [f'teacher="{folder}"', *sizes, "stages.batch_size=16", *changes])
     return settings.replace(stages=tuple(stage.replace(epochs=2.0) for stage in settings.stages))
 
@@ -170,7 +170,6 @@ def test_a_teacher_without_a_masked_lm_head_logs_a_warning_and_is_not_used(
     ("change", "message"),
     [
         ("vocabulary.kind=trimmed", "vocabulary.kind=teacher, with the loss masked_lm"),
-        ("student.architecture=transformer", "cbow, cmow or hybrid"),
         ("stages.losses={masked_lm=1.0, mse=1.0}", "masked_lm in a stage of its own"),
     ],
 )
@@ -183,3 +182,10 @@ def test_a_loaded_model_cannot_teach_masked_tokens(teacher_folder: Path, sentenc
     teacher = load_model(str(teacher_folder))
     with pytest.raises(InputError, match="a SentenceTransformer has no head for masked tokens; expected the name"):
         distill("cmow-general", sentences, tmp_path / "student", teacher=teacher)
+
+
+def test_a_transformer_does_not_predict_masked_tokens() -> None:
+    with pytest.raises(
+        InputError, match="'transformer'; expected one of cbow, cmow, hybrid, and vocabulary.kind=teach"
+    ):
+        load_recipe("compact", {"vocabulary.kind": "teacher", "stages.losses": {"masked_lm": 1.0}})

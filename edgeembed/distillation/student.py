@@ -14,14 +14,8 @@ from torch import nn
 
 from edgeembed.models import copy_tokenizer, load_tokenizer
 from edgeembed.recipe.schema import Recipe
-from edgeembed.students.initialization import (
-    build_matrix_embedding,
-    build_transformer,
-    check_source_model,
-    recipe_cmow_config,
-    student_tokenizer,
-    with_padding_of,
-)
+from edgeembed.students.base import StudentContext
+from edgeembed.students.initialization import student_tokenizer, with_padding_of
 from edgeembed.students.transformer import FactorizedEmbedding
 from edgeembed.vocabulary import source_token_ids, train_wordpiece, trim_wordpiece
 
@@ -43,11 +37,7 @@ def check_student(
         InputError: If the student is larger than its source, or its embedding dimension does not fit the teacher's.
     """
     head = recipe.head
-    if recipe.student.architecture == "transformer":
-        check_source_model(source, recipe.student)
-        width = recipe.student.hidden_size or int(source[0].auto_model.config.hidden_size)
-    else:
-        width = recipe_cmow_config(recipe).width
+    width = recipe.student.shape.width(recipe.student, source, _head_dim(recipe))
     for name, model in (("the teacher", teacher), ("student.source", source)):
         if model is not None and not hasattr(model[0], "auto_model"):
             raise InputError(f"{name} starts with a {type(model[0]).__name__}; expected a transformer encoder")
@@ -171,11 +161,11 @@ def build_student(
     # The square root keeps a few hundred frequent tokens from dominating the factorization.
     weights = (_token_counts(tokenizer, sentences, len(targets)) + 1).sqrt()
     wrapped = student_tokenizer(tokenizer, source, recipe.vocabulary.kind, settings.max_seq_length)
-    if settings.architecture != "transformer":
-        first: nn.Module = build_matrix_embedding(recipe, wrapped, targets, weights)
+    context = StudentContext(settings, source, wrapped, targets, weights, sentences, _head_dim(recipe))
+    first = settings.shape.build(context)
+    if not settings.shape.outputs_tokens:
         return _as_model([first, Normalize()] if head.normalize else [first])
-    transformer = build_transformer(source.cpu(), wrapped, targets, weights, settings, sentences)
-    width = transformer.get_embedding_dimension()
+    width = int(first.get_embedding_dimension())
     parts: list[nn.Module] = [Pooling(width, pooling_mode=settings.pooling)]
     if head.kind == "pca" and projection is not None:
         parts.append(as_dense(projection))
@@ -183,10 +173,15 @@ def build_student(
         parts.append(Dense(width, head.dim, activation_function=nn.Identity()))
     elif head.kind == "mlp":
         parts.append(_mlp(source, width))
-    modules: list[nn.Module] = [transformer]
+    modules: list[nn.Module] = [first]
     for part in parts:
         modules += [part, Normalize()] if head.normalize else [part]
     return _as_model(modules)
+
+
+def _head_dim(recipe: Recipe) -> int:
+    """Return the dimension of a linear head; 0 for none."""
+    return recipe.head.dim if recipe.head.kind == "linear" else 0
 
 
 def _mlp(source: SentenceTransformer, width: int) -> Dense:
