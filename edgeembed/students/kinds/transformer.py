@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @STUDENTS.register("transformer")
 class Transformer(StudentKind):
-    """A transformer encoder with a narrow embedding table, which starts from the source's layers (SimTDE, section 3)."""
+    """A transformer encoder with a narrow embedding table, which starts from the source's layers (SimTDE)."""
 
     outputs_tokens: ClassVar[bool] = True
 
