@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -239,6 +239,7 @@ def test_each_loss_says_what_it_minimizes_and_where_it_comes_from(name: str) -> 
 
 
 def test_losses_are_added_up_in_the_order_of_the_recipe() -> None:
-    stages = [StageSettings(losses=losses) for losses in ({"mse": 1.0, "cosine": 0.5}, {"cosine": 0.5, "mse": 1.0})]
+    given: list[dict[str, Any]] = [{"mse": 1.0, "cosine": 0.5}, {"cosine": 0.5, "mse": 1.0}]
+    stages = [StageSettings(losses=losses) for losses in given]
     assert [list(stage.losses) for stage in stages] == [["mse", "cosine"], ["cosine", "mse"]]
     assert list(stages[0].model_dump()["losses"].items()) == [("mse", 1.0), ("cosine", 0.5)]

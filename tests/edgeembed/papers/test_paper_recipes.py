@@ -9,6 +9,7 @@ from edgeembed.corpus.parallel import ParallelText
 from edgeembed.distillation import pipeline
 from edgeembed.recipe.loading import load_recipe, recipes
 from edgeembed.recipe.stages import StageSettings
+from edgeembed.validation import validate
 
 from ..tiny_recipes import (  # noqa: TID252
     BERT_BASE,
@@ -97,7 +98,7 @@ def test_each_paper_has_recipes_under_its_own_name() -> None:
     [("mae", True), ("prototype_mse", True), ("kl", False), ("similarity_mae", False), ("masked_lm", False)],
 )
 def test_only_losses_on_the_embeddings_themselves_teach_the_space(loss: str, expected: bool) -> None:
-    assert StageSettings(losses={loss: 1.0}).teaches_space is expected
+    assert validate(StageSettings, {"losses": {loss: 1.0}}).teaches_space is expected
 
 
 @pytest.mark.parametrize("paper", ["simtde", "hpd", "distilcse", "xayn", "cmow"])
