@@ -7,6 +7,8 @@ recipes are the TOML files in its folder `recipes`. The five systems in `edgeemb
 import functools
 import importlib
 import importlib.util
+import pkgutil
+import sys
 import warnings
 from importlib import metadata
 from pathlib import Path
@@ -38,6 +40,16 @@ def load_plugins() -> tuple[str, ...]:
         else:
             loaded.append(name)
     return tuple(loaded)
+
+
+def import_modules(package: str) -> None:
+    """Import all modules of a package, so that they register what they add: for the `__init__.py` of a plugin.
+
+    Args:
+        package: Its name, `__name__` there.
+    """
+    for module in pkgutil.walk_packages(sys.modules[package].__path__, f"{package}."):
+        importlib.import_module(module.name)
 
 
 def recipe_folders() -> dict[str, Path]:

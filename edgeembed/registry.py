@@ -2,6 +2,7 @@
 
 import difflib
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
@@ -16,7 +17,8 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """The classes of one kind by name: the product's own, found in one package, and those of plugins.
 
-    Both are imported when a class is first asked for, not before.
+    All are imported when the names are first listed. A class of the product that is asked for by name needs only the
+    module of that name.
 
     Args:
         kind: What one of them is called in messages, such as "loss".
@@ -50,26 +52,40 @@ class Registry(Generic[T]):
         return add
 
     def __getitem__(self, name: str) -> type[T]:
+        if self._find(name):
+            return self._classes[name]
         known = self._loaded()
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
+            close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
             hint = f"did you mean {close[0]}? " if close else ""
             raise InputError(f"no {self._kind} is called {name}; {hint}expected one of: {', '.join(known)}")
         return known[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._loaded()
+        return self._find(name) or name in self._loaded()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._loaded())
 
     def items(self) -> list[tuple[str, type[T]]]:
-        """Return names and classes: the product's own in the order of their modules, then those of plugins."""
+        """Return names and classes: the product's own by name, then those of plugins by name."""
         return list(self._loaded().items())
+
+    def _find(self, name: object) -> bool:
+        """Return whether the product's module of a name, if there is one, registers it."""
+        if name not in self._classes and isinstance(name, str) and name.isidentifier():
+            module = f"{self._package}.{name}"
+            if importlib.util.find_spec(module) is not None:
+                importlib.import_module(module)
+        return name in self._classes
 
     def _loaded(self) -> dict[str, type[T]]:
         package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(package.__path__, f"{self._package}."):
             importlib.import_module(module.name)
         load_plugins()
-        return self._classes
+        return dict(sorted(self._classes.items(), key=self._place))
+
+    def _place(self, item: tuple[str, type[T]]) -> tuple[bool, str]:
+        name, registered = item
+        return not registered.__module__.startswith(f"{self._package}."), name

@@ -41,7 +41,7 @@ general() {
         --set corpus.max_characters=250)
     distill general cmow-general --teacher "$MASKED_TEACHER" "${corpus[@]}" "${sentences[@]}"
     distill general-embeddings cmow-hybrid "${corpus[@]}" "${sentences[@]}" --set student.dropout=0.1 --set stages.epochs=1
-    distill general-unidirectional cmow-general --teacher "$MASKED_TEACHER" "${corpus[@]}" --set student.matrix.bidirectional=false \
+    distill general-unidirectional cmow-general --teacher "$MASKED_TEACHER" "${corpus[@]}" --set student.shape.bidirectional=false \
         --set corpus.limit=2000
 }
 

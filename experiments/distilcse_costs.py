@@ -26,7 +26,8 @@ from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimil
 from edgeembed.corpus import gather_corpus
 from edgeembed.corpus.pairs import read_sts
 from edgeembed.hardware import has_bf16
-from edgeembed.losses import ContrastiveDistillation, LossInputs
+from edgeembed.losses.base import LossInputs
+from edgeembed.losses.contrastive_distillation import ContrastiveDistillationLoss
 from edgeembed.models import load_model
 
 ROUNDS, BATCH, WIDTH, BANK, BETWEEN = 15, 512, 384, 65_536, 125
@@ -58,7 +59,7 @@ def main(student_folder: str, corpus: str, dev_file: Path) -> None:
     sentences = gather_corpus([corpus], limit=ROUNDS * BATCH, max_characters=120).sentences
     dev = read_sts(dev_file)
     evaluator = EmbeddingSimilarityEvaluator(dev.first, dev.second, dev.scores.tolist(), write_csv=False)
-    losses = {size: ContrastiveDistillation(size, WIDTH, 0.05) for size in (0, BANK)}
+    losses = {size: ContrastiveDistillationLoss(size, WIDTH, 0.05) for size in (0, BANK)}
     for first in range(0, BANK, BATCH):
         losses[BANK](batch_of(generator, torch.arange(first, first + BATCH)))
     times: dict[str, list[float]] = {}

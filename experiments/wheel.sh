@@ -218,8 +218,8 @@ batches() {
 tables() {
     local bits width tokens students=()
     while read -r bits width tokens; do
-        short "$OUT/tables/$bits-$width-$tokens" --corpus "$OUT/text" --set student.matrix.table_bits="$bits" \
-            --set student.matrix.vector_dim="$width" --set vocabulary.size="$tokens"
+        short "$OUT/tables/$bits-$width-$tokens" --corpus "$OUT/text" --set student.shape.table_bits="$bits" \
+            --set student.shape.vector_dim="$width" --set vocabulary.size="$tokens"
         students+=("$OUT/tables/$bits-$width-$tokens")
     done <<< $'2 256 16000\n4 128 16000\n2 384 10700\n4 256 8000\n2 160 24000\n0 256 16000'
     choose docs/results/wheel-tables.json "${students[@]}"

@@ -18,6 +18,10 @@ _INCLUDED = {
     "runtime/README.md": "runtime.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    **{
+        f"edgeembed/papers/{paper}/README.md": f"recipes/{paper}.md"
+        for paper in ("simtde", "hpd", "distilcse", "cmow", "xayn")
+    },
     "examples/note_search/README.md": "examples/note_search.md",
     "examples/search_service/README.md": "examples/search_service.md",
     "runtime/edgeembed_runtime/models/mini/README.md": "models/mini.md",

@@ -24,7 +24,9 @@ from pydantic import BaseModel
 
 import edgeembed
 from edgeembed.cli.main import group
+from edgeembed.losses.base import LOSSES
 from edgeembed.recipe.schema import Recipe
+from edgeembed.students.base import STUDENTS
 
 _LOG = logging.getLogger("mkdocs.hooks.reference")
 _WIDTH = "80"
@@ -84,7 +86,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "edgeembed_runtime.md": _RUNTIME + _names(edgeembed_runtime),
         "cli-edgeembed.md": _CLI.format(name="edgeembed") + _click_help(),
         "cli-edgeembed-runtime.md": _CLI.format(name="edgeembed-runtime") + _argparse_help(),
-        "recipe.md": _RECIPE + _settings_of(Recipe, "The recipe"),
+        "recipe.md": _RECIPE + _settings_of(Recipe, "The recipe") + _registered(),
         "export-config.md": _EXPORT + _settings_of(ExportConfig, "Settings"),
         "bundle.md": _BUNDLE.format(version=SCHEMA_VERSION) + _manifest(),
     }
@@ -141,6 +143,18 @@ def _settings_of(kind: type[BaseModel], title: str) -> str:
         heading = f"`{paths[0]}`" if len(paths) == 1 else f"`{table}`: {', '.join(_last(path) for path in paths)}"
         sections.append(f"\n## {heading}\n\n{_settings_table(classes[name], definitions[name])}")
     return "".join(sections)
+
+
+def _registered() -> str:
+    """Return a table for each kind of student and each loss that has settings of its own."""
+    kinds: dict[str, type[BaseModel]] = {f"student.shape` of `{name}": kind for name, kind in STUDENTS.items()}
+    kinds |= {f"stages.losses.{name}": loss for name, loss in LOSSES.items()}
+    schemas = {path: kind.model_json_schema() for path, kind in kinds.items()}
+    return "".join(
+        f"\n## `{path}`\n\n{_settings_table(kinds[path], schema)}"
+        for path, schema in schemas.items()
+        if schema.get("properties")
+    )
 
 
 def _last(path: str) -> str:

@@ -34,11 +34,11 @@ from edgeembed.models import ModelLike, load_model
 from edgeembed.progress import Reporter, SilentReporter
 from edgeembed.provenance import bundle_provenance
 from edgeembed.recipe.loading import parse_override
-from edgeembed.recipe.validation import validate
 from edgeembed.students.cmow import reinitialize
 from edgeembed.training.callbacks import StepCallback
 from edgeembed.training.checkpoints import default_logs
 from edgeembed.training.trainer import check_trainer_options, seed_everything
+from edgeembed.validation import validate
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -29,10 +29,10 @@ from edgeembed.classification.examples import ClassificationData, Examples
 from edgeembed.classification.model import TextClassifier
 from edgeembed.classification.teachers import Logits
 from edgeembed.hardware import attention_in_training, has_bf16, isolated_precision
-from edgeembed.losses.masked_lm import soft_cross_entropy
-from edgeembed.recipe.validation import Settings
+from edgeembed.losses.soft_cross_entropy import soft_cross_entropy
 from edgeembed.students.cmow import MatrixEmbedding
 from edgeembed.training.checkpoints import tensorboard_folder
+from edgeembed.validation import Settings
 
 _TOKENIZED_AT_ONCE = 1_024
 

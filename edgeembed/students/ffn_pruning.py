@@ -7,7 +7,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
-from edgeembed.students.architectures import FeedForwardPaths
+from edgeembed.architectures import FeedForwardPaths
 
 _CALIBRATION_SENTENCES = 512  # about ten thousand tokens, for one or two thousand neurons
 _RIDGE = 1e-3  # relative to the mean variance of a neuron; keeps the fit stable with so few tokens

@@ -14,8 +14,7 @@ from tokenizers import Tokenizer
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from edgeembed.recipe.schema import Recipe, StudentSettings
-from edgeembed.students.architectures import (
+from edgeembed.architectures import (
     choose_attention_heads,
     encoder_architecture,
     encoder_layers,
@@ -23,8 +22,8 @@ from edgeembed.students.architectures import (
     max_positions,
     resized_config,
 )
-from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding
 from edgeembed.students.ffn_pruning import copy_pruned_layers
+from edgeembed.students.settings import StudentSettings
 from edgeembed.students.token_table import TokenTable
 from edgeembed.students.transformer import CompactTransformer, FactorizedEmbedding, build_encoder
 
@@ -86,34 +85,6 @@ def build_transformer(
     if settings.table_init == "svd":
         _fill_table(encoder, token_targets, token_weights)
     return CompactTransformer(encoder, tokenizer, settings.token_dim, settings.max_seq_length, settings.table_bits)
-
-
-def recipe_cmow_config(recipe: Recipe) -> CMOWConfig:
-    """Return the CMOW architecture that a recipe describes."""
-    dimension = recipe.head.dim if recipe.head.kind == "linear" else 0
-    architecture = recipe.student.architecture
-    if architecture == "transformer":
-        raise ValueError("student.architecture is transformer; expected cbow, cmow or hybrid")
-    return CMOWConfig(architecture=architecture, dimension=dimension, **dict(recipe.student.matrix))
-
-
-def build_matrix_embedding(
-    recipe: Recipe, tokenizer: PreTrainedTokenizerBase, token_targets: torch.Tensor, token_weights: torch.Tensor
-) -> MatrixEmbedding:
-    """Build a CMOW student's first module: random matrices near the identity, vectors from the source's embeddings.
-
-    Args:
-        recipe: The recipe.
-        tokenizer: The student's tokenizer.
-        token_targets: Target embedding of each token, float32 (vocabulary, width). Used if `student.table_init` is
-            "svd".
-        token_weights: Weight of each token in the factorization, float32 (vocabulary,).
-    """
-    settings = recipe.student
-    module = MatrixEmbedding(tokenizer, recipe_cmow_config(recipe), settings.max_seq_length, settings.dropout)
-    if module.vectors is not None and settings.table_init == "svd":
-        _fill_vectors(module.vectors, token_targets, token_weights)
-    return module
 
 
 def check_source_model(source: SentenceTransformer, settings: StudentSettings) -> None:
@@ -263,7 +234,14 @@ def _fill_table(encoder: PreTrainedModel, targets: torch.Tensor, weights: torch.
             encoder.get_input_embeddings().weight.copy_(rows)
 
 
-def _fill_vectors(table: TokenTable, targets: torch.Tensor, weights: torch.Tensor) -> None:
+def fill_vectors(table: TokenTable, targets: torch.Tensor, weights: torch.Tensor) -> None:
+    """Start a table of vectors at the best low-rank factorization of target embeddings, in place.
+
+    Args:
+        table: The table.
+        targets: Target embedding of each token, float32 (vocabulary, width).
+        weights: Weight of each token in the factorization, float32 (vocabulary,).
+    """
     count = min(table.weight.shape[1], targets.shape[1])
     with torch.no_grad():
         table.weight[:, :count] = low_rank(targets, weights, count)[0]

@@ -61,7 +61,7 @@ def run_key(  # everything that decides the weights
     vocabulary = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
     texts = [text_fingerprint(text.sentences), text_fingerprint(text.texts), _digest(text.rows), _digest(domains)]
     content = [_FORMAT, recipe.to_dict(), teacher, vocabulary, texts, labeled.fingerprint(), seed]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 def _digest(numbers: npt.NDArray[np.int64]) -> str:

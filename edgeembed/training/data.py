@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from datasets import Dataset
-from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.pairs import SentencePairs, expect_hard_negatives, read_pairs, read_sts
 from edgeembed.corpus.parallel import ParallelText
@@ -87,8 +86,7 @@ class LabeledData:
             expect_hard_negatives(labeled, pairs)
         scored_pairs = tuple(read_sts(Path(file)) for file in scored)
         for stage in recipe.stages:
-            if stage.losses.gold_similarity:
-                _check_scores(scored_pairs, stage.losses.gold_similarity.max_score)
+            _labels(stage, scored_pairs)  # checks the scores
         return cls(labeled, scored_pairs, None if dev is None else read_sts(Path(dev)))
 
     def texts(self) -> list[str]:
@@ -117,19 +115,17 @@ def stage_dataset(stage: StageSettings, text: TrainingText, labeled: LabeledData
     """
     if stage.uses_pairs:
         return Dataset.from_dict(labeled.pairs or {})
-    if stage.losses.gold_similarity:
+    if stage.uses_scored_pairs:
         first = [sentence for pairs in labeled.scored for sentence in pairs.first]
         second = [sentence for pairs in labeled.scored for sentence in pairs.second]
-        scores = np.concatenate([pairs.scores for pairs in labeled.scored]) / stage.losses.gold_similarity.max_score
-        return Dataset.from_dict({"sentence1": first, "sentence2": second, "label": scores.astype(np.float32)})
+        labels = np.concatenate(_labels(stage, labeled.scored))
+        return Dataset.from_dict({"sentence1": first, "sentence2": second, "label": labels})
     return Dataset.from_dict({"sentence": text.texts, "label": text.rows})
 
 
-def _check_scores(scored: Sequence[SentencePairs], max_score: float) -> None:
-    for pairs in scored:
-        low, high = float(pairs.scores.min()), float(pairs.scores.max())
-        if low < 0 or high > max_score:
-            raise InputError(
-                f"{pairs.name} has scores from {low:g} to {high:g}; expected 0 to {max_score:g}: set "
-                "stages.losses.gold_similarity.max_score to the score of pairs that mean the same"
-            )
+def _labels(stage: StageSettings, scored: Sequence[SentencePairs]) -> list[npt.NDArray[np.float32]]:
+    """Return the scores of each file as the stage's loss reads them; none if it reads no scored pairs."""
+    if not stage.uses_scored_pairs:
+        return []
+    (loss,) = stage.losses.values()
+    return [loss.scores_as_labels(pairs) for pairs in scored]

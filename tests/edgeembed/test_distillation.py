@@ -11,11 +11,12 @@ from safetensors import SafetensorError
 from transformers import TrainerState
 
 from edgeembed.distillation import distill, pipeline
+from edgeembed.losses.cosine import Cosine
 from edgeembed.models import load_model
 from edgeembed.provenance import read_provenance
 from edgeembed.recipe.loading import load_recipe
 from edgeembed.recipe.schema import Recipe
-from edgeembed.recipe.stages import Losses, LossSettings, StageSettings
+from edgeembed.recipe.stages import StageSettings
 from edgeembed.students.transformer import round_rows
 from edgeembed.training.batches import LengthGroupedSampler
 from edgeembed.training.callbacks import StepCallback
@@ -235,7 +236,7 @@ def test_batches_cover_all_sentences_in_groups_of_similar_length_and_a_new_order
 
 
 def test_a_stage_has_the_cosine_loss_by_default() -> None:
-    assert StageSettings().losses == Losses(cosine=LossSettings(weight=1.0))
+    assert StageSettings().losses == {"cosine": Cosine(weight=1.0)}
 
 
 @pytest.mark.slow

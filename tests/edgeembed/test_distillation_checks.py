@@ -44,7 +44,6 @@ def unigram(tmp_path: Path) -> Path:
         ({"head.kind": "linear", "head.dim": 24}, 20, "there are 20 sentences to fit 24 principal components"),
         ({"head.whiten_dim": 8}, 80, "there are 80 texts to whiten 8 dimensions; expected 81 or more"),
         ({"head.kind": "linear", "head.dim": 32, "head.center": True}, 20, "to fit 32 principal components"),
-        ({"stages.losses.prototype_mse": 1.0}, 20, "prototype_mse compares domains, and the corpus has 1"),
     ],
 )
 def test_too_little_text_is_an_error_before_the_teacher_encodes_it(

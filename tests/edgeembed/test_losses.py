@@ -1,7 +1,5 @@
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -11,35 +9,23 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
-from edgeembed.losses import (
-    DistillationLoss,
-    HiddenStates,
-    LossInputs,
-    Patient,
-    TeacherTargets,
-    TokenEmbedding,
-    build_loss,
-    cosine,
-    kl,
-    mae,
-    mse,
-    similarity,
-    similarity_mae,
-)
-from edgeembed.losses.hidden_states import teacher_layers
+from edgeembed.losses.base import LOSSES, TeacherTargets
+from edgeembed.losses.cosine import Cosine
+from edgeembed.losses.factory import build_loss
+from edgeembed.losses.hidden_states import HiddenStatesLoss
+from edgeembed.losses.layer_loss import teacher_layers
+from edgeembed.losses.mse import MSE
+from edgeembed.losses.similarity import Similarity
+from edgeembed.losses.token_embedding import TokenEmbeddingLoss
+from edgeembed.losses.weighted_sum import DistillationLoss
 from edgeembed.models import load_model
 from edgeembed.recipe.loading import load_recipe
 from edgeembed.recipe.stages import StageSettings
-from edgeembed.recipe.validation import validate
 from edgeembed.students.initialization import build_transformer
 from edgeembed.students.transformer import FactorizedEmbedding
+from edgeembed.validation import validate
 
-
-def inputs(student: torch.Tensor, target: torch.Tensor, teacher: torch.Tensor | None = None) -> LossInputs:
-    ids = torch.tensor([[2, 5, 3, 0], [2, 6, 5, 3]])
-    teacher = target if teacher is None else teacher
-    rows = torch.arange(len(student))
-    return LossInputs(student, target, teacher, rows, ids, (ids > 0).long(), student_raw=student, target_raw=target)
+from .loss_inputs import LayeredTeacher, inputs, layered, matrices_of, random_inputs  # tests are not a package
 
 
 def stage(loss: str, **settings: float) -> StageSettings:
@@ -47,27 +33,15 @@ def stage(loss: str, **settings: float) -> StageSettings:
     return validate(StageSettings, {"losses": {loss: settings}})
 
 
-def random_inputs(batch: int = 7, dim: int = 5) -> tuple[LossInputs, "np.ndarray", "np.ndarray"]:
-    """Return inputs that are not normalized, and the same embeddings in float64."""
-    draw = np.random.default_rng(4)
-    student, target = (draw.normal(size=(batch, dim)) for _ in range(2))
-    return (
-        inputs(torch.tensor(student, dtype=torch.float32), torch.tensor(target, dtype=torch.float32)),
-        student,
-        target,
-    )
-
-
-def test_mse_is_simtdes_equation_4_and_mae_takes_the_absolute_error() -> None:
+def test_mse_is_simtdes_equation_4() -> None:
     given, student, target = random_inputs()
-    assert float(mse(given)) == pytest.approx(np.mean((student - target) ** 2), rel=1e-6)
-    assert float(mae(given)) == pytest.approx(np.mean(np.abs(student - target)), rel=1e-6)
+    assert float(MSE().compute(given)) == pytest.approx(np.mean((student - target) ** 2), rel=1e-6)
 
 
 def test_mse_times_the_dimensions_is_hpds_equation_2() -> None:
     given, student, target = random_inputs()
     equation_2 = np.mean([np.linalg.norm(ours - theirs) ** 2 for ours, theirs in zip(student, target, strict=True)])
-    assert student.shape[1] * float(mse(given)) == pytest.approx(equation_2, rel=1e-6)
+    assert student.shape[1] * float(MSE().compute(given)) == pytest.approx(equation_2, rel=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["contrastive", "gold_similarity", "triplet", "cosine"])
@@ -88,9 +62,9 @@ def test_a_stage_after_one_on_layers_computes_no_hidden_states(teacher_folder: P
         device="cpu",
     )
     targets = TeacherTargets(np.zeros((4, 32), np.float16), None, torch.zeros(0), teacher, np.zeros(4, dtype=np.int64))
-    build_loss(student, stage("patient"), targets)
+    build_loss(student, stage("hidden_states").losses, targets)
     assert student[0].output_hidden_states
-    build_loss(student, stage(loss), targets if loss == "cosine" else None)
+    build_loss(student, stage(loss).losses, targets if loss == "cosine" else None)
     assert not student[0].output_hidden_states
 
 
@@ -103,27 +77,15 @@ def test_the_target_table_is_moved_to_the_device_once() -> None:
             return torch.zeros(8, 4)
 
     given = inputs(torch.ones(2, 4), torch.ones(2, 4))
-    loss = TokenEmbedding(torch.nn.Embedding(8, 4), torch.zeros(8, 4).as_subclass(Table))
+    loss = TokenEmbeddingLoss(torch.nn.Embedding(8, 4), torch.zeros(8, 4).as_subclass(Table))
     for _ in range(3):
         loss(given)
     assert len(moves) == 1
 
 
-def test_kl_is_the_divergence_of_softmaxed_vectors() -> None:
-    given, student, target = random_inputs()
-    ours, theirs = (np.exp(each) / np.exp(each).sum(axis=1, keepdims=True) for each in (student, target))
-    assert float(kl(given)) == pytest.approx(np.mean((theirs * np.log(theirs / ours)).sum(axis=1)), rel=1e-5)
-
-
-def test_similarity_mae_is_the_mean_absolute_difference_of_all_pairs() -> None:
-    given, student, target = random_inputs()
-    expected = np.mean(np.abs(student @ student.T - target @ target.T))
-    assert float(similarity_mae(given)) == pytest.approx(expected, rel=1e-5)
-
-
 def test_cosine_is_zero_on_the_target_one_across_it_two_against_it() -> None:
     east, north = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
-    values = [float(cosine(inputs(east, other))) for other in (east, north, -east)]
+    values = [float(Cosine().compute(inputs(east, other))) for other in (east, north, -east)]
     assert values == pytest.approx([0, 1, 2])
 
 
@@ -131,13 +93,13 @@ def test_similarity_compares_the_pairs_of_a_batch_by_hand() -> None:
     student = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     teacher = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
     # The two off-diagonal cosines are 0 against 0.6, the two diagonal ones agree: (2 * 0.36) / 4.
-    assert float(similarity(inputs(student, student, teacher))) == pytest.approx(0.18)
+    assert float(Similarity().compute(inputs(student, student, teacher))) == pytest.approx(0.18)
 
 
 def test_similarity_is_invariant_to_rotation() -> None:
     vectors = nn.functional.normalize(torch.randn(6, 4, generator=torch.Generator().manual_seed(0)))
     rotation, _ = torch.linalg.qr(torch.randn(4, 4, generator=torch.Generator().manual_seed(1)))
-    assert float(similarity(inputs(vectors @ rotation, vectors, vectors))) == pytest.approx(0, abs=1e-12)
+    assert float(Similarity().compute(inputs(vectors @ rotation, vectors, vectors))) == pytest.approx(0, abs=1e-12)
 
 
 def test_token_embedding_compares_distinct_tokens_and_leaves_out_padding() -> None:
@@ -145,7 +107,7 @@ def test_token_embedding_compares_distinct_tokens_and_leaves_out_padding() -> No
     targets = torch.zeros(8, 3)
     with torch.no_grad():
         rows = embedding(torch.tensor([2, 3, 5, 6]))
-    value = TokenEmbedding(embedding, targets)(inputs(torch.ones(2, 1), torch.ones(2, 1)))
+    value = TokenEmbeddingLoss(embedding, targets)(inputs(torch.ones(2, 1), torch.ones(2, 1)))
     assert value.item() == pytest.approx(rows.square().mean().item(), rel=1e-6)
 
 
@@ -164,7 +126,7 @@ def test_the_loss_reads_the_rows_that_the_labels_name_projects_and_weighs_them()
     cache = np.array([[9, 9, 9], [3, 1, 7], [1, 3, 7]], dtype=np.float16)
     projection = Projection(np.array([1, 1, 0], np.float32), np.eye(3, 2, dtype=np.float32), 1.0)
     student = FixedStudent(torch.tensor([[0.0, 2.0], [0.0, 5.0]]))
-    loss = DistillationLoss(student, cache, projection, {"cosine": cosine}, {"cosine": 10.0})
+    loss = DistillationLoss(student, cache, projection, {"cosine": Cosine().compute}, {"cosine": 10.0})
     features = {
         "input_ids": torch.ones(2, 3, dtype=torch.long),
         "attention_mask": torch.ones(2, 3, dtype=torch.long),
@@ -189,7 +151,10 @@ def test_the_loss_of_simtde_is_equation_5_on_vectors_of_any_length() -> None:
         FixedStudent(torch.tensor(student, dtype=torch.float32)),
         teacher.astype(np.float16),
         None,
-        {"token_embedding": TokenEmbedding(embedding, torch.tensor(wanted, dtype=torch.float32)), "mse": mse},
+        {
+            "token_embedding": TokenEmbeddingLoss(embedding, torch.tensor(wanted, dtype=torch.float32)),
+            "mse": MSE().compute,
+        },
         {"token_embedding": alpha, "mse": 1 - alpha},
         normalized=False,
     )
@@ -207,39 +172,15 @@ def test_targets_have_unit_length_where_the_student_does() -> None:
     features = {"input_ids": torch.ones(1, 3, dtype=torch.long), "attention_mask": torch.ones(1, 3, dtype=torch.long)}
     values = []
     for unit in (True, False):
-        loss = DistillationLoss(student, cache, None, {"mse": mse}, {"mse": 1.0}, normalized=unit)
+        loss = DistillationLoss(student, cache, None, {"mse": MSE().compute}, {"mse": 1.0}, normalized=unit)
         values.append(loss([features], torch.tensor([0]))["mse"].item())
     assert values == pytest.approx([0, (2.4**2 + 3.2**2) / 2], abs=1e-5)
-
-
-class LayeredTeacher(nn.Module):
-    """A teacher with fixed hidden states."""
-
-    def __init__(self, states: tuple[torch.Tensor, ...]) -> None:
-        super().__init__()
-        self.states = states
-
-    def forward(self, **_: object) -> SimpleNamespace:
-        return SimpleNamespace(hidden_states=self.states)
-
-
-def layered(width: int) -> tuple[LossInputs, list["np.ndarray"], list["np.ndarray"]]:
-    """Return inputs with a student of two layers and a teacher of four of width 3, and their states in float64."""
-    draw = np.random.default_rng(6)
-    ours = [draw.normal(size=(2, 4, width)) for _ in range(3)]
-    theirs = [draw.normal(size=(2, 4, 3)) for _ in range(5)]
-    states = tuple(torch.tensor(each, dtype=torch.float32) for each in ours)
-    return replace(inputs(torch.ones(2, 1), torch.ones(2, 1)), hidden_states=states), ours, theirs
-
-
-def matrices_of(loss: nn.Module, width: int) -> list["np.ndarray"]:
-    return [np.eye(3)] * 2 if width == 3 else [each.detach().double().numpy() for each in loss.parameters()]
 
 
 @pytest.mark.parametrize("width", [3, 2], ids=["as wide", "through learnable matrices"])
 def test_hidden_states_compares_layers_without_padding(width: int) -> None:
     given, ours, theirs = layered(width)
-    loss = HiddenStates(LayeredTeacher(tuple(map(torch.tensor, theirs))), (3, 4), (width, 3))
+    loss = HiddenStatesLoss(LayeredTeacher(tuple(map(torch.tensor, theirs))), (3, 4), (width, 3))
     mask = given.attention_mask.bool().numpy()
     errors = [
         np.mean((ours[layer] @ matrix.T - theirs[wanted])[mask] ** 2)
@@ -247,25 +188,6 @@ def test_hidden_states_compares_layers_without_padding(width: int) -> None:
     ]
     assert loss(given).item() == pytest.approx(np.mean(errors), rel=1e-5)
     assert len(list(loss.parameters())) == (0 if width == 3 else 2)
-
-
-@pytest.mark.parametrize("width", [3, 2], ids=["as wide", "through learnable matrices"])
-@pytest.mark.parametrize("modes", [("cls", "cls"), ("mean", "mean"), ("cls", "mean")])
-def test_patient_compares_the_directions_of_pooled_states_and_leaves_out_the_last_layer(
-    width: int, modes: tuple[str, str]
-) -> None:
-    """PKD's equation 7 has first tokens; a mean-pooled model represents the sentence by the mean."""
-    given, ours, theirs = layered(width)
-    poolings = Pooling(width, modes[0]), Pooling(3, modes[1])
-    loss = Patient(LayeredTeacher(tuple(map(torch.tensor, theirs))), (2,), (width, 3), poolings)
-    mask = given.attention_mask.numpy()[:, :, None]
-    mine, other = (
-        states[:, 0] if mode == "cls" else (states * mask).sum(axis=1) / mask.sum(axis=1)
-        for states, mode in zip((ours[1], theirs[2]), modes, strict=True)
-    )
-    pair = mine @ matrices_of(loss, width)[0].T, other
-    units = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in pair]
-    assert loss(given).item() == pytest.approx(np.mean(((units[0] - units[1]) ** 2).sum(axis=1)), rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -295,8 +217,29 @@ def test_contrastive_is_hpds_equation_1_and_distilcses_equation_7() -> None:
     to_positives, to_negatives = similarity_of(anchors, positives), similarity_of(anchors, negatives)
     total = np.exp(to_positives).sum(axis=1) + np.exp(to_negatives).sum(axis=1)
     expected = np.mean(-np.log(np.exp(np.diag(to_positives)) / total))
-    settings = stage("contrastive", temperature=temperature)
+    settings = stage("contrastive", temperature=temperature).losses
     loss = build_loss(Passing(modules=[nn.Identity()], device="cpu"), settings, None)
     features = [{"sentence_embedding": torch.tensor(each)} for each in (anchors, positives, negatives)]
     found = loss(features, torch.zeros(6))
     assert found.item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_table_of_losses_is_what_the_classes_declare() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "losses.md").read_text(encoding="utf-8")
+    for name, loss in LOSSES.items():
+        settings = ", ".join(f"`{field}`" for field in loss.model_fields if field != "weight")
+        row = f"| `{name}` | {(loss.__doc__ or '').splitlines()[0]} | {settings} | {loss.source} |"
+        assert row in page or not loss.__module__.startswith("edgeembed.")
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_each_loss_says_what_it_minimizes_and_where_it_comes_from(name: str) -> None:
+    assert (LOSSES[name].__doc__ or "").splitlines()[0].endswith(".")
+    assert LOSSES[name].source
+
+
+def test_losses_are_added_up_in_the_order_of_the_recipe() -> None:
+    given: list[dict[str, Any]] = [{"mse": 1.0, "cosine": 0.5}, {"cosine": 0.5, "mse": 1.0}]
+    stages = [StageSettings(losses=losses) for losses in given]
+    assert [list(stage.losses) for stage in stages] == [["mse", "cosine"], ["cosine", "mse"]]
+    assert list(stages[0].model_dump()["losses"].items()) == [("mse", 1.0), ("cosine", 0.5)]

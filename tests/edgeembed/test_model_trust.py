@@ -95,7 +95,7 @@ def corpus(tmp_path: Path, sentences: list[str]) -> Path:
 @pytest.mark.parametrize(
     "types",
     [
-        ["edgeembed.students.factory.Normalize", "sub/evil.X"],
+        ["edgeembed.distillation.student.Normalize", "sub/evil.X"],
         [NORMALIZE, "sub/evil.X"],
         [STUDENT, "sub/evil.X"],
         [STUDENT, "sub.evil.X"],
@@ -472,8 +472,8 @@ def test_students_are_loaded_with_trust(teacher_folder: Path, tmp_path: Path) ->
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     from edgeembed.models import copy_tokenizer
-    from edgeembed.recipe.schema import StudentSettings
     from edgeembed.students.initialization import build_transformer, student_tokenizer
+    from edgeembed.students.settings import StudentSettings
 
     teacher = load_model(str(teacher_folder))
     table = teacher[0].auto_model.get_input_embeddings().weight.detach()

@@ -64,7 +64,6 @@ mse = 0.5
 similarity = 1.0
 contrastive_distillation = { bank_size = 100, weight = 0.2 }
 hidden_states = 0.5
-patient = 0.5
 [[stages]]
 batch_size = 16
 [stages.losses]

@@ -16,18 +16,18 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
+from edgeembed.architectures import encoder_architecture, encoder_layers, ffn_width
+from edgeembed.distillation.student import check_student
 from edgeembed.models import copy_tokenizer, load_model
 from edgeembed.recipe.loading import load_recipe
-from edgeembed.recipe.schema import StudentSettings
 from edgeembed.students import transformer
-from edgeembed.students.architectures import encoder_architecture, encoder_layers, ffn_width
-from edgeembed.students.factory import check_student
 from edgeembed.students.initialization import (
     build_transformer,
     check_source_model,
     student_tokenizer,
     with_padding_of,
 )
+from edgeembed.students.settings import StudentSettings
 from edgeembed.students.transformer import FactorizedEmbedding, RoundedEmbedding, round_rows
 
 ARCHITECTURES = ["bert", "camembert", "distilbert", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta"]
@@ -393,4 +393,4 @@ def test_a_student_lowercases_as_its_teacher_does(tokenizer: Tokenizer, tmp_path
 def test_a_model_without_a_transformer_cannot_be_a_source(tokenizer: Tokenizer) -> None:
     static = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
     with pytest.raises(InputError, match="the teacher starts with a StaticEmbedding; expected a transformer encoder"):
-        check_student(load_recipe("cmow"), 8, static, static)
+        check_student(load_recipe("micro"), 8, static, static)

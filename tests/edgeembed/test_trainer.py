@@ -13,7 +13,8 @@ from sentence_transformers.sentence_transformer.evaluation import SentenceEvalua
 from transformers import EarlyStoppingCallback, TrainerCallback, TrainerControl, TrainerState
 
 from edgeembed.distillation import DistillationReport, distill, pipeline
-from edgeembed.losses import embedding
+from edgeembed.losses.base import LossInputs
+from edgeembed.losses.similarity import Similarity
 from edgeembed.progress import Advance
 from edgeembed.training import checkpoints, trainer
 
@@ -283,12 +284,11 @@ def test_losses_are_computed_in_float32_where_the_student_runs_in_bfloat16(
     teacher_folder: Path, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: dict[str, set[torch.dtype]] = {"student": set(), "loss": set()}
-    cosine_differences, handles = embedding._cosine_differences, list[Any]()
+    compute, handles = Similarity.compute, list[Any]()
 
-    def recording(inputs: Any) -> torch.Tensor:
-        differences = cosine_differences(inputs)
-        seen["loss"].add(differences.dtype)
-        return differences
+    def recording(loss: Similarity, inputs: LossInputs) -> torch.Tensor:
+        seen["loss"] |= {inputs.student.dtype, (inputs.student @ inputs.student.T).dtype}
+        return compute(loss, inputs)
 
     def watch(*_: object) -> None:
         seen["student"].add((torch.ones(2, 2) @ torch.ones(2, 2)).dtype)
@@ -301,7 +301,7 @@ def test_losses_are_computed_in_float32_where_the_student_runs_in_bfloat16(
             handles.pop().remove()
 
     monkeypatch.setattr(trainer, "has_bf16", lambda _device: True)
-    monkeypatch.setattr(embedding, "_cosine_differences", recording)
+    monkeypatch.setattr(Similarity, "compute", recording)
     run(teacher_folder, sentences, tmp_path / "s", {"losses": {"similarity": 1.0}}, callback=Watches())
     assert seen == {"student": {torch.bfloat16}, "loss": {torch.float32}}
 

@@ -52,6 +52,9 @@ def test_the_wheel_of_edgeembed_holds_the_three_rooms(tmp_path: Path) -> None:
         "edgeembed_bench",
     }
     assert "edgeembed/recipe/compact.toml" in found
+    papers = {"simtde", "hpd", "distilcse", "xayn", "cmow"}
+    assert {f"edgeembed/papers/{paper}/README.md" for paper in papers} <= found
+    assert "edgeembed/papers/simtde/recipes/simtde-32-L2(128).toml" in found
     assert "edgeembed/py.typed" in found
     assert {"edgeembed_bench/render/report.html.j2", "edgeembed_bench/render/content.html.j2"} <= found
 

@@ -54,10 +54,10 @@ def test_the_card_states_origin_and_parity() -> None:
 @pytest.mark.parametrize(
     ("student", "precision", "stated"),
     [
-        ({"architecture": "transformer", "table_bits": 4, "matrix": {"table_bits": 2}}, "int8", "int8 with token"),
-        ({"architecture": "cbow", "table_bits": 0, "matrix": {"table_bits": 2}}, "int8", "embeddings of 2 bits, "),
-        ({"architecture": "transformer", "table_bits": 4, "matrix": {}}, "fp32", "parameters, fp32, 7.1 MB"),
-        ({"architecture": "transformer", "table_bits": 0, "matrix": {}}, "int8", "parameters, int8, 7.1 MB"),
+        ({"architecture": "transformer", "table_bits": 4, "shape": {"table_bits": 2}}, "int8", "int8 with token"),
+        ({"architecture": "cbow", "table_bits": 0, "shape": {"table_bits": 2}}, "int8", "embeddings of 2 bits, "),
+        ({"architecture": "transformer", "table_bits": 4, "shape": {}}, "fp32", "parameters, fp32, 7.1 MB"),
+        ({"architecture": "transformer", "table_bits": 0, "shape": {}}, "int8", "parameters, int8, 7.1 MB"),
     ],
 )
 def test_the_card_states_token_embeddings_of_fewer_bits(student: dict[str, Any], precision: str, stated: str) -> None:

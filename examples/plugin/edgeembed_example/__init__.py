@@ -1,0 +1,5 @@
+"""A plugin of edgeembed: a loss, a kind of student and a recipe."""
+
+from edgeembed.plugins import import_modules
+
+import_modules(__name__)
