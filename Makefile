@@ -1,13 +1,14 @@
-# What CI calls, and nothing else: demo, test, test-slow, test-everywhere, test-integrations, test-plain, check, fix, docs,
-# bench, bench-runtime.
+# What CI calls, and nothing else: demo, test, test-slow, test-old-generation, test-everywhere, test-integrations,
+# test-plain, check, fix, docs, bench, bench-runtime.
 PYTHON ?= python3
 
-# The generation of the ecosystem. constraints-new.txt is the present one, which optimum-onnx does not install with; it
-# has an environment of its own, .venv-new.
+# The generation of the ecosystem. constraints-old-generation.txt is the last one that optimum-onnx installs with; it has
+# an environment of its own, .venv-old-generation.
 CONSTRAINTS ?= constraints.txt
+OLD_GENERATION := constraints-old-generation.txt
 VENV ?= .venv$(patsubst constraints%.txt,%,$(CONSTRAINTS))
 EXTRAS := dev
-ifeq ($(CONSTRAINTS),constraints.txt)
+ifeq ($(CONSTRAINTS),$(OLD_GENERATION))
 EXTRAS := dev,optimum
 endif
 
@@ -18,7 +19,7 @@ DEMO_STAMP := $(VENV)/.installed-for-demo
 
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow test-everywhere test-integrations test-plain check fix docs bench bench-runtime clean
+.PHONY: demo test test-slow test-old-generation test-everywhere test-integrations test-plain check fix docs bench bench-runtime clean
 
 demo: $(DEMO_STAMP)
 	$(BIN)/edgeembed demo --out demo
@@ -27,10 +28,16 @@ demo: $(DEMO_STAMP)
 test test-slow: export OMP_NUM_THREADS = 1
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGUMENTS)
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile $(ARGUMENTS)
+
+# The packages that use transformers or sentence-transformers, with the older ones and optimum.
+test-old-generation: export CONSTRAINTS = $(OLD_GENERATION)
+test-old-generation:
+	$(MAKE) test ARGUMENTS="tests/edgeembed tests/exporters tests/bench tests/end_to_end"
+	$(MAKE) test-slow ARGUMENTS="tests/edgeembed/test_processes.py tests/end_to_end/test_teacher_export.py"
 
 # The libraries of others that load a bundle (docs/loaders.md); what cannot be installed is skipped with that reason.
 EVERYWHERE := build/everywhere
@@ -88,9 +95,9 @@ test-plain: $(PLAIN)/.installed $(PLAIN_RUNTIME)/.installed
 	$(PLAIN_RUNTIME)/bin/python -m pytest -m slow -rs tests/plain/test_runtime_commands.py
 
 $(PLAIN)/.installed: pyproject.toml
-$(PLAIN)/.installed $(PLAIN_RUNTIME)/.installed: runtime/pyproject.toml constraints-new.txt
+$(PLAIN)/.installed $(PLAIN_RUNTIME)/.installed: runtime/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --constraint constraints-new.txt --editable ./runtime \
+	$(@D)/bin/python -m pip install --quiet --constraint constraints.txt --editable ./runtime \
 	    $(if $(filter $(PLAIN),$(@D)),--editable .) pytest pytest-timeout
 	@touch $@
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgeembed_exporters.bundle.model_card import read_front_matter
+from edgeembed_exporters.cards.card import read_front_matter
 from edgeembed_runtime.errors import CheckError, InputError, short_repr
 from edgeembed_runtime.manifest import BUNDLE_FOLDER
 from edgeembed_runtime.model_trust import needs_trust

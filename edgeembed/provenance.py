@@ -92,7 +92,8 @@ def bundle_provenance(
         languages: Language codes; empty for the card's.
     """
     from edgeembed_exporters import Provenance
-    from edgeembed_exporters.bundle.model_card import command_line, read_front_matter
+    from edgeembed_exporters.cards.card import read_front_matter
+    from edgeembed_exporters.cards.paths import command_line
 
     known: dict[str, Any] = {}
     space = None

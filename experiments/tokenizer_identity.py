@@ -43,7 +43,7 @@ def train(sentences: Iterable[str]) -> dict[str, Any]:
     )
     tokenizer.train_from_iterator((each for text in sentences for each in (text, plain.normalize_str(text))), trainer)
     tokenizer.normalizer = plain
-    cls, sep = (tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
+    cls, sep = (tokenizer.get_vocab()[token] for token in ("[CLS]", "[SEP]"))
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", sep), ("[CLS]", cls))
     document: dict[str, Any] = json.loads(tokenizer.to_str())
     return document

@@ -97,7 +97,10 @@ def test_demo_installs_nothing_that_only_development_needs(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("constraints", "venv", "extras"),
-    [("constraints.txt", ".venv", "dev,optimum"), ("constraints-new.txt", ".venv-new", "dev")],
+    [
+        ("constraints.txt", ".venv", "dev"),
+        ("constraints-old-generation.txt", ".venv-old-generation", "dev,optimum"),
+    ],
 )
 def test_the_constraints_choose_the_environment_and_its_extras(constraints: str, venv: str, extras: str) -> None:
     *_, install, _, run = dry_run("--always-make", "test", f"CONSTRAINTS={constraints}").splitlines()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeembed_exporters import ClassifierModel, Provenance
-from edgeembed_exporters.bundle.model_card import command_line
+from edgeembed_exporters.cards.paths import command_line
 
 from edgeembed.classification.model import TextClassifier, is_classifier_folder, read_classifier_manifest
 

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from edgeembed_exporters.bundle.model_card import front_matter, without_paths
+from edgeembed_exporters.cards.card import front_matter, render_card
+from edgeembed_exporters.cards.paths import without_paths
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.report import Report
 from edgeembed_runtime.storage.atomic import check_output_path
@@ -262,34 +263,6 @@ def _warning(metrics: Mapping[str, float], majority_accuracy: float | None) -> s
     )
 
 
-_CARD = """{front_matter}
-# {name}
-
-A classifier of {inputs} with {count} labels, fine-tuned by edgeembed.
-
-## Use
-
-```python
-from edgeembed.classification.model import TextClassifier
-
-classifier = TextClassifier.load("path/to/this/folder")
-classifier.predict_proba({example})
-```
-
-`edgeembed export` turns this folder into a bundle that runs without torch.
-
-## Labels
-
-{labels}
-
-## Quality
-
-On a development split of {examples:,} examples, times 100:
-
-{metrics}
-"""
-
-
 def classifier_card(
     name: str, model: TextClassifier, *, metrics: Mapping[str, float], examples: int, provenance: Mapping[str, Any]
 ) -> str:
@@ -302,21 +275,19 @@ def classifier_card(
         examples: The number of examples in that split.
         provenance: The encoder's origin: `license`, `base_model` and `languages`.
     """
-    languages: Sequence[str] = provenance.get("languages") or ()
-    return _CARD.format(
-        front_matter=front_matter(
-            license_name=provenance.get("license"),
+    return render_card(
+        "classifier",
+        front_matter(
+            license=provenance.get("license"),
             base_model=provenance.get("base_model"),
-            languages=languages,
+            languages=provenance.get("languages") or (),
             library="edgeembed",
+            task="text-classification",
             tags=["text-classification", "edgeembed"],
-            pipeline="text-classification",
         ),
         name=name,
-        inputs="pairs of texts" if model.is_pairs else "texts",
-        count=len(model.labels),
-        example='[("first text", "second text")]' if model.is_pairs else '["a text"]',
-        labels="\n".join(f"- {label}" for label in model.labels),
+        is_pairs=model.is_pairs,
+        labels=model.labels,
         examples=examples,
-        metrics="\n".join(f"- {metric}: {value:.1f}" for metric, value in metrics.items()),
+        metrics=metrics,
     )

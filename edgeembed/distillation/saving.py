@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from edgeembed_exporters.bundle.model_card import command_line, read_front_matter, without_paths
+from edgeembed_exporters.cards.card import read_front_matter
+from edgeembed_exporters.cards.paths import command_line, without_paths
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.atomic import atomic_folder
 from safetensors import SafetensorError

@@ -28,9 +28,9 @@ def source_token_ids(new: Tokenizer, source: Tokenizer) -> list[list[int]]:
         InputError: If one of the two is not a WordPiece tokenizer.
     """
     expect_wordpiece(new, "the student's tokenizer", _ADVICE)
-    unknown = source.token_to_id(expect_wordpiece(source, "its source's tokenizer", _ADVICE)["model"]["unk_token"])
     special = {token.content for token in new.get_added_tokens_decoder().values()}
     vocabulary = source.get_vocab()
+    unknown = vocabulary[expect_wordpiece(source, "its source's tokenizer", _ADVICE)["model"]["unk_token"]]
     rows = []
     for token, _ in sorted(new.get_vocab().items(), key=lambda item: item[1]):
         if token in vocabulary:

@@ -20,8 +20,8 @@ from tokenizers import Tokenizer
 
 from edgeembed_exporters.bundle.assembly import Measured, StepListener, StepTimer, assemble, folder_size_bytes
 from edgeembed_exporters.bundle.golden import write_golden
-from edgeembed_exporters.bundle.model_card import model_card
 from edgeembed_exporters.bundle.writers import NumpyWriter, OnnxWriter, check_torch_weights
+from edgeembed_exporters.cards.card import bundle_card
 from edgeembed_exporters.cmow import read_matrices
 from edgeembed_exporters.config import ExportConfig, Precision
 from edgeembed_exporters.fusion import fuse
@@ -253,7 +253,7 @@ class _EncoderTask:
         write_golden(folder, Encoder(bundle))
 
     def card(self, manifest: dict[str, Any], *, size_bytes: int, command: str | None) -> str:
-        return model_card(manifest, size_bytes=size_bytes, command=command)
+        return bundle_card(manifest, size_bytes=size_bytes, command=command)
 
 
 def _check_no_classifier_limits(config: ExportConfig) -> None:

@@ -323,7 +323,7 @@ def test_the_default_sentences_come_with_the_package(model: Path, out: Path, cap
 def test_the_card_has_license_and_language_of_the_model_but_no_path(model: Path, out: Path, corpus: Path) -> None:
     import shutil
 
-    from edgeembed_exporters.bundle.model_card import read_front_matter
+    from edgeembed_exporters.cards.card import read_front_matter
 
     student = shutil.copytree(model, out.parent.parent / "student")
     (student / "README.md").write_text("---\nlicense: cc-by-4.0\nlanguage: fr\n---\n# S\n", encoding="utf-8")

@@ -16,7 +16,7 @@ from edgeembed_runtime.storage.folder_kind import FileRecord
 from edgeembed_runtime.storage.json_fields import JsonFields
 
 from edgeembed_exporters.bundle.hub_files import json_text, write_json
-from edgeembed_exporters.bundle.model_card import without_paths
+from edgeembed_exporters.cards.paths import without_paths
 from edgeembed_exporters.config import ExportConfig, Precision
 from edgeembed_exporters.model_spec import ModelSpec
 

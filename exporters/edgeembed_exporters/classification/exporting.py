@@ -22,7 +22,7 @@ from edgeembed_exporters.bundle.assembly import Measured, StepListener, StepTime
 from edgeembed_exporters.bundle.golden import write_golden_predictions
 from edgeembed_exporters.bundle.hub_files import encoder_config, write_json
 from edgeembed_exporters.bundle.writers import GraphWriter
-from edgeembed_exporters.classification.card import classifier_card
+from edgeembed_exporters.cards.card import bundle_card
 from edgeembed_exporters.classification.graph import ClassifierGraph, ClassifierModel, trace_classifier
 from edgeembed_exporters.classification.parity import check_predictions, compare_predictions
 from edgeembed_exporters.config import ExportConfig, Precision
@@ -217,7 +217,7 @@ class _ClassifierTask:
         write_golden_predictions(folder, Classifier(bundle))
 
     def card(self, manifest: dict[str, Any], *, size_bytes: int, command: str | None) -> str:
-        return classifier_card(manifest, size_bytes=size_bytes, command=command)
+        return bundle_card(manifest, size_bytes=size_bytes, command=command)
 
 
 def _check_settings(config: ExportConfig) -> None:

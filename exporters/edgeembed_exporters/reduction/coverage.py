@@ -61,7 +61,7 @@ def measure_coverage(tokenizer: Tokenizer, sentences: Iterable[str]) -> Coverage
     tokens = unknown = 0
     for encoding in encode_all(tokenizer, texts):
         tokens += len(encoding.ids)
-        unknown += encoding.ids.count(unknown_token)
+        unknown += 0 if unknown_token is None else encoding.ids.count(unknown_token)
     return Coverage(
         size=tokenizer.get_vocab_size(),
         size_bytes=len(tokenizer.to_str().encode()),

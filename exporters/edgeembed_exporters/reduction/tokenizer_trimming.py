@@ -57,7 +57,13 @@ def count_tokens(tokenizer: Tokenizer, sentences: Iterable[str]) -> Counter[str]
     counts: Counter[int] = Counter()
     for encoding in encode_all(tokenizer, sentences):
         counts.update(encoding.ids)
-    return Counter({tokenizer.id_to_token(index): count for index, count in counts.items()})
+    names = _names(tokenizer)
+    return Counter({names[index]: count for index, count in counts.items()})
+
+
+def _names(tokenizer: Tokenizer) -> dict[int, str]:
+    """Return the token of each id."""
+    return {index: token for token, index in tokenizer.get_vocab().items()}
 
 
 def trim_to_counts(
@@ -80,7 +86,8 @@ def trim_to_counts(
     tokens = _SubwordTokens(tokenizer)
     if not counts:
         raise InputError("there is no text to trim a vocabulary to; expected at least one word")
-    required = _required(tokens, counts, {tokenizer.id_to_token(index) for index in {*keep, *pinned}} - {None})
+    names = _names(tokenizer)
+    required = _required(tokens, counts, {names[index] for index in {*keep, *pinned} if index in names})
     if size is not None and size < len(required):
         raise InputError(
             f"the vocabulary size is {size}; expected at least {len(required)} for this corpus: "
@@ -88,9 +95,7 @@ def trim_to_counts(
             "that are always kept"
         )
     kept = _fill(tokens, counts, required, size)
-    vocabulary = _pin(
-        _sort(tokens, kept & tokens.vocabulary), {index: tokenizer.id_to_token(index) for index in pinned}
-    )
+    vocabulary = _pin(_sort(tokens, kept & tokens.vocabulary), {index: names.get(index) for index in pinned})
     return _with_tokens(tokens.content, vocabulary, _sort(tokens, kept - tokens.vocabulary))
 
 

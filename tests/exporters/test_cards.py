@@ -4,14 +4,8 @@ from typing import Any
 
 import edgeembed_runtime
 import pytest
-import yaml
-from edgeembed_exporters.bundle.model_card import (
-    command_line,
-    front_matter,
-    model_card,
-    read_front_matter,
-    without_paths,
-)
+from edgeembed_exporters.cards.card import bundle_card, front_matter, read_front_matter
+from edgeembed_exporters.cards.paths import command_line, without_paths
 
 MANIFEST: dict[str, Any] = {
     "name": "small",
@@ -46,7 +40,7 @@ MANIFEST: dict[str, Any] = {
 
 
 def test_the_card_states_origin_and_parity() -> None:
-    card = model_card(MANIFEST, size_bytes=7_100_000, command="edgeembed export x")
+    card = bundle_card(MANIFEST, size_bytes=7_100_000, command="edgeembed export x")
     facts = (
         *("`SemanticRanker`", "`RelevanceRanker`"),
         "Embedding space: `bert-8-0123456789abcdef`",
@@ -68,7 +62,7 @@ def test_the_card_states_origin_and_parity() -> None:
 )
 def test_the_card_states_token_embeddings_of_fewer_bits(student: dict[str, Any], precision: str, stated: str) -> None:
     recipe = {**MANIFEST["recipe"], "student": student}
-    card = model_card({**MANIFEST, "recipe": recipe, "precision": precision}, size_bytes=7_100_000, command=None)
+    card = bundle_card({**MANIFEST, "recipe": recipe, "precision": precision}, size_bytes=7_100_000, command=None)
     assert stated in card
 
 
@@ -87,7 +81,7 @@ def test_the_card_states_what_is_unknown() -> None:
         "latency": None,
         "parity": parity,
     }
-    card = model_card({**MANIFEST, **unknown}, size_bytes=1, command=None)
+    card = bundle_card({**MANIFEST, **unknown}, size_bytes=1, command=None)
     assert card.count("not stated") == 5
     assert "Teacher: none" in card
     assert "Embedding space: its own" in card
@@ -98,7 +92,7 @@ def test_the_card_states_what_is_unknown() -> None:
 
 
 def test_the_hub_reads_license_base_model_and_language(tmp_path: Path) -> None:
-    (tmp_path / "README.md").write_text(model_card(MANIFEST, size_bytes=1, command=None), encoding="utf-8")
+    (tmp_path / "README.md").write_text(bundle_card(MANIFEST, size_bytes=1, command=None), encoding="utf-8")
     assert read_front_matter(tmp_path / "README.md") == {
         "license": "apache-2.0",
         "base_model": "org/big-one",
@@ -124,11 +118,12 @@ def test_the_cards_in_the_wheel_state_license_base_model_and_language(name: str)
     assert without_paths(content["recipe"]) == content["recipe"]
 
 
-def test_no_text_breaks_the_front_matter() -> None:
+def test_no_text_breaks_the_front_matter(tmp_path: Path) -> None:
     odd = "a: b # c\n---\n'x'"
-    made = front_matter(license_name=odd, base_model=odd, languages=[odd], library="edgeembed", tags=[])
-    values = yaml.safe_load(made.strip("-\n"))
-    assert (values["license"], values["base_model"], values["language"]) == (odd, odd, [odd])
+    made = front_matter(license=odd, base_model=odd, languages=[odd, "no"], library="edgeembed", task="x", tags=[])
+    (tmp_path / "README.md").write_text(f"---\n{made.to_yaml()}\n---\n", encoding="utf-8")
+    values = read_front_matter(tmp_path / "README.md")
+    assert (values["license"], values["base_model"], values["language"]) == (odd, odd, [odd, "no"])
 
 
 @pytest.mark.parametrize("text", ["", "no front matter", "---\n[1, 2]\n---\n", "---\na: [\n---\n", "---\nopen: 1\n"])
@@ -148,12 +143,12 @@ def test_the_card_states_the_parity_with_the_original() -> None:
         "spearman": 0.91,
         "top_10_overlap": 0.71,
     }
-    card = model_card({**MANIFEST, "original_parity": reduced}, size_bytes=1, command=None)
+    card = bundle_card({**MANIFEST, "original_parity": reduced}, size_bytes=1, command=None)
     section = card.partition("Compared with the whole model")[2].partition("##")[0]
     assert "0.91000" in section
     assert "Cosine" not in section
     trimmed = {**reduced, "min_cosine": 0.62, "mean_cosine": 0.97, "p01_cosine": 0.7}
-    card = model_card({**MANIFEST, "original_parity": trimmed}, size_bytes=1, command=None)
+    card = bundle_card({**MANIFEST, "original_parity": trimmed}, size_bytes=1, command=None)
     assert "worst 0.62000" in card
 
 
@@ -170,7 +165,7 @@ def test_values_contain_no_absolute_paths() -> None:
     [("onnx", "`sentence_embedding` (batch, 8) out. Pooling (cls+mean), "), ("numpy", "NumPy alone")],
 )
 def test_the_card_states_the_engine(backend: str, contract: str) -> None:
-    card = model_card({**MANIFEST, "backend": backend}, size_bytes=1, command=None)
+    card = bundle_card({**MANIFEST, "backend": backend}, size_bytes=1, command=None)
     assert f"\n- {backend}\n" in card
     assert contract in card
 
