@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from edgeembed.launchers import launched_processes
-
 # oneDNN caches a primitive for each shape of a matmul. By default it keeps 1,024, which took many GB in bfloat16. A
 # training has at most some hundred shapes (students/length_groups.py). oneDNN reads this variable at its first matmul.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "256")
@@ -22,7 +20,7 @@ def default_device() -> str:
     if torch.cuda.is_available():
         return "cuda"
     # torch connects no processes on Apple's GPU.
-    return "mps" if torch.backends.mps.is_available() and launched_processes() == 1 else "cpu"
+    return "mps" if torch.backends.mps.is_available() and "RANK" not in os.environ else "cpu"
 
 
 def has_bf16(device: str) -> bool:

@@ -1,68 +1,85 @@
-"""Processes that train together, as torchrun and accelerate start them.
+"""Training in the processes that accelerate or torchrun start: each encodes an equal share of every batch.
 
-The main process prepares, evaluates and writes. Each process encodes its own rows of every batch: with N processes, the
-first one has the rows 0, N, 2N, and so on. Every process computes the loss of the whole batch, with gradients for its
-own rows; the sum of the gradients over the processes is the gradient that one process would compute.
+Every process computes the loss of the whole batch, with gradients for its own rows. The sum of the gradients over the
+processes is the gradient that one process would compute. Importable without torch.
 """
 
-import io
+from __future__ import annotations
+
+import atexit
 import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING
 
-import torch
-import torch.distributed as dist
-from accelerate import PartialState
-from edgeembed_runtime.errors import InputError
-from torch import nn
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
-from transformers import PreTrainedModel
+from edgeembed_runtime.errors import EdgeEmbedError, InputError
 
-from edgeembed.hardware import default_device
-from edgeembed.launchers import LostProcessError, OtherProcessError, launched_processes
-
-T = TypeVar("T")
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 # The others wait while one process encodes the corpus with the teacher, which may take days. A process that dies is
 # noticed at once, by its closed connections and by the launcher.
 _TIMEOUT = timedelta(days=14)
-_SHARED_FILE = ".shared-by-processes"
+
+
+class LostProcessError(EdgeEmbedError):
+    """Raised when another process has ended before its time, or cannot be reached."""
 
 
 def process_count() -> int:
-    """Return the number of processes that train together; 1 without a launcher."""
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    """Return the number of processes that a launcher started, on all machines; 1 without a launcher."""
+    count = os.environ.get("WORLD_SIZE", "1")
+    return int(count) if count.isdigit() and int(count) > 1 else 1
 
 
 def process_index() -> int:
     """Return the index of this process, from 0."""
-    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+    return int(os.environ.get("RANK", "0")) if process_count() > 1 else 0
+
+
+def check_single_process() -> None:
+    """Check that a launcher did not start several processes: each would do all the work and write the same files.
+
+    Raises:
+        InputError: If a launcher such as torchrun or accelerate started more than one process.
+    """
+    if process_count() > 1:
+        raise InputError(
+            f"a launcher started {process_count()} processes (WORLD_SIZE={process_count()}); expected one, since only "
+            "distill trains in several: start it without torchrun, or with accelerate launch --num_processes 1"
+        )
 
 
 @contextmanager
-def joined_processes() -> Iterator[None]:
+def connected_processes() -> Iterator[None]:
     """Connect the processes that a launcher started; do nothing without one.
 
     Raises:
         LostProcessError: If the connection to another process fails in the block.
     """
-    if launched_processes() == 1:
+    if process_count() == 1:
         yield
         return
+    from accelerate import PartialState
+
+    from edgeembed.hardware import default_device
+
     is_cpu = default_device() == "cpu"
-    if is_cpu:
-        # accelerate would call it cpu:0, a name that the trainer cannot load a checkpoint to.
+    if is_cpu:  # accelerate would call it cpu:0, a name that the trainer cannot load a checkpoint to
         os.environ.setdefault("ACCELERATE_TORCH_DEVICE", "cpu")
+    state = PartialState(cpu=is_cpu, timeout=_TIMEOUT)
+    # Its threads would otherwise outlive the interpreter, which ends a finished process with "terminate called".
+    atexit.register(state.destroy_process_group)
     try:
-        PartialState(cpu=is_cpu, timeout=_TIMEOUT)
         yield
-        dist.barrier()
+        state.wait_for_everyone()
     except RuntimeError as error:
-        if not _failed_in_collective(error):
+        # The errors of gloo have no class of their own.
+        if "distributed" not in Path(traceback.extract_tb(error.__traceback__)[-1].filename).parts:
             raise
         reason = " ".join(str(error).split())
         raise LostProcessError(
@@ -71,118 +88,47 @@ def joined_processes() -> Iterator[None]:
         ) from error
 
 
-def _failed_in_collective(error: RuntimeError) -> bool:
-    """Return whether an error was raised by a collective operation: gloo's errors have no class of their own."""
-    *_, frame = traceback.extract_tb(error.__traceback__)
-    return "distributed" in Path(frame.filename).parts
+@contextmanager
+def main_process_first() -> Iterator[None]:
+    """Run the block in the main process, and then in the others, which find there what it has stored."""
+    if process_count() == 1:
+        yield
+        return
+    from accelerate import PartialState
+
+    with PartialState().main_process_first():
+        yield
 
 
-def on_main_process(function: Callable[[], T]) -> T:
-    """Call a function in the main process, and return its result in all.
+def gather_rows(own: torch.Tensor) -> torch.Tensor:
+    """Return the rows of all processes, with gradients for those of this process.
 
     Args:
-        function: The function. Its result is pickled for the other processes, with tensors on the CPU.
-
-    Raises:
-        OtherProcessError: In the other processes, if the function raised an error in the main one.
+        own: The rows of this process (rows, ...), as many as those of any other.
     """
     if process_count() == 1:
-        return function()
-    if process_index() == 0:
-        buffer = io.BytesIO()
-        try:
-            result = function()
-            torch.save(result, buffer)
-        except Exception:
-            dist.broadcast_object_list([None])
-            raise
-        dist.broadcast_object_list([buffer.getvalue()])
-        return result
-    received: list[Any] = [None]
-    dist.broadcast_object_list(received)
-    if received[0] is None:
-        raise OtherProcessError("the main process failed; see its message")
-    loaded: T = torch.load(io.BytesIO(received[0]), map_location="cpu", weights_only=False)
-    return loaded
-
-
-def register_outputs(model: nn.Module) -> None:
-    """Let a model from another process return hidden states: transformers 5 notes in a constructor that a class can."""
-    with torch.device("meta"):
-        for module in model.modules():
-            if isinstance(module, PreTrainedModel):
-                type(module)(module.config)
-
-
-def check_shared_folder(folder: Path) -> None:
-    """Check that all processes see a folder of the main process; create it if it does not exist.
-
-    Args:
-        folder: The folder.
-
-    Raises:
-        InputError: In the main process, if another one does not see the folder.
-        OtherProcessError: In the other processes then.
-    """
-    if process_count() == 1:
-        return
-    file = folder / _SHARED_FILE
-    on_main_process(lambda: _create(file))
-    seen: list[Any] = [None] * process_count()
-    dist.all_gather_object(seen, (file.is_file(), os.uname().nodename if hasattr(os, "uname") else ""))
-    on_main_process(file.unlink)
-    blind = [f"{index + 1} (on {host})" for index, (sees, host) in enumerate(seen) if not sees]
-    if not blind:
-        return
-    if process_index():
-        raise OtherProcessError("the main process reports the folder")
-    raise InputError(
-        f"{folder} is not visible to process {', '.join(blind)} of {process_count()}; expected a folder that all "
-        "machines share: mount it everywhere, or choose another --cache"
-    )
-
-
-def _create(file: Path) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch()
-
-
-def own_rows(rows: int) -> int:
-    """Return the number of rows that this process has of a batch."""
-    return len(range(process_index(), rows, process_count()))
-
-
-def gather_rows(own: torch.Tensor, rows: int) -> torch.Tensor:
-    """Return the rows of all processes in the order of the batch, with gradients for those of this process.
-
-    Args:
-        own: The rows of this process (own_rows, dim). A process without a row passes any row, which is left out.
-        rows: Number of rows of the batch.
-
-    Returns:
-        (rows, dim).
-    """
-    count = process_count()
-    if count == 1:
         return own
-    height = -(-rows // count)
-    padded = nn.functional.pad(own, (0, 0, 0, height - len(own))).contiguous()
-    gathered = [torch.empty_like(padded) for _ in range(count)]
-    dist.all_gather(gathered, padded.detach())
-    gathered[process_index()] = padded
-    ordered: torch.Tensor = torch.stack(gathered, dim=1).flatten(0, 1)
-    return ordered[:rows]
+    import torch
+    import torch.distributed as dist
+
+    gathered = [torch.empty_like(own) for _ in range(process_count())]
+    dist.all_gather(gathered, own.detach().contiguous())
+    gathered[process_index()] = own
+    return torch.cat(gathered)
 
 
 def mean_over_processes(own: torch.Tensor, count: int) -> torch.Tensor:
     """Return the mean over the items of all processes, with gradients for those of this process.
 
     Args:
-        own: The mean over the items of this process, a float scalar; any finite value if it has none.
+        own: The mean over the items of this process, a float scalar.
         count: Number of these items.
     """
     if process_count() == 1:
         return own
+    import torch
+    import torch.distributed as dist
+
     total = torch.stack([own.detach() * count, own.new_tensor(count)])
     dist.all_reduce(total)
     mean, share = total[0] / total[1].clamp_min(1), own * count / total[1].clamp_min(1)
@@ -190,37 +136,15 @@ def mean_over_processes(own: torch.Tensor, count: int) -> torch.Tensor:
     return value
 
 
-def union_over_processes(ids: torch.Tensor, size: int) -> torch.Tensor:
-    """Return the distinct ids of all processes, sorted.
-
-    Args:
-        ids: The ids of this process, int64 of any shape, below `size`.
-        size: Number of possible ids.
-
-    Returns:
-        int64 (distinct ids,).
-    """
-    union: torch.Tensor
-    if process_count() == 1:
-        union = torch.unique(ids)
-        return union
-    uses = torch.bincount(ids.flatten(), minlength=size)
-    dist.all_reduce(uses)
-    union = uses.nonzero()[:, 0]
-    return union
-
-
-def broadcast_weights(weights: Iterable[torch.Tensor]) -> None:
-    """Overwrite weights with those of the main process."""
-    if process_count() > 1:
-        for weight in weights:
-            dist.broadcast(weight.detach(), src=0)
-
-
 def sum_gradients(weights: Iterable[nn.Parameter]) -> None:
     """Replace the gradients of weights by their sums over the processes."""
+    if process_count() == 1:
+        return
+    import torch.distributed as dist
+    from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
     gradients = [weight.grad for weight in weights if weight.grad is not None]
-    if process_count() > 1 and gradients:
+    if gradients:
         vector = parameters_to_vector(gradients)
         dist.all_reduce(vector)
         vector_to_parameters(vector, gradients)

@@ -29,8 +29,8 @@ from edgeembed.classification.model import CLASSIFIER_FOLDER, Encoding, TextClas
 from edgeembed.classification.teachers import teacher_logits
 from edgeembed.classification.training import Metric, TrainingResult, TrainingSettings, check_metric, train_classifier
 from edgeembed.hardware import default_device
-from edgeembed.launchers import check_single_process
 from edgeembed.models import ModelLike, load_model
+from edgeembed.processes import check_single_process
 from edgeembed.progress import Reporter, SilentReporter
 from edgeembed.provenance import bundle_provenance
 from edgeembed.recipe.loading import parse_override

@@ -61,13 +61,6 @@ from edgeembed.cli.output import print_result
     metavar="KEY=VALUE",
     help="Change a setting of the recipe. Repeatable.",
 )
-@click.option(
-    "--processes",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Train in several processes of this machine, which share each batch: one for each GPU.",
-)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Decides every draw.")
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -86,7 +79,6 @@ def command(  # noqa: PLR0913  # one parameter an option
     teacher_embeddings: Path | None,
     resume: bool,
     overrides: tuple[str, ...],
-    processes: int,
     seed: int,
     force: bool,
     as_json: bool,
@@ -95,16 +87,10 @@ def command(  # noqa: PLR0913  # one parameter an option
 
     The recipe decides what it learns from: --corpus, --parallel, --pairs or --scored.
     """
-    from edgeembed.cli.launching import launch
     from edgeembed.cli.progress import TerminalReporter
     from edgeembed.distillation import distill
-    from edgeembed.launchers import is_main_process, launched_processes
+    from edgeembed.processes import process_index
 
-    launched = launched_processes()
-    if launched > 1 and processes not in {1, launched}:
-        raise click.UsageError(f"--processes is {processes}, but a launcher started {launched} processes; omit it")
-    if processes > launched:
-        click.get_current_context().exit(launch(processes))
     report = distill(
         recipe,
         sources or None,
@@ -123,5 +109,5 @@ def command(  # noqa: PLR0913  # one parameter an option
         reporter=TerminalReporter(),
         command=["edgeembed", *sys.argv[1:]],
     )
-    if is_main_process():
+    if process_index() == 0:
         print_result(report, as_json=as_json)

@@ -12,7 +12,7 @@ from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError, one
 from edgeembed_runtime.termination import Terminated, Terminations, raised_terminations
 
 from edgeembed.cli.output import prepare_stdout
-from edgeembed.launchers import LostProcessError, OtherProcessError, is_launched, is_main_process, launched_processes
+from edgeembed.processes import LostProcessError
 
 _COMMANDS = {
     "demo": "Distill, export, search and benchmark on text that comes with Python.",
@@ -80,10 +80,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    if launched_processes() > 1:
-        from edgeembed.cli.launching import run_in_process
-
-        run_in_process(lambda: _run_until_signal(arguments))
     sys.exit(_run_until_signal(arguments))
 
 
@@ -118,13 +114,9 @@ def _report_error(error: Exception) -> int:
     """Print what is known about the error in one line, and return the exit code. Raise any other."""
     match error:
         case click.ClickException():
-            return _report(error.format_message(), 2, shows=is_main_process())
-        case OtherProcessError():
-            return 0  # the main process has the message and the exit code
-        case LostProcessError():
-            return _report(str(error), 1, shows=not is_launched())
+            return _report(error.format_message(), 2)
         case EdgeEmbedError():
-            return _report(str(error), 1 if isinstance(error, CheckError) else 2)
+            return _report(str(error), 1 if isinstance(error, CheckError | LostProcessError) else 2)
         case OSError():
             return _report(f"{error.filename or 'the system'}: {error.strerror or error}", 2)
     raise error
@@ -137,13 +129,11 @@ def _expect_stdout(arguments: Sequence[str]) -> None:
 
 
 def _report_interrupted(happened: str, code: int) -> int:
-    # One process of several says so; our own launcher does it for all.
-    return _report(f"{happened}; nothing was left half-written", code, shows=is_main_process() and not is_launched())
+    return _report(f"{happened}; nothing was left half-written", code)
 
 
-def _report(message: str, code: int, *, shows: bool = True) -> int:
-    if shows:
-        click.echo(f"edgeembed: {one_line(message)}", err=True)
+def _report(message: str, code: int) -> int:
+    click.echo(f"edgeembed: {one_line(message)}", err=True)
     return code
 
 

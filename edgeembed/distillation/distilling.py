@@ -11,14 +11,13 @@ from edgeembed.corpus.inputs import CorpusLike
 from edgeembed.corpus.parallel import ParallelText
 from edgeembed.distillation.inputs import Files, check_inputs
 from edgeembed.distillation.report import DistillationReport
-from edgeembed.launchers import launched_processes
 from edgeembed.models import ModelLike
+from edgeembed.processes import connected_processes, main_process_first, process_index
 from edgeembed.progress import Reporter, SilentReporter, TimedSteps
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
-    from edgeembed.distillation.run import Run
     from edgeembed.recipe.schema import Recipe
 
 
@@ -84,42 +83,29 @@ def distill(  # noqa: PLR0913  # one argument for each option of the command
         >>> import edgeembed
         >>> student = edgeembed.distill("compact", corpus=["notes.txt"], out="student").path
     """
-    steps = TimedSteps(reporter or SilentReporter())
+    steps = TimedSteps(SilentReporter() if reporter is None or process_index() else reporter)
+    with connected_processes():
+        with main_process_first():
+            inputs = check_inputs(
+                recipe,
+                corpus,
+                out,
+                teacher=teacher,
+                parallel=parallel,
+                pairs=pairs,
+                scored=scored,
+                dev=dev,
+                overrides=overrides,
+                cache=cache,
+                teacher_embeddings=teacher_embeddings,
+                resume=resume,
+                seed=seed,
+                force=force,
+            )
+            # Imports torch, which takes seconds: mistakes in the arguments above are reported at once.
+            from edgeembed.distillation.run import finish_run, prepare_run
+            from edgeembed.training.trainer import check_trainer_options
 
-    def prepare() -> Run:
-        inputs = check_inputs(
-            recipe,
-            corpus,
-            out,
-            teacher=teacher,
-            parallel=parallel,
-            pairs=pairs,
-            scored=scored,
-            dev=dev,
-            overrides=overrides,
-            cache=cache,
-            teacher_embeddings=teacher_embeddings,
-            resume=resume,
-            seed=seed,
-            force=force,
-        )
-        # Imports torch, which takes seconds: mistakes in the arguments above are reported at once.
-        from edgeembed.distillation.run import prepare_run
-        from edgeembed.training.trainer import check_trainer_options
-
-        check_trainer_options(callbacks, report_to)
-        return prepare_run(inputs, steps)
-
-    if launched_processes() == 1:
-        run = prepare()
-        from edgeembed.distillation.run import finish_run
-
-        return finish_run(run, steps, callbacks=callbacks, report_to=report_to, command=command)
-
-    from edgeembed.distillation.run import finish_run
-    from edgeembed.processes import joined_processes, on_main_process, process_index
-
-    with joined_processes():
-        run = on_main_process(prepare)
-        steps = steps if process_index() == 0 else TimedSteps(SilentReporter())
+            check_trainer_options(callbacks, report_to)
+            run = prepare_run(inputs, steps)
         return finish_run(run, steps, callbacks=callbacks, report_to=report_to, command=command)

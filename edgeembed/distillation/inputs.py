@@ -15,8 +15,8 @@ from edgeembed.arguments import check_path, check_seed
 from edgeembed.corpus.inputs import CorpusLike, open_corpus
 from edgeembed.corpus.parallel import ParallelText
 from edgeembed.corpus.sources import find_sources, split_columns
-from edgeembed.launchers import launched_processes
 from edgeembed.models import ModelLike, find_torch_model, model_name
+from edgeembed.processes import process_count
 from edgeembed.provenance import STUDENT_FOLDER
 from edgeembed.recipe.loading import load_recipe
 
@@ -145,7 +145,7 @@ def _check_teacher(recipe: Recipe, *, has_shards: bool) -> None:
 
 
 def _check_batch_sizes(recipe: Recipe) -> None:
-    processes = launched_processes()
+    processes = process_count()
     for stage in recipe.stages:
         if stage.batch_size % processes:
             raise InputError(

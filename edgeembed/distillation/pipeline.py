@@ -28,7 +28,6 @@ from edgeembed.hardware import default_device
 from edgeembed.losses.base import TeacherTargets
 from edgeembed.losses.factory import build_loss
 from edgeembed.models import ModelLike, find_local_model, find_torch_model, load_model
-from edgeembed.processes import register_outputs
 from edgeembed.progress import TimedSteps
 from edgeembed.provenance import stated_space
 from edgeembed.recipe.schema import Recipe
@@ -93,13 +92,6 @@ class Prepared:
     token_targets: torch.Tensor
     teacher: SentenceTransformer | None
     space: str | None
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the fields from another process."""
-        self.__dict__.update(state)
-        register_outputs(self.student)
-        if self.teacher is not None:
-            register_outputs(self.teacher)
 
     @property
     def targets(self) -> TeacherTargets | None:

@@ -1,4 +1,4 @@
-"""A distillation in two parts: what one process prepares, and what all processes do together."""
+"""A distillation in two parts: what each process prepares, the main one first, and what they do together."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from accelerate import PartialState
+from accelerate.utils import broadcast_object_list
 from sentence_transformers import SentenceTransformer
 from transformers import TrainerCallback
 
@@ -18,7 +20,7 @@ from edgeembed.distillation.data import DistillationData, read_data
 from edgeembed.distillation.inputs import Inputs
 from edgeembed.distillation.report import DistillationReport
 from edgeembed.distillation.saving import save_student
-from edgeembed.processes import check_shared_folder, on_main_process, process_count
+from edgeembed.processes import process_index
 from edgeembed.progress import TimedSteps
 from edgeembed.recipe.schema import Recipe
 from edgeembed.teacher.shards import ShardFolder
@@ -36,7 +38,7 @@ from edgeembed.training.trainer import StageResult
 
 @dataclass(frozen=True)
 class Run:
-    """A distillation that is ready to train: all that training and writing need, in any process.
+    """A distillation that is ready to train: all that training and writing need.
 
     Attributes:
         recipe: The recipe.
@@ -46,7 +48,7 @@ class Run:
         names: Names of the sources, stated on the student's model card.
         teacher: The teacher's folder; None for a model that was given in memory, or if there is no such folder here.
         out: Folder for the student.
-        cache: Folder for the teacher's embeddings and checkpoints, which all processes see.
+        cache: Folder for the teacher's embeddings and checkpoints.
         checkpoints: Folder for the checkpoints of this run, in `cache`.
         resume: Whether to continue from checkpoints.
         seed: The seed.
@@ -79,8 +81,6 @@ def prepare_run(inputs: Inputs, steps: TimedSteps) -> Run:
     """
     recipe, seed = inputs.recipe, inputs.seed
     cache = default_cache(inputs.out) if inputs.cache is None else inputs.cache
-    if process_count() > 1:
-        cache = cache.absolute()  # another machine may have another working directory
     shards = None if inputs.shards is None else ShardFolder.open(inputs.shards)
     with resume_hint(cache, steps.reporter):
         labeled = LabeledData.read(recipe, inputs.pairs, inputs.scored, inputs.dev)
@@ -132,12 +132,12 @@ def finish_run(
         command: The command line.
 
     Raises:
-        InputError: If a process does not see the cache, another run uses it, or a file cannot be read or written.
+        InputError: If another run uses the cache, or a file cannot be read or written.
     """
     with resume_hint(run.cache, steps.reporter), ExitStack() as stack:
-        check_shared_folder(run.cache)
-        reserved = open_checkpoints(run.checkpoints, resume=run.resume, reporter=steps.reporter)
-        on_main_process(lambda: stack.enter_context(reserved))
+        if process_index() == 0:
+            stack.enter_context(open_checkpoints(run.checkpoints, resume=run.resume, reporter=steps.reporter))
+        PartialState().wait_for_everyone()
         results = pipeline.train_student(
             run.recipe,
             run.prepared,
@@ -150,7 +150,10 @@ def finish_run(
             report_to=report_to,
             logs=default_logs(run.out),
         )
-        return on_main_process(lambda: _write(run, steps, results, command))
+        PartialState().wait_for_everyone()  # each process may load the best checkpoint
+        written = [_write(run, steps, results, command) if process_index() == 0 else None]
+        report: DistillationReport = broadcast_object_list(written)[0]
+        return report
 
 
 def _write(run: Run, steps: TimedSteps, results: Sequence[StageResult], command: Sequence[str]) -> DistillationReport:

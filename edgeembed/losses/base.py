@@ -161,7 +161,7 @@ class LossInputs:
         target: Normalized embeddings of the teacher, projected to the student's dimension, float32 (batch, dim).
         teacher: Normalized embeddings of the teacher, float32 (batch, teacher_dim).
         rows: Row of each sentence in the teacher cache, int64 (batch,).
-        token_ids: int64 (own_rows, tokens); of a stand-in if this process has no row.
+        token_ids: int64 (own_rows, tokens).
         attention_mask: int64 (own_rows, tokens), 1 on tokens and 0 on padding.
         student_raw: Embeddings as the student outputs them, float32 (batch, dim).
         target_raw: Embeddings that the student should output, float32 (batch, dim): normalized only if it ends in a

@@ -69,10 +69,10 @@ class _GatheredLoss(nn.Module):
         super().__init__()
         self.loss = loss
 
-    def forward(self, sentence_features: list[dict[str, torch.Tensor]], labels: torch.Tensor) -> torch.Tensor:
-        """Return the loss of the batch, a float32 scalar; the labels are those of the whole batch."""
+    def forward(self, sentence_features: list[dict[str, torch.Tensor]], labels: torch.Tensor | None) -> torch.Tensor:
+        """Return the loss of the batch, a float32 scalar."""
         model: Any = self.loss.model
-        own = (model(features)["sentence_embedding"] for features in sentence_features)
-        embeddings = [gather_rows(each, len(labels)) for each in own]
+        embeddings = [gather_rows(model(features)["sentence_embedding"]) for features in sentence_features]
+        labels = None if labels is None else gather_rows(labels)
         loss: torch.Tensor = self.loss.compute_loss_from_embeddings(embeddings, labels)  # type: ignore[operator]
         return loss

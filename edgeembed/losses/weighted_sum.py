@@ -61,17 +61,18 @@ class DistillationLoss(nn.Module):
 
         Args:
             sentence_features: Tokens of the sentences that this process encodes, in a list of one.
-            labels: Row of each sentence in the teacher cache, int64 (batch,).
+            labels: Row of each of these in the teacher cache, int64 (sentences,).
 
         Returns:
             A float32 scalar by name.
         """
         (features,) = sentence_features
+        labels = gather_rows(labels)
         teacher = torch.from_numpy(np.asarray(self.teacher_vectors[labels.cpu().numpy()], dtype=np.float32))
         output: dict[str, Any] = self.model(features)
         student = output["sentence_embedding"]
         student = (student if self.student_projection is None else self.student_projection(student)).float()
-        student = gather_rows(student, len(labels))
+        student = gather_rows(student)
         target = self._project(teacher).to(student.device)
         unit_target = nn.functional.normalize(target)
         inputs = LossInputs(

@@ -1,4 +1,4 @@
-"""Batches of a stage: which sentences are in them, and which of these a process encodes."""
+"""Batches of a stage: which sentences are in them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,10 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from datasets import Dataset
-from sentence_transformers.base.data_collator import BaseDataCollator
 from sentence_transformers.base.sampler import DefaultBatchSampler
-
-from edgeembed.processes import process_count, process_index
 
 _BATCHES_PER_GROUP = 50
 
@@ -45,25 +42,3 @@ class LengthGroupedSampler(DefaultBatchSampler):  # type: ignore[misc]  # senten
             batches = [batch for batch in batches if len(batch) == self.batch_size]
         for index in random.permutation(len(batches)):
             yield batches[index]
-
-
-class OwnRowsCollator:
-    """Tokenize the rows of a batch that this process encodes, and keep the labels of all rows.
-
-    Args:
-        collator: The collator of a process that encodes whole batches.
-
-    Attributes:
-        valid_label_columns: Names of the columns that hold labels.
-    """
-
-    def __init__(self, collator: BaseDataCollator) -> None:
-        self.collator = collator
-        self.valid_label_columns: list[str] = collator.valid_label_columns
-
-    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return the tokens of this process's rows, or of a stand-in if it has none, and `label` (rows,)."""
-        own = rows[process_index() :: process_count()] or rows[:1]
-        batch: dict[str, Any] = self.collator(own)
-        # Losses learn the number of rows from the labels, which pairs do not have.
-        return {**batch, "label": torch.tensor([row.get("label", 0) for row in rows])}

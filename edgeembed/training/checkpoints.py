@@ -114,7 +114,7 @@ def last_complete_checkpoint(folder: Path) -> str | None:
     """
     for checkpoint in folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
         if not (checkpoint / _STATE_FILE).is_file():
-            shutil.rmtree(checkpoint)
+            shutil.rmtree(checkpoint, ignore_errors=True)  # another process may do the same
     return get_last_checkpoint(str(folder)) if folder.is_dir() else None
 
 

@@ -20,10 +20,8 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
-from sentence_transformers.base.data_collator import BaseDataCollator
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 from sentence_transformers.sentence_transformer.training_args import BatchSamplers
-from sentence_transformers.util import distributed
 from torch import nn
 from torch.utils.data import DataLoader
 from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback, TrainerState
@@ -31,9 +29,9 @@ from transformers.integrations import get_reporting_integration_callbacks
 
 from edgeembed.corpus.pairs import SentencePairs
 from edgeembed.hardware import has_bf16, isolated_precision
-from edgeembed.processes import broadcast_weights, on_main_process, process_count, process_index, sum_gradients
+from edgeembed.processes import process_count, process_index, sum_gradients
 from edgeembed.recipe.stages import StageSettings
-from edgeembed.training.batches import LengthGroupedSampler, OwnRowsCollator
+from edgeembed.training.batches import LengthGroupedSampler
 from edgeembed.training.callbacks import LastStepCallback
 from edgeembed.training.checkpoints import finished_state, last_complete_checkpoint, tensorboard_folder
 from edgeembed.training.compilation import compiled_transformer
@@ -50,9 +48,9 @@ class _Patience(EarlyStoppingCallback):  # type: ignore[misc]  # transformers ca
 class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-transformers carries no types
     """A trainer for losses with parameters, in one process or several.
 
-    The base class saves, and clears the gradients of, the student only. With several processes it gives each of them
-    other batches, and averages the gradients of the student's own output; here they share every batch
-    (`edgeembed.processes`), and also learn what the loss has of its own or takes from inside the student.
+    The base class saves, and clears the gradients of, the student only. With several processes it averages the
+    gradients of the student's own output; here they are summed (`edgeembed.processes`), also those of what the loss has
+    of its own or takes from inside the student.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -74,18 +72,11 @@ class _Trainer(SentenceTransformerTrainer):  # type: ignore[misc]  # sentence-tr
         """Keep the student in the loss: in DistributedDataParallel it would average gradients, which are summed."""
         return loss
 
-    def get_data_collator(self, *arguments: Any, **options: Any) -> Any:
-        """Return a collator that tokenizes the rows of this process."""
-        collator: BaseDataCollator = super().get_data_collator(*arguments, **options)
-        return collator if process_count() == 1 else OwnRowsCollator(collator)
-
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """Return the loader of the batches, which all processes read."""
+        """Return the loader of the batches, of which each process has an equal share."""
         loader: DataLoader[Any] = super().get_train_dataloader()
         sampler = loader.batch_sampler
         if isinstance(sampler, BatchSamplerShard):
-            # Take all batches, the incomplete one among them, as in one process: the collator selects rows instead.
-            sampler.num_processes, sampler.process_index, sampler.batch_size = 1, 0, None
             sampler.set_epoch = sampler.batch_sampler.set_epoch  # which accelerate looks for in the shard alone
         return loader
 
@@ -239,8 +230,7 @@ def train_stage(  # noqa: PLR0913  # everything that a stage is made of
     trainer.remove_callback(PrinterCallback)  # it prints to stdout, which is for results
     if process_index():
         torch.manual_seed(seed + process_index())  # its rows need other dropout than those of the main process
-    broadcast_weights(trainer.trained_losses().state_dict().values())
-    checkpoint = on_main_process(lambda: last_complete_checkpoint(checkpoints) if resume else None)
+    checkpoint = last_complete_checkpoint(checkpoints) if resume else None
     finished = None if checkpoint is None else finished_state(checkpoint)
     try:
         with warnings.catch_warnings(), compiled_transformer(student) if stage.compile else nullcontext():
@@ -337,6 +327,7 @@ def _arguments(
         dataloader_pin_memory=device != "cpu",
         disable_tqdm=True,
         dataloader_drop_last=process_count() > 1,  # false below: it would warn that it sets it
+        accelerator_config={"split_batches": True},  # each process has a share of every batch
         logging_steps=max(1, min(50, steps // 10)),
         restore_callback_states_from_checkpoint=True,  # early stopping counts on where it was
         **options,
@@ -346,13 +337,6 @@ def _arguments(
     return arguments
 
 
-class _MainProcessEvaluator(EmbeddingSimilarityEvaluator):  # type: ignore[misc]  # no types
-    """An evaluator that runs in the main process, and returns the scores in all."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> dict[str, float]:
-        return on_main_process(lambda: super(_MainProcessEvaluator, self).__call__(*arguments, **options))
-
-
 def _patient_evaluations(stage: StageSettings, count: int) -> int:
     """Return the number of evaluations within a stage's patience, which is in epochs."""
     steps = stage.patience * -(-count // stage.batch_size)
@@ -360,9 +344,7 @@ def _patient_evaluations(stage: StageSettings, count: int) -> int:
 
 
 def _evaluator(dev: SentencePairs) -> EmbeddingSimilarityEvaluator:
-    # sentence-transformers 6 itself calls evaluators in the main process alone, while the others encode for it.
-    calls_once = hasattr(distributed, "distributed_evaluation")
-    return (EmbeddingSimilarityEvaluator if calls_once else _MainProcessEvaluator)(
+    return EmbeddingSimilarityEvaluator(
         dev.first, dev.second, dev.scores.tolist(), main_similarity="cosine", name="dev", write_csv=False
     )
 

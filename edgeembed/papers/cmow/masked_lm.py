@@ -11,7 +11,7 @@ from transformers import DataCollatorForLanguageModeling, PreTrainedModel
 from edgeembed.losses.base import LOSSES, Loss, LossContext, Reads
 from edgeembed.losses.soft_cross_entropy import soft_cross_entropy
 from edgeembed.models import load_masked_lm
-from edgeembed.processes import mean_over_processes, own_rows
+from edgeembed.processes import mean_over_processes
 
 _NOT_MASKED = -100  # label of the collator for tokens that are not predicted
 
@@ -73,7 +73,7 @@ class MaskedLMLoss(nn.Module):
         self.collator = DataCollatorForLanguageModeling(model[0].tokenizer)
         self._teacher = (teacher,)  # in a tuple, so that it is not a submodule
 
-    def forward(self, sentence_features: list[dict[str, torch.Tensor]], labels: torch.Tensor) -> torch.Tensor:
+    def forward(self, sentence_features: list[dict[str, torch.Tensor]], _labels: torch.Tensor) -> torch.Tensor:
         """Return the mean loss of the predicted tokens, a float32 scalar."""
         (features,) = sentence_features
         token_ids, mask = features["input_ids"], features["attention_mask"]
@@ -90,7 +90,7 @@ class MaskedLMLoss(nn.Module):
             targets = _logits(teacher.to(token_ids.device), masked, mask, predicted)[:, : logits.shape[1]]
             loss = loss + (1 - self.hard_label_weight) * soft_cross_entropy(logits, targets, self.temperature).sum()
         count = int(predicted.sum())
-        return mean_over_processes(loss / max(1, count), count if own_rows(len(labels)) else 0)
+        return mean_over_processes(loss / max(1, count), count)
 
 
 @torch.no_grad()

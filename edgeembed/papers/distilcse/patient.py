@@ -12,7 +12,7 @@ from torch import nn
 
 from edgeembed.losses.base import LOSSES, LossContext, LossInputs
 from edgeembed.losses.layer_loss import LayerLoss, LayerLossModule
-from edgeembed.processes import mean_over_processes, own_rows
+from edgeembed.processes import mean_over_processes
 
 
 @LOSSES.register("patient")
@@ -62,7 +62,7 @@ class PatientLoss(LayerLossModule):
             theirs = _pooled(teacher_pooling, teacher, inputs).float()
             difference = nn.functional.normalize(ours) - nn.functional.normalize(theirs)
             distances.append(difference.square().sum(dim=1).mean())
-        return mean_over_processes(torch.stack(distances).mean(), own_rows(len(inputs.rows)))
+        return mean_over_processes(torch.stack(distances).mean(), len(inputs.token_ids))
 
 
 def _pooled(pooling: Pooling, states: torch.Tensor, inputs: LossInputs) -> torch.Tensor:
