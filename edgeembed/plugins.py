@@ -7,6 +7,7 @@ recipes are the TOML files in its folder `recipes`. The five systems in `edgeemb
 import functools
 import importlib
 import importlib.util
+import pkgutil
 import warnings
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +17,18 @@ GROUP = "edgeembed.plugins"
 
 class PluginWarning(UserWarning):
     """A plugin is installed, but cannot be used."""
+
+
+def import_modules(package: str) -> None:
+    """Import every module of a package, so that all that it registers is there.
+
+    A plugin of several modules calls it in its `__init__.py`, as `import_modules(__name__)`.
+
+    Args:
+        package: Name of the package, which is imported or is being imported.
+    """
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        importlib.import_module(module.name)
 
 
 @functools.cache

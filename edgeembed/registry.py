@@ -1,14 +1,12 @@
 """Classes by name: each kind of part (losses, students, evaluation tasks) has one registry that everything reads."""
 
 import difflib
-import importlib
-import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.plugins import load_plugins
+from edgeembed.plugins import import_modules, load_plugins
 
 T = TypeVar("T")
 
@@ -68,8 +66,6 @@ class Registry(Generic[T]):
         return list(self._loaded().items())
 
     def _loaded(self) -> dict[str, type[T]]:
-        package = importlib.import_module(self._package)
-        for module in pkgutil.iter_modules(package.__path__, f"{self._package}."):
-            importlib.import_module(module.name)
+        import_modules(self._package)
         load_plugins()
         return self._classes

@@ -1,0 +1,1 @@
+"""The five published systems, each a plugin of its own."""

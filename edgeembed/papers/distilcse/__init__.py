@@ -1,0 +1,5 @@
+"""DistilCSE: contrastive knowledge distillation."""
+
+from edgeembed.plugins import import_modules
+
+import_modules(__name__)

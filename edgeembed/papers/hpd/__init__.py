@@ -1,0 +1,5 @@
+"""HPD: homomorphic projective distillation."""
+
+from edgeembed.plugins import import_modules
+
+import_modules(__name__)
