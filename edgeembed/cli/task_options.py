@@ -1,5 +1,6 @@
 """The options of evaluation tasks, which commands take from the registry: those of plugins are among them."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,9 +31,15 @@ class TaskCommand(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters of the command, with the options of the tasks among them."""
+        from edgeembed.evaluation.task import TASKS
+
         own = super().get_params(ctx)
         place = next(place for place, each in enumerate(own) if each.name == self._before)
-        return [*own[:place], *(option for kind in self.kinds() for option in _options(kind)), *own[place:]]
+        return [
+            *own[:place],
+            *(option for kind in self.kinds() for option in _options(kind, TASKS[kind])),
+            *own[place:],
+        ]
 
     def kinds(self) -> list[str]:
         """Return the names of the kinds of tasks."""
@@ -96,10 +103,8 @@ class GivenTasks:
         return [TASKS[kind](*files, **settings) for kind, files, settings in self.tasks]
 
 
-def _options(kind: str) -> list[click.Option]:
-    from edgeembed.evaluation.task import TASKS
-
-    task = TASKS[kind]
+@functools.cache  # click tells by the same objects in which order they were given
+def _options(kind: str, task: type["EvaluationTask"]) -> list[click.Option]:
     files = click.Option([f"--{kind}"], multiple=True, metavar=task.metavar, help=f"{task.help} Repeatable.")
     return [files, *(_setting(kind, name, *about) for name, about in task.settings().items())]
 

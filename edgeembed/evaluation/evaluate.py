@@ -127,12 +127,12 @@ def _evaluation(name: str, result: _Result, reference: str | None, expected: _Re
 
 
 def _as_tasks(tasks: EvaluationTask | Sequence[EvaluationTask]) -> list[EvaluationTask]:
-    found = [tasks] if isinstance(tasks, EvaluationTask) else tasks if isinstance(tasks, Sequence) else [tasks]
+    found = list(tasks) if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
     if not found:
         raise InputError(f"no tasks to evaluate on; expected at least one of: {', '.join(TASKS)}")
     for task in found:
         kind_of(task)
-    return list(found)
+    return found
 
 
 def _read_earlier(file: PathLike, reference: str | None, tasks: Sequence[EvaluationTask]) -> EvaluationReport:

@@ -34,8 +34,9 @@ _LIBRARIES = (
 
 
 def default_folder() -> Path:
-    """Return the folder of the cache: `edgeembed/evaluation` in `XDG_CACHE_HOME`, or in `~/.cache`."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "edgeembed" / "evaluation"
+    """Return the folder of the cache: `evaluation` in `EDGEEMBED_CACHE`, by default `~/.cache/edgeembed`."""
+    user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("EDGEEMBED_CACHE") or Path(user) / "edgeembed") / "evaluation"
 
 
 class ScoreCache:

@@ -14,9 +14,9 @@ from edgeembed.evaluation import (
     ranking_agreement,
     read_retrieval,
     read_sts,
-    score_retrieval,
-    score_sts,
 )
+from edgeembed.evaluation.tasks.retrieval import score_retrieval
+from edgeembed.evaluation.tasks.sts import score_sts
 
 
 class _Table:

@@ -373,7 +373,7 @@ def test_the_best_checkpoint_on_the_development_set_is_kept(
     monkeypatch.setattr("edgeembed.training.trainer.has_bf16", lambda _device: False)
     from edgeembed.corpus.pairs import read_sts
     from edgeembed.evaluation.encoders import load_encoder
-    from edgeembed.evaluation.sts import score_sts
+    from edgeembed.evaluation.tasks.sts import score_sts
 
     recipe = tiny("simtde-small", teacher_folder, f"stages.checkpoint_steps={steps}", "stages.learning_rate=0.01")
     report = distill(recipe, sentences, tmp_path / "student", dev=dev)
@@ -521,7 +521,7 @@ def test_a_student_without_a_head_is_as_wide_as_the_components_that_it_learns(
 def test_a_teacher_learns_human_similarity_scores(teacher_folder: Path, dev: Path, tmp_path: Path) -> None:
     from edgeembed.corpus.pairs import read_sts
     from edgeembed.evaluation.encoders import load_encoder
-    from edgeembed.evaluation.sts import score_sts
+    from edgeembed.evaluation.tasks.sts import score_sts
 
     recipe = tiny("xayn-semantic-teacher", teacher_folder)
     stage = recipe.stages[0].replace(epochs=20.0, learning_rate=3e-3)
