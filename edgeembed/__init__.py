@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from edgeembed.classification.finetuning import finetune
     from edgeembed.distillation.distilling import distill
     from edgeembed.encoding.corpus_encoding import encode
-    from edgeembed.evaluation.evaluator import evaluate
+    from edgeembed.evaluation.evaluate import evaluate
     from edgeembed.exporting import export, verify
     from edgeembed.hub import push_to_hub, save_pretrained
     from edgeembed.mining import mine
@@ -61,7 +61,7 @@ _MODULES = {
     "compare": "benchmarking",
     "distill": "distillation.distilling",
     "encode": "encoding.corpus_encoding",
-    "evaluate": "evaluation.evaluator",
+    "evaluate": "evaluation.evaluate",
     "export": "exporting",
     "finetune": "classification.finetuning",
     "load_recipe": "recipe.loading",

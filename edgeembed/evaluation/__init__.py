@@ -1,7 +1,6 @@
 """Evaluate sentence encoders: similarity, retrieval, classification and further tasks, with comparisons and tables."""
 
 from edgeembed.corpus.pairs import SentencePairs, read_sts
-from edgeembed.evaluation.agreement import Agreement, ranking_agreement
 from edgeembed.evaluation.encoders import EncoderLike, SentenceEncoder, count_parameters, load_encoder
 from edgeembed.evaluation.model_evaluation import ModelEvaluation
 from edgeembed.evaluation.report import EvaluationReport
@@ -11,7 +10,6 @@ from edgeembed.evaluation.task import TASKS, EvaluationTask, Setting
 
 __all__ = [
     "TASKS",
-    "Agreement",
     "EncoderLike",
     "EvaluationReport",
     "EvaluationTask",
@@ -26,7 +24,6 @@ __all__ = [
     "compare_scores",
     "count_parameters",
     "load_encoder",
-    "ranking_agreement",
     "read_retrieval",
     "read_sts",
     "suite_scores",
