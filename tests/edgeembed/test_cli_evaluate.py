@@ -169,8 +169,9 @@ def test_each_score_is_printed_on_stderr_when_it_is_there(sts_file: Path) -> Non
 def test_scores_are_in_the_order_of_the_options(sts_file: Path, tmp_path: Path) -> None:
     text = tmp_path / "de-en.tsv"
     text.write_text("de\ten\n" + "".join(f"eins {letter}\tone {letter}\n" for letter in "abc"))
-    for options in (["--bitext", text, "--sts", sts_file], ["--sts", sts_file, "--bitext", text]):
-        run = CliRunner().invoke(command, ["student", *map(str, options), "--json"])
+    first, second = ["--bitext", str(text)], ["--sts", str(sts_file)]
+    for options in ([*first, *second], [*second, *first]):
+        run = CliRunner().invoke(command, ["student", *options, "--json"])
         kinds = dict.fromkeys(score["kind"] for score in json.loads(run.stdout)["scores"])
         assert list(kinds) == [options[0].lstrip("-"), options[2].lstrip("-")]
 
