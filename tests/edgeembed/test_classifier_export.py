@@ -132,7 +132,7 @@ def test_a_classifier_is_not_scored_by_similarity(exported: ClassifierExportRepo
     (tmp_path / "sts.tsv").write_text(
         "sentence1\tsentence2\tscore\na cat\ta dog\t1\na cat\ta cat\t5\n", encoding="utf-8"
     )
-    with pytest.raises(InputError, match="tiny is a classifier, which sts and retrieval do not score"):
+    with pytest.raises(InputError, match="tiny is a classifier, which tasks of encoders do not score"):
         benchmark([exported.path], tasks=STS(tmp_path / "sts.tsv"))
     with pytest.raises(InputError, match="is a classifier; expected an encoder"):
         evaluate(exported.path, STS(tmp_path / "sts.tsv"))
