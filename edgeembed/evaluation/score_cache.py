@@ -42,8 +42,8 @@ def default_folder() -> Path:
 class ScoreCache:
     """The scores of one encoder on disk: one small JSON file per data set.
 
-    The key of a file is the SHA-256 of everything that a score depends on: the encoder's files, the texts and labels of
-    the data set, the source code that computes it, and the versions of the libraries. A file
+    The key of a file is the SHA-256 of everything that a score depends on: the encoder's files, the settings
+    and all texts and labels of the task, the source code that computes it, and the versions of the libraries. A file
     is never changed, only written; the folder may be deleted at any time.
 
     Args:
@@ -79,8 +79,8 @@ class ScoreCache:
 
     def _file(self, task: EvaluationTask, data: object) -> Path | None:
         try:
-            content = _plain(data)
-        except TypeError:  # data of a plugin that have no fingerprint
+            content = _plain([task.given, data])
+        except TypeError:  # a loaded encoder, or data of a plugin that have no fingerprint
             return None
         return self._path([self._encoder, kind_of(task), content, _source_fingerprint(type(task)), _versions()])
 

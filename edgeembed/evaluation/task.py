@@ -5,7 +5,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 from edgeembed_bench.render.tables import Table
 from edgeembed_runtime.errors import InputError, short_repr
@@ -45,6 +45,7 @@ class EvaluationTask(ABC):
 
     Attributes:
         sets: The data sets; each has a `name`, which progress reports show.
+        given: The settings that were given, by name: scores are kept for these alone.
     """
 
     metavar: ClassVar[str]
@@ -61,6 +62,13 @@ class EvaluationTask(ABC):
     """Whether scores have times, which compare only within a run: such a task is not cached, nor added to a report."""
 
     sets: Sequence[Any]
+    given: Mapping[str, object]
+
+    def __new__(cls, *_sources: Any, **settings: Any) -> Self:
+        """Record the settings, whatever the constructor does with them."""
+        task = super().__new__(cls)
+        task.given = settings
+        return task
 
     @abstractmethod
     def score(self, encoder: SentenceEncoder, data: Any) -> Sequence[Score]:

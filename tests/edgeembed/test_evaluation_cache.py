@@ -1,6 +1,7 @@
 """Scores of the reference are kept, and reused only for what they are scores of."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from edgeembed_runtime import Encoder
 
-from edgeembed.evaluation import RetrievalSet, SentencePairs
+from edgeembed.evaluation import TASKS, EvaluationTask, RetrievalSet, Score, SentencePairs
 from edgeembed.evaluation import evaluate as module
 from edgeembed.evaluation.encoders import find_encoder
 from edgeembed.evaluation.evaluate import evaluate
@@ -61,6 +62,36 @@ def test_other_data_settings_or_models_are_scored(tmp_path: Path, scored: list[s
     score(Retrieval(SET, documents_by="micro"), against="micro")
     found = [name for name in scored if not name.startswith("micro")]
     assert found == ["nano on pairs", "nano on pairs", "mini on pairs"]
+
+
+class _Scaled(EvaluationTask):
+    """The length of an embedding, scaled: a setting that the data do not show."""
+
+    metavar = "FILE"
+    help = "Nothing."
+
+    def __init__(self, *sources: SentencePairs, factor: int = 1) -> None:
+        self.factor = factor
+        self.sets = list(sources)
+
+    def score(self, encoder: Any, data: SentencePairs) -> list[Score]:
+        return [Score(data.name, "length", self.factor * float(np.linalg.norm(encoder.encode(data.first[0]))), 1)]
+
+
+@pytest.fixture
+def scaled() -> Iterator[None]:
+    """The task of a plugin."""
+    TASKS.register("scaled")(_Scaled)
+    yield
+    del TASKS._classes["scaled"]
+
+
+@pytest.mark.usefixtures("scaled")
+def test_other_settings_of_a_plugins_task_are_scored(tmp_path: Path, scored: list[str]) -> None:
+    for factor in (2, 3, 3):
+        report = evaluate("micro", _Scaled(PAIRS, factor=factor), against="nano", cache=tmp_path)
+        assert report.models[0].reference_scores[0].value == pytest.approx(factor)
+    assert scored.count("nano on pairs") == 2
 
 
 def test_documents_of_another_model_are_scored_anew(tmp_path: Path, scored: list[str]) -> None:

@@ -110,6 +110,7 @@ class Retrieval(EvaluationTask):
             ),
         ] = None,
     ) -> None:
+        self.given = {}  # the data sets hold the encoder
         items = self.check_sources(sources, RetrievalSet)
         sets = [item if isinstance(item, RetrievalSet) else read_retrieval(Path(item)) for item in items]
         documents = [] if documents_by is None else [DocumentEncoder(documents_by)]
