@@ -106,8 +106,10 @@ class _Result:
     @property
     def suites(self) -> dict[str, SuiteScores]:
         """The scores on published suites, by kind of task."""
-        kinds = dict.fromkeys(score.kind for score in self.scores)
-        found = {kind: suite_scores(self.scores, TASKS[kind].suite) for kind in kinds if kind in TASKS}
+        by_kind: dict[str, list[Score]] = {}
+        for score in self.scores:
+            by_kind.setdefault(score.kind, []).append(score)
+        found = {kind: suite_scores(each, TASKS[kind].suite) for kind, each in by_kind.items() if kind in TASKS}
         return {kind: scores for kind, scores in found.items() if scores is not None}
 
 

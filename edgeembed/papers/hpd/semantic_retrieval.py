@@ -120,7 +120,8 @@ class SemanticRetrieval(EvaluationTask):
     def complete(self, scores: Mapping[str, Sequence[Score]]) -> dict[str, list[Score]]:
         """Add the milliseconds for 1,000 queries: the indexes of all models take turns on one thread."""
         count = len(self.sets)
-        by_model = {name: self._indexes[place * count : (place + 1) * count] for place, name in enumerate(scores)}
+        indexes = self._indexes[-count * len(scores) :]  # an earlier run may have failed halfway
+        by_model = {name: indexes[place * count : (place + 1) * count] for place, name in enumerate(scores)}
         self._indexes = []
         timed: dict[str, list[Score]] = {name: [] for name in scores}
         for number in range(count):
