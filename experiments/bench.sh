@@ -54,16 +54,15 @@ EOF
 form() {
     local name=$1
     shift
-    "$BIN/edgeembed" bench "$TEACHER" "$MINI" "$NANO" "$MICRO" "$INT8" "$STATIC" --paper-table "$name" "$@" --force \
+    "$BIN/python" -m "edgeembed.papers.$name.cost_table" "$TEACHER" "$MINI" "$NANO" "$MICRO" "$INT8" "$STATIC" "$@" --force \
         --out "build/forms/$name.json" "${options[@]}" > "$OUT/form-$name.txt"
 }
 
 forms() {
     mkdir -p build/forms
     form simtde --sts "$EVAL/stsb/test.tsv"
-    form hpd --retrieval "$EVAL/retrieval/scifact"
-    form xayn --no-sweep --texts "$EVAL/stsb/dev.tsv"
-    form cmow --table-batches 8 --texts "$EVAL/stsb/dev.tsv"
+    form xayn --texts "$EVAL/stsb/dev.tsv"
+    form cmow --batches 8 --texts "$EVAL/stsb/dev.tsv"
 }
 
 runtime() {

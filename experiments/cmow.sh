@@ -159,9 +159,9 @@ bench() {
     [ -d "$OUT/peers" ] || $PYTHON -m experiments.random_peers "${names[@]}" --out "$OUT/peers" \
         --tokenizer "$($PYTHON -c "from edgeembed.models import find_torch_model; print(find_torch_model('$TEACHER'))")"
     for name in "${names[@]}"; do peers+=("$OUT/peers/$name"); done
-    $COMMAND bench "hybrid, PyTorch=$OUT/general" "hybrid-small, PyTorch=$OUT/hybrid-small" "hybrid-small, NumPy, int8=$OUT/numpy-int8" \
+    $PYTHON -m edgeembed.papers.cmow.cost_table "hybrid, PyTorch=$OUT/general" "hybrid-small, PyTorch=$OUT/hybrid-small" "hybrid-small, NumPy, int8=$OUT/numpy-int8" \
         "$STATIC" "$TEACHER" "${peers[@]}" \
-        --paper-table cmow --table-batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$RESULTS/cmow-table-5.json" --force
+        --batches 2 --texts "$EVAL/stsb/dev.tsv" --out "$RESULTS/cmow-table-5.json" --force
 }
 
 [ $# -gt 0 ] || set -- masked general teachers glue glue_table students small scores bundles bench

@@ -21,7 +21,7 @@ from pathlib import Path
 from edgeembed_runtime import Encoder, Hit, Index, PassageSettings
 from edgeembed_runtime.index.engine import SEARCH_METHODS
 
-from edgeembed.evaluation.retrieval import read_retrieval
+from edgeembed.evaluation import read_retrieval
 
 _QUESTIONS = Path(__file__).with_name("docstring_questions.toml")
 _NOT_SEARCHED = {"test", "tests", "idlelib", "lib2to3", "turtledemo", "ensurepip", "site-packages", "__pycache__"}

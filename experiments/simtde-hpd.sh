@@ -76,7 +76,7 @@ hpd() {
     done
     score hpd "$OUT/hpd" $TEACHER "$OUT"/hpd/*-seed-*
     facts hpd-text "$OUT"/hpd/hpd-128-two-passes-seed-*
-    $COMMAND evaluate "$OUT/hpd/hpd-128-seed-0" --against $TEACHER --semantic-retrieval "$EVAL/retrieval/scifact" --nlist 64 \
+    $COMMAND evaluate "$OUT/hpd/hpd-128-seed-0" --against $TEACHER --semantic-retrieval "$EVAL/retrieval/scifact" --semantic-retrieval-nlist 64 \
         --out "$RESULTS/hpd-retrieval.json" --markdown "$OUT/hpd-retrieval.md" --force
 }
 
@@ -140,7 +140,7 @@ timing() {
     distill timing-lmx-kd lmx-kd --teacher "$MPNET" "${few[@]}" --set student.hidden_size=384 --set head.dim=768
     distill timing-simtde-small simtde-small "${few[@]}"
     for name in simtde-base lmx-kd simtde-small; do subjects+=("$name=sentence-transformer:$OUT/timing-$name"); done
-    $COMMAND bench "${subjects[@]}" "MiniLM=$TEACHER" --against "all-mpnet-base-v2=sentence-transformer:$MPNET" --paper-table simtde \
+    $PYTHON -m edgeembed.papers.simtde.cost_table "${subjects[@]}" "MiniLM=$TEACHER" --against "all-mpnet-base-v2=sentence-transformer:$MPNET" \
         --sts "$EVAL/stsb/test.tsv" --out "$RESULTS/simtde-timing.json" --force
 }
 

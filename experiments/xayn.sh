@@ -231,10 +231,10 @@ bundles() {
 bench() {
     [ -d "$OUT/xlm-r" ] || $PYTHON -m experiments.random_teacher --out "$OUT/xlm-r" $(printf -- '--text %s ' "$TRAIN"/multilingual/*.txt.xz)
     # The students in PyTorch at fp32 too: like for like, as in the paper.
-    $COMMAND bench "student, int8=$OUT/bundle-100000-int8" "student, fp32=$OUT/bundle-100000-fp32" \
+    $PYTHON -m edgeembed.papers.xayn.cost_table "student, int8=$OUT/bundle-100000-int8" "student, fp32=$OUT/bundle-100000-fp32" \
         "student, PyTorch=sentence-transformer:$OUT/semantic-100000-seed-0" \
         "student as wide as the teacher, PyTorch=sentence-transformer:$OUT/semantic-wide-seed-0" \
-        --against "XLM-R base shape, random weights=sentence-transformer:$OUT/xlm-r" --texts "$EVAL/stsb/dev.tsv" --paper-table xayn \
+        --against "XLM-R base shape, random weights=sentence-transformer:$OUT/xlm-r" --texts "$EVAL/stsb/dev.tsv" \
         --out "$RESULTS/xayn-table-3.json" --force
 }
 

@@ -22,6 +22,12 @@ runs sleeps sings falls opens closes carries finds near under over behind quietl
 """.split()  # noqa: SIM905  # words read better than a list of strings
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the cache of scores out of the user's."""
+    os.environ["EDGEEMBED_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def sentences() -> list[str]:
     """Three hundred distinct sentences of unlike lengths."""

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 Values = Sequence[float] | npt.NDArray[np.floating[Any]]
 
@@ -99,6 +98,8 @@ def mean_interval(values: Values) -> Interval:
         measured = "1 process was" if count == 1 else f"{count} processes were"
         reason = f"{measured} measured; a confidence interval needs at least {MIN_FOR_INTERVAL}"
         return Interval(mean, None, None, reason)
+    from scipy import stats  # takes a second, which --help must not
+
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * standard_error(values)
     return Interval(mean, mean - half, mean + half)
 
@@ -170,6 +171,8 @@ def _p_value(logarithms: Values) -> float:
     mean, error = abs(float(np.mean(logarithms))), standard_error(logarithms)
     if error == 0:  # all processes agree, as those of a subject compared with itself
         return float(mean == 0)
+    from scipy import stats  # takes a second, which --help must not
+
     return float(2 * stats.t.sf(mean / error, len(logarithms) - 1))
 
 
@@ -178,5 +181,7 @@ def _min_detectable_effect(logarithms: Values) -> float | None:
     if len(logarithms) < MIN_FOR_INTERVAL:
         return None
     freedom = len(logarithms) - 1
+    from scipy import stats  # takes a second, which --help must not
+
     errors = stats.t.ppf(1 - SIGNIFICANCE_LEVEL / 2, freedom) + stats.t.ppf(POWER, freedom)
     return float(np.expm1(errors * standard_error(logarithms)))

@@ -24,6 +24,7 @@ from pydantic import BaseModel
 
 import edgeembed
 from edgeembed.cli.main import group
+from edgeembed.evaluation import TASKS
 from edgeembed.losses.base import LOSSES
 from edgeembed.recipe.schema import Recipe
 from edgeembed.students.base import STUDENTS
@@ -64,6 +65,12 @@ The fields of `edgeembed_exporters.ExportConfig`. They are the options of
 [`edgeembed.export`](edgeembed.md), apart from those that name texts.
 """
 
+_TASKS = """# Evaluation tasks
+
+The tasks of [`edgeembed evaluate`](../evaluation.md), and their classes for [`edgeembed.evaluate`](edgeembed.md). Those
+of a [plugin](../evaluation.md#a-task-of-your-own) are used in the same way.
+"""
+
 _BUNDLE = """# Bundle format
 
 A bundle is a folder. `edgeembed.json` describes it; [What is in a bundle](../runtime.md#what-is-in-a-bundle) lists the
@@ -88,6 +95,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "cli-edgeembed-runtime.md": _CLI.format(name="edgeembed-runtime") + _argparse_help(),
         "recipe.md": _RECIPE + _settings_of(Recipe, "The recipe") + _registered(),
         "export-config.md": _EXPORT + _settings_of(ExportConfig, "Settings"),
+        "evaluation-tasks.md": _TASKS + _evaluation_tasks(),
         "bundle.md": _BUNDLE.format(version=SCHEMA_VERSION) + _manifest(),
     }
     for name, content in pages.items():
@@ -127,6 +135,22 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
 
 def _section(command: str, text: str) -> str:
     return f"\n## {command}\n\n```text\n{text.rstrip()}\n```\n"
+
+
+def _evaluation_tasks() -> str:
+    """Return a section per kind of task: what it takes, its settings and its class."""
+    sections = []
+    for name, task in TASKS.items():
+        options = [(f"--{name} {task.metavar}", task.help)]
+        for setting, (about, kind, default) in task.settings().items():
+            shown = "" if default is None else f" Default: {default}."
+            flag = f"--{name}-{setting.replace('_', '-')} {about.metavar or kind.__name__}"
+            options.append((flag, f"{about.help}{shown}"))
+        table = "".join("| `{}` | {} |\n".format(*(part.replace("|", r"\|") for part in each)) for each in options)
+        summary = (inspect.getdoc(task) or "").partition("\n")[0]
+        path = f"`{task.__module__}.{task.__qualname__}`"
+        sections.append(f"\n## {name}\n\n{summary} {path}\n\n| option | |\n|---|---|\n{table}")
+    return "".join(sections)
 
 
 def _settings_of(kind: type[BaseModel], title: str) -> str:

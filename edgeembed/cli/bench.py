@@ -5,21 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from edgeembed.cli.options import Outputs, documents_by_option, retrieval_option, sts_option
+from edgeembed.cli.options import Outputs
 from edgeembed.cli.output import print_result
+from edgeembed.cli.task_options import GivenTasks, TaskCommand
 
 if TYPE_CHECKING:
     from edgeembed_bench.renderable import Renderable
     from rich.console import Group
 
 _LIMIT = click.FloatRange(min=0)
-# Equal to edgeembed.benchmarking.PAPER_TABLES and edgeembed_bench.presets.PRESETS, which --help does not import.
-_PAPER_TABLES = ("simtde", "hpd", "xayn", "cmow")
-_PRESETS = ("runtime",)
-_NOT_IN_TABLES = ("preset", "peers", "documents_by", "max_latency_ratio", "max_size_mb", "min_quality")
+_PRESETS = ("runtime",)  # equal to edgeembed_bench.presets.PRESETS, which --help does not import
 
 
-@click.command()
+@click.command(cls=TaskCommand, kinds=("sts", "retrieval"), before="unscored")
 @click.argument("models", metavar="SUBJECT...", nargs=-1)
 @click.option(
     "--against",
@@ -68,9 +66,6 @@ _NOT_IN_TABLES = ("preset", "peers", "documents_by", "max_latency_ratio", "max_s
     type=click.IntRange(min=0),
     help="Seed of the order in which subjects take turns.",
 )
-@sts_option
-@retrieval_option
-@documents_by_option
 @click.option(
     "--unscored", metavar="NAME", multiple=True, help="Do not score this subject on --sts and --retrieval. Repeatable."
 )
@@ -85,8 +80,6 @@ _NOT_IN_TABLES = ("preset", "peers", "documents_by", "max_latency_ratio", "max_s
     type=_LIMIT,
     help="Exit with 1 if the mean score of a SUBJECT is lower, in percent of the baseline's.",
 )
-@click.option("--paper-table", type=click.Choice(_PAPER_TABLES), help="Measure the cost table of this paper instead.")
-@click.option("--table-batches", type=click.IntRange(min=1), help="Batches for --paper-table cmow.  [default: 1024]")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the report, with all samples, as JSON.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a self-contained page with plots.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables as Markdown.")
@@ -94,8 +87,6 @@ _NOT_IN_TABLES = ("preset", "peers", "documents_by", "max_latency_ratio", "max_s
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(
     models: tuple[str, ...],
-    paper_table: str | None,
-    table_batches: int | None,
     out: Path | None,
     html: Path | None,
     markdown: Path | None,
@@ -114,32 +105,21 @@ def command(
     Each subject runs in fresh processes, on the same cores; subjects take turns in shuffled order.
     """
     from edgeembed_bench.machine import check_threads
-    from edgeembed_runtime.errors import CheckError, InputError
+    from edgeembed_runtime.errors import CheckError
 
     if not models and options["preset"] is None:
         raise click.UsageError("Missing argument 'SUBJECT...': give one or more subjects, or --preset.")
-    if paper_table is not None and any(options[name] is not None for name in _NOT_IN_TABLES):
-        raise InputError(
-            "--paper-table measures the table of a paper; expected no --preset, limits or --documents-by with it"
-        )
     check_threads(options["threads"])  # before the imports below, which take seconds
-    inputs = [*filter(None, [options["texts"]]), *options["sts"], *options["retrieval"]]
+    given = GivenTasks.take(options)
+    inputs = [*filter(None, [options["texts"]]), *given.inputs]
     written = Outputs({"json": out, "html": html, "markdown": markdown}, force=force, inputs=inputs)
-
-    from edgeembed.benchmarking import benchmark, measure_paper_table
-    from edgeembed.cli.progress import TerminalReporter
-
-    if paper_table is not None:
-        from edgeembed_bench.paper_tables import terminal_paper_table
-
-        options = {name: value for name, value in options.items() if name not in (*_NOT_IN_TABLES, "unscored")}
-        table = measure_paper_table(paper_table, models, batches=table_batches, **options)
-        _output(table, written, None if as_json else terminal_paper_table(table))
-        return
 
     from edgeembed_bench.render import terminal_report
 
-    report = benchmark(models, reporter=TerminalReporter(), **options)
+    from edgeembed.benchmarking import benchmark
+    from edgeembed.cli.progress import TerminalReporter
+
+    report = benchmark(models, tasks=given.read(), reporter=TerminalReporter(), **options)
     _output(report, written, None if as_json else terminal_report(report))
     failed = {check.failure: check.result for check in report.limit_checks() if check.failure is not None}
     if failed:

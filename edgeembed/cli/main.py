@@ -69,35 +69,36 @@ def group() -> None:
     """
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
+def main(arguments: Sequence[str] | None = None, *, command: click.Command = group) -> NoReturn:
     """Run the command line and exit with its exit code.
 
     Args:
         arguments: The arguments after `edgeembed`; None uses those of the process.
+        command: The command that takes them; a plugin may have one of its own.
     """
     # Progress is reported by our own reporter, on stderr.
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    sys.exit(_run_until_signal(arguments))
+    sys.exit(_run_until_signal(arguments, command))
 
 
-def _run_until_signal(arguments: Sequence[str] | None) -> int:
+def _run_until_signal(arguments: Sequence[str] | None, command: click.Command) -> int:
     with raised_terminations() as terminations:
         try:
-            code = _run(arguments, terminations)
+            code = _run(arguments, terminations, command)
             terminations.ignore()
         except Terminated as error:
             code = _report_interrupted("terminated", error.exit_code)
     return code
 
 
-def _run(arguments: Sequence[str] | None, terminations: Terminations) -> int:
+def _run(arguments: Sequence[str] | None, terminations: Terminations, command: click.Command) -> int:
     try:
         prepare_stdout()
         _expect_stdout(sys.argv[1:] if arguments is None else arguments)
-        code = group.main(arguments, prog_name="edgeembed", standalone_mode=False)
+        code = command.main(arguments, prog_name="edgeembed" if command is group else None, standalone_mode=False)
     except (KeyboardInterrupt, click.exceptions.Abort):
         code = _report_interrupted("interrupted", 130)
     except BrokenPipeError:

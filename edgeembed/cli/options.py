@@ -57,27 +57,6 @@ def pairs_option(*, required: bool = False) -> Callable[[Command], Command]:
     )
 
 
-sts_option = click.option(
-    "--sts",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE|DIR",
-    help="TSV of scored sentence pairs: sentence1, sentence2, score. Or a folder of the papers' seven sets: "
-    "sts12/test.tsv to sts16/test.tsv, stsb/test.tsv, sickr/test.tsv, as far as it has them. Repeatable.",
-)
-retrieval_option = click.option(
-    "--retrieval",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="DIR|FILE",
-    help="BEIR folder: corpus.jsonl, queries.jsonl, qrels/test.tsv. Or a TSV of duplicate questions: question1, "
-    "question2, is_duplicate. Repeatable.",
-)
-documents_by_option = click.option(
-    "--documents-by",
-    metavar="MODEL|BUNDLE",
-    help="Also score --retrieval with the documents by this model, usually the teacher, and the queries by each model.",
-)
 wordnet_option = click.option(
     "--wordnet", metavar="FOLDER", help="Add sentences in which words are replaced by synonyms from this WordNet."
 )

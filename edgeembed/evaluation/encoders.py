@@ -138,6 +138,17 @@ def load_encoder(name: str | os.PathLike[str]) -> SentenceEncoder:
     return encoder
 
 
+def encoder_fingerprint(encoder: EncoderLike) -> str | None:
+    """Return the fingerprint of a model or a bundle by its files; None for a loaded encoder, which is not cached."""
+    from edgeembed.models import find_model, is_bundle
+    from edgeembed.teacher.cache import model_fingerprint
+
+    if not isinstance(encoder, str | os.PathLike):
+        return None
+    folder = find_model(encoder)
+    return Bundle.open(folder).fingerprint if is_bundle(folder) else model_fingerprint(folder)
+
+
 def encoder_name(encoder: EncoderLike) -> str:
     """Return the name of an encoder for reports: as given, or the name of the bundle or model that was loaded.
 

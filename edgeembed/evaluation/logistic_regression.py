@@ -39,12 +39,14 @@ class ClassifierResult:
 
     Attributes:
         accuracy: Accuracy on the test split, 0 to 1.
+        correct: Number of correct predictions on the test split.
         f1: F1 of the label 1, 0 to 1; None unless the labels are 0 and 1.
         dev_accuracy: Mean accuracy with the selected C on the data that it was selected on, 0 to 1.
         c: The selected inverse regularization strength of scikit-learn.
     """
 
     accuracy: float
+    correct: int
     f1: float | None
     dev_accuracy: float
     c: float
@@ -95,7 +97,10 @@ def _fit_and_test(
     classifier, search = _fit(train, dev, grid)
     predicted = classifier.predict(test.features)
     f1 = f1_score(test.labels, predicted, pos_label="1", zero_division=0.0) if set(train.labels) == {"0", "1"} else None
-    return ClassifierResult(accuracy_score(test.labels, predicted), f1, search.best_score_, search.best_params_["C"])
+    correct = int(accuracy_score(test.labels, predicted, normalize=False))
+    return ClassifierResult(
+        accuracy_score(test.labels, predicted), correct, f1, search.best_score_, search.best_params_["C"]
+    )
 
 
 def _fit(

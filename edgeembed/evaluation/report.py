@@ -1,134 +1,20 @@
-"""Reports of evaluations: the scores of each model, suite averages, and comparisons with a reference model."""
+"""The report of an evaluation: the scores of models on the same tasks, as lines, tables and JSON."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import cattrs
-from edgeembed_bench.model_info import Parameters
 from edgeembed_bench.render import Table, markdown_tables
 from edgeembed_bench.subjects import unique_names
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.report import Report, write_text
 
-from edgeembed.evaluation.scores import Score, ScoreComparison, compare_scores
-from edgeembed.evaluation.semantic_retrieval import SearchSavings, search_savings
-from edgeembed.evaluation.sts import STS_SETS
-from edgeembed.evaluation.transfer import TRANSFER_TASKS
-
-
-@dataclass(frozen=True)
-class SuiteScores:
-    """Scores on the seven STS sets of SentEval, or on its seven transfer tasks, with their average.
-
-    Attributes:
-        values: The score x100 by name of the set; None for a set that was not evaluated.
-    """
-
-    values: dict[str, float | None]
-
-    @property
-    def evaluated(self) -> tuple[str, ...]:
-        """The sets that were evaluated."""
-        return tuple(name for name, value in self.values.items() if value is not None)
-
-    @property
-    def average(self) -> float:
-        """The mean over the sets that were evaluated; comparable with papers only if all seven were."""
-        values = [value for value in self.values.values() if value is not None]
-        return sum(values) / len(values)
-
-    @property
-    def average_of(self) -> str:
-        """The label of the average: "Avg." over all seven sets, otherwise with the number and names of the sets."""
-        if len(self.evaluated) == len(self.values):
-            return "Avg."
-        return f"Avg. ({len(self.evaluated)} of {len(self.values)}: {', '.join(self.evaluated)})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the values and the average as built-in types."""
-        return {"values": self.values, "average": self.average, "average_of": self.average_of}
-
-
-def suite_scores(scores: Sequence[Score], names: Collection[str] = STS_SETS) -> SuiteScores | None:
-    """Return the scores of a suite among all scores of a model.
-
-    Args:
-        scores: All scores of the model.
-        names: Names of the suite's sets, in order: the seven STS sets, or the seven transfer tasks.
-
-    Returns:
-        The scores; None if no set of the suite was evaluated.
-    """
-    values = {score.task: score.value for score in scores if score.task in names}
-    return SuiteScores({name: values.get(name) for name in names}) if values else None
-
-
-@dataclass(frozen=True)
-class ModelEvaluation(Report):
-    """Scores of one model, and of the reference model if there is one.
-
-    Attributes:
-        model: Name of the model.
-        scores: One score per task, in the order of the tasks.
-        reference: Name of the reference model; None without one.
-        reference_scores: The reference's scores, in the same order; empty without a reference.
-        parameters: Parameter counts of the model; None if unknown.
-        reference_parameters: Parameter counts of the reference; None if unknown.
-    """
-
-    model: str
-    scores: tuple[Score, ...]
-    reference: str | None = None
-    reference_scores: tuple[Score, ...] = ()
-    parameters: Parameters | None = None
-    reference_parameters: Parameters | None = None
-
-    @property
-    def comparisons(self) -> tuple[ScoreComparison, ...]:
-        """Each score with the reference's; empty without a reference."""
-        return compare_scores(self.scores, self.reference_scores) if self.reference is not None else ()
-
-    @property
-    def sts(self) -> SuiteScores | None:
-        """The scores on the seven STS sets; None if none was evaluated."""
-        return suite_scores(self.scores)
-
-    @property
-    def sts_percent(self) -> float | None:
-        """The STS average in percent of the reference's over the same sets; None without either."""
-        return _percent(self.sts, suite_scores(self.reference_scores))
-
-    @property
-    def transfer(self) -> SuiteScores | None:
-        """The scores on the seven transfer tasks; None if none was evaluated."""
-        return suite_scores(self.scores, TRANSFER_TASKS)
-
-    @property
-    def transfer_percent(self) -> float | None:
-        """The transfer average in percent of the reference's over the same tasks; None without either."""
-        return _percent(self.transfer, suite_scores(self.reference_scores, TRANSFER_TASKS))
-
-    @property
-    def savings(self) -> tuple[SearchSavings, ...]:
-        """Search time and memory that the model saves in semantic retrieval; empty without it or a reference."""
-        return search_savings(self.comparisons)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return scores, suite averages, and comparisons with the reference as built-in types."""
-        content = super().to_dict()
-        for name, counts in (("parameters", self.parameters), ("reference_parameters", self.reference_parameters)):
-            if counts is not None:
-                content[name]["inner_parameters"] = counts.inner_parameters
-        return content | {
-            "percent_of_reference": {each.score.task: each.percent for each in self.comparisons},
-            "difference_from_reference": {each.score.task: each.difference for each in self.comparisons},
-            "sts": self.sts and self.sts.to_dict() | {"percent_of_reference": self.sts_percent},
-            "transfer": self.transfer and self.transfer.to_dict() | {"percent_of_reference": self.transfer_percent},
-            "savings": [asdict(each) for each in self.savings],
-        }
+from edgeembed.evaluation.model_evaluation import ModelEvaluation
+from edgeembed.evaluation.scores import Score
+from edgeembed.evaluation.task import TASKS, EvaluationTask
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,7 +36,8 @@ class EvaluationReport(Report):
             percents = [each.percent for each in model.comparisons] or [None] * len(model.scores)
             for score, percent in zip(model.scores, percents, strict=True):
                 relative = "" if percent is None else f", {percent:.1f} % of {model.reference}"
-                lines.append(f"  {model.model}, {score.task}: {score.value:.2f} ({score.metric}{relative})")
+                value = f"{score.value:.2f}{score.margin()}"
+                lines.append(f"  {model.model}, {score.task}: {value} ({score.metric}{relative})")
         return "\n".join(lines)
 
     def __getitem__(self, name: str) -> ModelEvaluation:
@@ -164,10 +51,13 @@ class EvaluationReport(Report):
 
     @property
     def tables(self) -> list[Table]:
-        """The scores as tables: one per kind of task, with a row per model, the reference first."""
-        from edgeembed.evaluation.tables import make_tables  # imports this module
-
-        return make_tables(_rows(self.models))
+        """The scores as tables: those of each kind of task, with a row per model, the reference first."""
+        rows, tables = _rows(self.models), []
+        for kind in dict.fromkeys(score.kind for score in self.models[0].scores):
+            of_kind = {name: model.of_kind(kind) for name, model in rows.items()}
+            # The plugin of a report's task may not be installed here.
+            tables += TASKS[kind].tables(of_kind) if kind in TASKS else EvaluationTask.tables(of_kind)
+        return tables
 
     def check_tasks(self, model: str, scores: Sequence[Score]) -> None:
         """Check that the models of this report were scored on the tasks of another model.
@@ -243,12 +133,10 @@ def _rows(models: Sequence[ModelEvaluation]) -> dict[str, ModelEvaluation]:
     first = models[0]
     rows = {each.model: each for each in models}
     if first.reference is not None:
-        scores, parameters = first.reference_scores, first.reference_parameters
-        reference = ModelEvaluation(first.reference, scores, first.reference, scores, parameters, parameters)
+        scores, parameters, suites = first.reference_scores, first.reference_parameters, first.reference_suites
+        reference = ModelEvaluation(
+            first.reference, scores, first.reference, scores, parameters, parameters, suites, suites
+        )
         rows = {first.reference: reference} | {name: each for name, each in rows.items() if name != first.reference}
     names = unique_names([Path(name).name or name for name in rows], list(rows))
     return dict(zip(names, rows.values(), strict=True))
-
-
-def _percent(scores: SuiteScores | None, reference: SuiteScores | None) -> float | None:
-    return 100 * scores.average / reference.average if scores and reference and reference.average > 0 else None

@@ -6,12 +6,12 @@ from edgeembed_bench import Subject, WorkerEncoder, start_worker, this_machine
 from edgeembed_runtime import Bundle
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.evaluation.asymmetric import AsymmetricRetrieval
-from edgeembed.evaluation.suite import Task, score_tasks
+from edgeembed.evaluation.evaluate import score_data
+from edgeembed.evaluation.task import EvaluationTask
 from edgeembed.progress import Reporter
 
 
-def check_scorable(subjects: Sequence[Subject], tasks: Sequence[Task]) -> None:
+def check_scorable(subjects: Sequence[Subject], tasks: Sequence[EvaluationTask]) -> None:
     """Raise InputError if a classifier would be scored by similarity.
 
     Args:
@@ -21,17 +21,17 @@ def check_scorable(subjects: Sequence[Subject], tasks: Sequence[Task]) -> None:
     for subject in subjects if tasks else ():
         if subject.adapter == "bundle" and subject.argument and Bundle.open(subject.argument).is_classifier:
             raise InputError(
-                f"{subject.name} is a classifier, which sts and retrieval do not score; expected encoders, or its name "
+                f"{subject.name} is a classifier, which tasks of encoders do not score; expected encoders, or its name "
                 "in unscored"
             )
 
 
 def score_subjects(
-    subjects: Sequence[Subject], tasks: Sequence[Task], reporter: Reporter
+    subjects: Sequence[Subject], tasks: Sequence[EvaluationTask], reporter: Reporter
 ) -> dict[str, dict[str, float]]:
-    """Return the scores by task and subject.
+    """Return the scores by data set and subject.
 
-    A subject has no score on a task whose documents another model encodes in another dimension.
+    A subject has no score on a data set that its dimension does not suit, see `EvaluationTask.suits`.
 
     Args:
         subjects: The subjects.
@@ -47,11 +47,14 @@ def score_subjects(
     threads = this_machine().available_cores
     for subject in subjects:
         with start_worker(subject, "a text", threads=threads) as worker:
-            suited = [
-                task
+            encoder = WorkerEncoder(worker)
+            found = [
+                score
                 for task in tasks
-                if not isinstance(task, AsymmetricRetrieval) or task.documents_by.dimension == worker.dimension
+                for data in task.sets
+                if task.suits(data, worker.dimension)
+                for score in score_data(subject.name, encoder, task, data, reporter)
             ]
-            for score in score_tasks(subject.name, WorkerEncoder(worker), suited, reporter):
-                scores.setdefault(f"{score.task} ({score.metric})", {})[subject.name] = score.value
+        for score in found:
+            scores.setdefault(f"{score.task} ({score.metric})", {})[subject.name] = score.value
     return scores

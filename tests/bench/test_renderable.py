@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from edgeembed_bench import BenchmarkReport, Comparison, compare_reports, read_report
-from edgeembed_bench.paper_tables import PaperTable, xayn_table
 from edgeembed_bench.renderable import Renderable
 from edgeembed_runtime.errors import InputError
 
@@ -19,12 +18,7 @@ def comparison(make_report: Make) -> Comparison:
     return compare_reports(before, make_report(2, bare=True, processes=3))
 
 
-@pytest.fixture(scope="module")
-def paper_table(bare_report: BenchmarkReport) -> PaperTable:
-    return xayn_table(bare_report)
-
-
-@pytest.fixture(scope="module", params=["report", "comparison", "paper_table"])
+@pytest.fixture(scope="module", params=["report", "comparison"])
 def result(request: pytest.FixtureRequest) -> Renderable:
     """Each kind of result; the report without optional measurements, because it is drawn faster."""
     name = "bare_report" if request.param == "report" else request.param
@@ -102,9 +96,6 @@ def test_notebook_shows_light_plots_and_no_ids(bare_report: BenchmarkReport) -> 
     assert ' id="' not in shown
 
 
-def test_comparison_and_paper_table_show_their_notes(comparison: Comparison, paper_table: PaperTable) -> None:
+def test_comparison_shows_its_notes(comparison: Comparison) -> None:
     for text in (comparison.to_markdown(), comparison.to_html(), comparison._repr_html_()):
         assert "only before: student-int4" in text
-    for text in (paper_table.to_markdown(), paper_table.to_html(), paper_table._repr_html_()):
-        assert "table 3: energy and inference time" in text
-        assert paper_table.machine.cpu in text

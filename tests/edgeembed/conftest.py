@@ -1,11 +1,13 @@
 """Every test of this room runs offline and on one thread; data for recipes."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 from edgeembed.corpus.parallel import LanguageCounts, ParallelText
+from edgeembed.evaluation import SentenceEncoder
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +43,17 @@ def parallel(sentences: list[str]) -> ParallelText:
     sources = sentences[:80]
     translations = [" ".join(f"é{word.capitalize()}" for word in sentence.split()) for sentence in sources]
     return ParallelText(sources, translations, (LanguageCounts("xx", 80, 80, 80),), ("en-xx.tsv",))
+
+
+NameEncoders = Callable[[Callable[[str], SentenceEncoder]], None]
+
+
+@pytest.fixture
+def name_encoders(monkeypatch: pytest.MonkeyPatch) -> NameEncoders:
+    """Let `evaluate` find the encoder of any name by a function."""
+
+    def name(encoder_of: Callable[[str], SentenceEncoder]) -> None:
+        monkeypatch.setattr("edgeembed.evaluation.evaluate.find_encoder", lambda name: lambda: encoder_of(name))
+        monkeypatch.setattr("edgeembed.evaluation.evaluate.encoder_fingerprint", lambda _name: None)
+
+    return name

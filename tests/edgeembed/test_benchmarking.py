@@ -1,4 +1,4 @@
-"""The public functions benchmark, measure_paper_table and compare: which arguments they take, and which are wrong."""
+"""The public functions benchmark and compare: which arguments they take, and which are wrong."""
 
 import sys
 from pathlib import Path
@@ -10,9 +10,11 @@ from edgeembed_runtime import Encoder
 from edgeembed_runtime.errors import CheckError, EdgeEmbedError, InputError
 
 from edgeembed import benchmarking
-from edgeembed.benchmarking import benchmark, compare, find_subjects, measure_paper_table
+from edgeembed.benchmarking import benchmark, compare, find_subjects
 from edgeembed.corpus.pairs import SentencePairs
 from edgeembed.evaluation import RetrievalSet
+from edgeembed.evaluation.tasks.retrieval import Retrieval
+from edgeembed.evaluation.tasks.sts import STS
 from edgeembed.models import load_model
 
 BY_NAME = f"fastembed:BAAI/bge-small-en-v1.5@{Path(sys.base_prefix) / 'bin' / 'python3'}"
@@ -32,7 +34,9 @@ def function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_texts_and_data_may_be_in_memory_and_reports_are_compared(function: str, tmp_path: Path) -> None:
     texts = ["read a file", "sort a list"]
-    report = benchmark(function, against=f"base={function}", texts=texts, runs=2, processes=1, sweep=False, sts=PAIRS)
+    report = benchmark(
+        function, against=f"base={function}", texts=texts, runs=2, processes=1, sweep=False, tasks=STS(PAIRS)
+    )
     assert (report.baseline, report.texts.source, report.texts.count) == ("base", "the caller", 2)
     assert report.tasks == ["pairs (Spearman x100)"]
     report.to_json(tmp_path / "report.json")
@@ -42,8 +46,8 @@ def test_texts_and_data_may_be_in_memory_and_reports_are_compared(function: str,
 
 def test_queries_are_scored_over_the_documents_of_another_model_of_the_same_dimension(function: str) -> None:
     task = RetrievalSet("set", {"q": "eee"}, {"1": "eee", "2": "a"}, {"q": {"1"}})
-    options: dict[str, Any] = {"texts": ["read a file"], "runs": 1, "processes": 1, "sweep": False, "retrieval": task}
-    report = benchmark(["nano", f"wide={function}"], documents_by="nano", **options)
+    options: dict[str, Any] = {"texts": ["read a file"], "runs": 1, "processes": 1, "sweep": False}
+    report = benchmark(["nano", f"wide={function}"], tasks=Retrieval(task, documents_by="nano"), **options)
     assert report.tasks == ["set (nDCG@10 x100)", "set, documents by nano (nDCG@10 x100)"]
     assert [len(subject.quality) for subject in report] == [2, 1]
     assert [subject.info.space for subject in report] == [Encoder("nano").bundle.space, None]
@@ -99,12 +103,10 @@ def test_a_subject_whose_library_is_missing_is_an_error_before_any_work(
         ({"peers": "build"}, "expected a preset as well"),
         ({"runs": 0}, "runs: 0 given; expected at least 1"),
         ({"texts": "absent.txt"}, "absent.txt does not exist"),
-        ({"sts": "absent.tsv"}, "absent.tsv cannot be read"),
-        ({"documents_by": "mini"}, "documents_by is given without retrieval"),
         ({"unscored": ["other"]}, "unscored names other; expected some of: mini"),
         ({"min_quality": 90.0}, "min_quality is 90, but nothing is scored"),
-        ({"min_quality": 90.0, "against": "nano", "sts": PAIRS, "unscored": "mini"}, "needs the score of mini"),
-        ({"min_quality": 90.0, "against": "nano", "sts": PAIRS, "unscored": "nano"}, "needs the score of nano"),
+        ({"min_quality": 90.0, "against": "nano", "tasks": STS(PAIRS), "unscored": "mini"}, "needs the score of mini"),
+        ({"min_quality": 90.0, "against": "nano", "tasks": STS(PAIRS), "unscored": "nano"}, "needs the score of nano"),
         (
             {"max_size_mb": 1.0, "models": BY_NAME},
             "cannot be checked for .*by its name",
@@ -123,11 +125,6 @@ def test_wrong_arguments_are_reported_before_anything_is_measured(
     with pytest.raises(InputError, match=message) as error:
         benchmark(**{"models": "mini", "texts": ["read a file"], **arguments})
     assert "\n" not in str(error.value)
-
-
-def test_an_unknown_paper_table_is_reported() -> None:
-    with pytest.raises(InputError, match="no paper table called bert; expected one of: simtde, hpd, xayn, cmow"):
-        measure_paper_table("bert", "mini")
 
 
 def test_a_file_that_is_no_report_is_reported(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ from edgeembed.benchmarking import benchmark
 from edgeembed.classification.exporting import classifier_model
 from edgeembed.classification.model import TextClassifier
 from edgeembed.cli.export import command
-from edgeembed.evaluation import evaluate
+from edgeembed.evaluation.evaluate import evaluate
+from edgeembed.evaluation.tasks.sts import STS
 from edgeembed.exporting import export
 from edgeembed.models import load_model
 from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding
@@ -131,10 +132,10 @@ def test_a_classifier_is_not_scored_by_similarity(exported: ClassifierExportRepo
     (tmp_path / "sts.tsv").write_text(
         "sentence1\tsentence2\tscore\na cat\ta dog\t1\na cat\ta cat\t5\n", encoding="utf-8"
     )
-    with pytest.raises(InputError, match="tiny is a classifier, which sts and retrieval do not score"):
-        benchmark([exported.path], sts=tmp_path / "sts.tsv")
+    with pytest.raises(InputError, match="tiny is a classifier, which tasks of encoders do not score"):
+        benchmark([exported.path], tasks=STS(tmp_path / "sts.tsv"))
     with pytest.raises(InputError, match="is a classifier; expected an encoder"):
-        evaluate(exported.path, sts=tmp_path / "sts.tsv")
+        evaluate(exported.path, STS(tmp_path / "sts.tsv"))
 
 
 def test_int8_is_smaller_and_does_not_depend_on_the_batch(

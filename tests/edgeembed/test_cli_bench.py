@@ -95,13 +95,13 @@ def test_devices_folders_and_inputs_are_never_replaced(tmp_path: Path) -> None:
     assert not Path("/dev/full").is_file()
 
 
-def test_more_threads_than_cores_are_refused_before_any_library_is_loaded() -> None:
+def test_more_threads_than_cores_are_refused_before_heavy_libraries_are_loaded() -> None:
     code = (
         "import sys\n"
         "from edgeembed.cli.bench import command\n"
         "from edgeembed_runtime.errors import InputError\n"
         "try: command.main(['micro', '--threads', '4096'], standalone_mode=False)\n"
-        "except InputError as error: print(error, {'torch', 'numpy', 'edgeembed.benchmarking'} & sys.modules.keys())"
+        "except InputError as error: print(error, {'torch', 'edgeembed.benchmarking'} & sys.modules.keys())"
     )
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert run.stdout.startswith("4096 threads requested; expected at most ")
@@ -144,40 +144,18 @@ def test_kept_limits_exit_with_0(pairs: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--min-quality", "90"], "min_quality is 90, but nothing is scored; expected sts or retrieval as well"),
+        (["--min-quality", "90"], "min_quality is 90, but nothing is scored; expected tasks as well"),
         (["--max-latency-ratio", "0.5"], "relative to a baseline; expected against as well"),
         (["--max-mb", "nan"], "max_mb: nan given; expected a number"),
         (["--out", "same.json", "--html", "same.json"], "choose another path"),
         (["--max-mb", "1"], "the limit on size (MB) cannot be checked for ours: not measured; it names no files"),
-        (["--paper-table", "simtde"], "0 sts sets for the paper table simtde; expected one"),
-        (["--paper-table", "hpd"], "0 retrieval sets for the paper table hpd; expected one"),
-        (["--paper-table", "cmow"], "no subject counts the tokens"),
-        (["--paper-table", "xayn", "--preset", "runtime"], "expected no --preset, limits or --documents-by"),
+        (["--retrieval-documents-by", "mini"], "--retrieval-documents-by is given without --retrieval; expected files"),
     ],
 )
 def test_conflicting_options_are_an_error(arguments: list[str], message: str) -> None:
     run = _run(OURS, *arguments)
     assert isinstance(run.exception, InputError)
     assert message in str(run.exception)
-
-
-def test_a_paper_table_is_measured(pairs: Path, tmp_path: Path) -> None:
-    files = {option: tmp_path / f"table.{option}" for option in ("out", "html", "markdown")}
-    outputs = [part for option, file in files.items() for part in (f"--{option}", file)]
-    run = _run(OURS, THEIRS, "--paper-table", "simtde", "--sts", pairs, *outputs)
-    assert run.exit_code == 0, run.output
-    assert "SimTDE, table 4" in run.stdout
-    assert "| ours" in files["markdown"].read_text()
-    assert "<title>SimTDE, table 4" in files["html"].read_text()
-    table = json.loads(files["out"].read_text())
-    assert [row[0] for row in table["rows"]] == ["ours", "theirs"]
-    assert len(table["samples"]["ours"]["pass_s"]) == 3
-
-
-def test_the_paper_table_xayn_needs_no_file() -> None:
-    table = json.loads(_run(OURS, "--paper-table", "xayn", "--json").stdout)
-    assert table["name"] == "xayn"
-    assert len(table["samples"]["ours"]["latency_ms"]) == 4
 
 
 @pytest.fixture
@@ -221,8 +199,7 @@ def test_a_teacher_is_found_by_the_name_of_its_package() -> None:
     assert measure_size(subject).size_bytes == 90_868_376 + 466_247
 
 
-def test_help_names_all_paper_tables_and_presets() -> None:
-    assert cli._PAPER_TABLES == benchmarking.PAPER_TABLES
+def test_help_names_all_presets() -> None:
     assert cli._PRESETS == presets.PRESETS
 
 

@@ -1,15 +1,17 @@
 import json
-import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from edgeembed_runtime.errors import InputError, MissingExtraError
+from edgeembed_runtime.errors import InputError
 
 from edgeembed.cli.evaluate import command
-from edgeembed.evaluation import evaluator
+from edgeembed.evaluation import TASKS, EvaluationTask, Score, SentenceEncoder, Setting
+
+from .conftest import NameEncoders
 
 
 class _Hashing:
@@ -35,8 +37,8 @@ def sts_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def cheap_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluator, "find_encoder", lambda name: lambda: _Hashing(len(name)))
+def cheap_models(name_encoders: NameEncoders) -> None:
+    name_encoders(lambda name: _Hashing(len(name)))
 
 
 def test_scores_are_shown_with_the_percentage_of_the_reference(sts_file: Path) -> None:
@@ -78,7 +80,7 @@ def test_progress_goes_to_stderr(sts_file: Path) -> None:
 def test_no_tasks_are_an_error() -> None:
     run = CliRunner().invoke(command, ["student"])
     assert isinstance(run.exception, InputError)
-    assert "expected at least one of: sts, retrieval, " in str(run.exception)
+    assert "expected at least one of: " in str(run.exception)
 
 
 def test_an_existing_output_file_is_an_error_before_any_work(sts_file: Path) -> None:
@@ -88,7 +90,7 @@ def test_an_existing_output_file_is_an_error_before_any_work(sts_file: Path) -> 
 
 
 def test_a_missing_file_is_an_error_before_a_model_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluator, "find_encoder", lambda _: pytest.fail("looked for a model"))
+    monkeypatch.setattr("edgeembed.evaluation.evaluate.find_encoder", lambda _: pytest.fail("looked for a model"))
     run = CliRunner().invoke(command, ["student", "--sts", "absent.tsv"])
     assert isinstance(run.exception, InputError)
     assert "absent.tsv cannot be read" in str(run.exception)
@@ -108,61 +110,9 @@ def test_a_folder_of_sts_sets_is_reported_with_its_average(sts_file: Path, tmp_p
     out = tmp_path / "table.md"
     run = CliRunner().invoke(command, ["student", "--sts", str(tmp_path), "--json", "--markdown", str(out)])
     assert run.exit_code == 0, run.output
-    assert json.loads(run.stdout)["sts"]["average_of"] == "Avg. (1 of 7: STS-B)"
-    assert json.loads(run.stdout)["sts"]["values"]["SICK-R"] is None
+    assert json.loads(run.stdout)["suites"]["sts"]["average_of"] == "Avg. (1 of 7: STS-B)"
+    assert json.loads(run.stdout)["suites"]["sts"]["values"]["SICK-R"] is None
     assert "Avg. (1 of 7)" in out.read_text()
-
-
-def test_entities_are_scored_with_a_catalog_file(tmp_path: Path) -> None:
-    queries, catalog = tmp_path / "radio.tsv", tmp_path / "all.txt"
-    queries.write_text("query\tentity\na station\ta station\n")
-    catalog.write_text("a station\nanother one\n")
-    arguments = ["student", "--entities", str(queries), "--catalog", str(catalog), "--json"]
-    (score,) = json.loads(CliRunner().invoke(command, arguments).stdout)["scores"]
-    assert (score["metric"], score["value"], score["details"]) == ("R@1 x100", 100, {"entities": 2})
-
-
-def test_a_catalog_without_queries_is_an_error(sts_file: Path) -> None:
-    run = CliRunner().invoke(command, ["student", "--sts", str(sts_file), "--catalog", "all.txt"])
-    assert isinstance(run.exception, InputError)
-    assert "expected files of queries in entities" in str(run.exception)
-
-
-def test_semantic_retrieval_uses_nlist_and_nprobe(tmp_path: Path) -> None:
-    pytest.importorskip("faiss", reason="needs faiss: edgeembed-runtime[faiss]")
-    file = tmp_path / "pairs.tsv"
-    file.write_text("question1\tquestion2\tis_duplicate\na cat\ta cat sat\t1\na dog\tthe sun\t0\n")
-    arguments = ["student", "--semantic-retrieval", str(file), "--nlist", "4", "--nprobe", "3"]
-    run = CliRunner().invoke(command, arguments)
-    assert run.exit_code == 0, run.output
-    assert "nlist 1, nprobe 3" in " ".join(run.stdout.split())
-
-
-def test_missing_faiss_is_an_error_before_a_model_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    monkeypatch.setattr(evaluator, "find_encoder", lambda _: pytest.fail("looked for a model"))
-    file = tmp_path / "pairs.tsv"
-    file.write_text("question1\tquestion2\tis_duplicate\na cat\ta cat sat\t1\n")
-    run = CliRunner().invoke(command, ["student", "--semantic-retrieval", str(file)])
-    assert isinstance(run.exception, MissingExtraError)
-    assert "edgeembed-runtime[faiss]" in str(run.exception)
-
-
-def test_geometry_takes_a_threshold(sts_file: Path) -> None:
-    arguments = ["student", "--geometry", str(sts_file), "--json"]
-    for above, pairs in (([], 1), (["--positives-above", "2"], 3)):
-        run = CliRunner().invoke(command, [*arguments, *above])
-        assert run.exit_code == 0, run.output
-        alignment, uniformity = json.loads(run.stdout)["scores"]
-        assert (alignment["metric"], alignment["items"]) == ("alignment", pairs)
-        assert (uniformity["metric"], uniformity["items"]) == ("uniformity", 8)
-
-
-def test_geometry_is_shown_as_differences_from_the_reference(sts_file: Path) -> None:
-    run = CliRunner().invoke(command, ["student", "--against", "reference", "--geometry", str(sts_file)])
-    assert "lower is better" in " ".join(run.stdout.split())
-    assert "difference" in run.stdout
-    assert "%" not in run.stdout
 
 
 def test_transfer_tasks_are_found_in_a_folder(tmp_path: Path) -> None:
@@ -173,13 +123,13 @@ def test_transfer_tasks_are_found_in_a_folder(tmp_path: Path) -> None:
     assert run.exit_code == 0, run.output
     found = json.loads(run.stdout)
     assert found["scores"][0]["value"] == 100
-    assert found["transfer"]["average_of"] == "Avg. (1 of 7: TREC)"
+    assert found["suites"]["transfer"]["average_of"] == "Avg. (1 of 7: TREC)"
 
 
 def test_a_folder_without_transfer_tasks_is_an_error_before_a_model_is_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluator, "find_encoder", lambda _: pytest.fail("looked for a model"))
+    monkeypatch.setattr("edgeembed.evaluation.evaluate.find_encoder", lambda _: pytest.fail("looked for a model"))
     run = CliRunner().invoke(command, ["student", "--transfer", str(tmp_path)])
     assert isinstance(run.exception, InputError)
     assert "none of the transfer tasks" in str(run.exception)
@@ -202,3 +152,65 @@ def test_language_pairs_are_selected(tmp_path: Path) -> None:
         f"{tmp_path.name}/de-en, de to en": 4,
         f"{tmp_path.name}/de-en, en to de": 4,
     }
+
+
+def test_a_setting_without_files_is_an_error(sts_file: Path) -> None:
+    run = CliRunner().invoke(command, ["student", "--sts", str(sts_file), "--bitext-rows", "4"])
+    assert isinstance(run.exception, InputError)
+    assert str(run.exception) == "--bitext-rows is given without --bitext; expected files in --bitext"
+
+
+def test_each_score_is_printed_on_stderr_when_it_is_there(sts_file: Path) -> None:
+    run = CliRunner().invoke(command, ["student", "--against", "reference", "--sts", str(sts_file), "--json"])
+    lines = [line for line in run.stderr.splitlines() if "(Spearman x100)" in line]
+    assert [line.split(",")[0] for line in lines] == ["reference", "student"]
+
+
+def test_scores_are_in_the_order_of_the_options(sts_file: Path, tmp_path: Path) -> None:
+    text = tmp_path / "de-en.tsv"
+    text.write_text("de\ten\n" + "".join(f"eins {letter}\tone {letter}\n" for letter in "abc"))
+    first, second = ["--bitext", str(text)], ["--sts", str(sts_file)]
+    for options in ([*first, *second], [*second, *first]):
+        run = CliRunner().invoke(command, ["student", *options, "--json"])
+        kinds = dict.fromkeys(score["kind"] for score in json.loads(run.stdout)["scores"])
+        assert list(kinds) == [options[0].lstrip("-"), options[2].lstrip("-")]
+
+
+class _Lengths(EvaluationTask):
+    """The mean length of an embedding: a task as a plugin may have it."""
+
+    metavar = "FILE"
+    help = "Texts, one per line: the mean length of an embedding."
+
+    def __init__(self, *sources: str, factor: Annotated[int, Setting("Factor of the length.", minimum=1)] = 1) -> None:
+        self.check_settings(factor=factor)
+        self.factor = factor
+        self.sets = [Path(each) for each in self.check_sources(sources)]
+
+    def score(self, encoder: SentenceEncoder, data: Path) -> list[Score]:
+        texts = data.read_text().splitlines()
+        return [
+            Score(data.name, "length", self.factor * float(np.linalg.norm(encoder.encode(texts), axis=1).mean()), 2)
+        ]
+
+
+@pytest.fixture
+def lengths() -> Iterator[None]:
+    """The task of a plugin."""
+    TASKS.register("mean-length")(_Lengths)
+    yield
+    del TASKS._classes["mean-length"]
+
+
+@pytest.mark.usefixtures("lengths")
+def test_the_task_of_a_plugin_has_its_options_and_a_table(tmp_path: Path) -> None:
+    file = tmp_path / "texts.txt"
+    file.write_text("a cat\na dog\n")
+    helped = CliRunner().invoke(command, ["--help"]).stdout
+    assert "--mean-length FILE" in helped
+    assert "--mean-length-factor" in helped
+    arguments = ["student", "--mean-length", str(file), "--mean-length-factor"]
+    run = CliRunner().invoke(command, [*arguments, "3"])
+    assert run.exit_code == 0, run.output
+    assert "texts.txt: length, 2 items" in run.stdout
+    assert CliRunner().invoke(command, [*arguments, "0"]).exit_code == 2

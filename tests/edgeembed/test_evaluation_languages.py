@@ -9,18 +9,24 @@ import numpy as np
 import pytest
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.evaluation import (
-    evaluate,
-    evaluator,
-    read_bitext,
+from edgeembed.evaluation.encoders import CachingEncoder
+from edgeembed.evaluation.evaluate import evaluate
+from edgeembed.evaluation.language_pairs import choose_language_pairs, is_monolingual
+from edgeembed.evaluation.task import EvaluationTask
+from edgeembed.evaluation.tasks.bitext import Bitext, read_bitext, score_bitext
+from edgeembed.evaluation.tasks.cross_lingual_retrieval import (
+    CrossLingualRetrieval,
     read_cross_lingual_retrieval,
-    read_cross_lingual_sts,
-    score_bitext,
     score_cross_lingual_retrieval,
+)
+from edgeembed.evaluation.tasks.cross_lingual_sts import (
+    CrossLingualSTS,
+    read_cross_lingual_sts,
     score_cross_lingual_sts,
 )
-from edgeembed.evaluation.cross_lingual import choose_language_pairs, is_monolingual
-from edgeembed.evaluation.encoders import CachingEncoder
+from edgeembed.evaluation.tasks.retrieval import Retrieval
+
+from .conftest import NameEncoders
 
 
 class _Angles:
@@ -279,35 +285,36 @@ def test_a_malformed_bitext_is_a_one_line_error(
 
 
 @pytest.fixture
-def everything(translated: Path, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def everything(translated: Path, questions: Path, tmp_path: Path, name_encoders: NameEncoders) -> list[EvaluationTask]:
     degrees = COLORS.degrees | PLACES.degrees
     encoders = {"teacher": _Angles(**degrees), "student": _Angles(**(degrees | {"blue": 5, "yellow": 50}))}
-    monkeypatch.setattr(evaluator, "find_encoder", lambda name: lambda: encoders[name])
+    name_encoders(encoders.__getitem__)
     files = [bitext(tmp_path / name, "rot\tred\tx", "blau\tblue\tx", "gelb\tyellow\tx") for name in "ab"]
-    return {
-        "retrieval": [questions / "en"],
-        "cross_lingual_sts": [f"{translated}#de-de,en-en,de-en"],
-        "cross_lingual_retrieval": [f"{questions}#de-en"],
-        "bitext": files,
-    }
+    return [
+        CrossLingualSTS(f"{translated}#de-de,en-en,de-en"),
+        Retrieval(questions / "en"),
+        CrossLingualRetrieval(f"{questions}#de-en"),
+        Bitext(*files),
+    ]
 
 
-def test_tables_have_the_papers_columns(everything: dict[str, Any]) -> None:
-    sts, retrieval, texts = evaluate(["student"], **everything, against="teacher").tables
+def test_tables_have_the_papers_columns(everything: list[EvaluationTask]) -> None:
+    sts, retrieval, across, texts = evaluate(["student"], everything, against="teacher").tables
     assert sts.columns == (
         "model", "DE-DE", "EN-EN", "DE-EN", "within", "across", "Avg.", "%", "params", "w/o embeddings",
     )  # fmt: skip
     assert sts.rows[0][1:8] == ("100.00", "50.00", "50.00", "75.00", "50.00", "66.67", "100.00")
     assert sts.rows[1][1:8] == ("100.00", "100.00", "100.00", "100.00", "100.00", "100.00", "150.00")
     assert retrieval.columns == ("model", "set", "queries", "MRR@10", "nDCG@10", "MAP@100", "%")
-    assert [row[:2] for row in retrieval.rows[:3]] == [("teacher", "en"), ("student", "en"), ("teacher", "quad, de-en")]
+    assert [row[:2] for row in retrieval.rows] == [("teacher", "en"), ("student", "en")]
+    assert across.rows[0][:2] == ("teacher", "quad, de-en")
     assert retrieval.rows[0][2:] == ("1", "0.5000", "0.6934", "0.5833", "100.00")
     assert texts.columns[-2:] == ("bitext, average", "bitext, average, %")
     assert "sentences: 3 per column" in texts.legend
 
 
-def test_markdown_and_json_contain_every_pair(everything: dict[str, Any]) -> None:
-    found = evaluate(["student"], **everything)
+def test_markdown_and_json_contain_every_pair(everything: list[EvaluationTask]) -> None:
+    found = evaluate(["student"], everything)
     assert "## Similarity across languages, mt" in found.to_markdown()
     assert "## Bitext retrieval" in found.to_markdown()
     tasks = {score["task"]: score["value"] for score in found.models[0].to_dict()["scores"]}

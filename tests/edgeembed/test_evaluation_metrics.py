@@ -11,12 +11,12 @@ from edgeembed.evaluation import (
     ModelEvaluation,
     Score,
     compare_scores,
-    ranking_agreement,
     read_retrieval,
     read_sts,
-    score_retrieval,
-    score_sts,
 )
+from edgeembed.evaluation.agreement import ranking_agreement
+from edgeembed.evaluation.tasks.retrieval import score_retrieval
+from edgeembed.evaluation.tasks.sts import score_sts
 
 
 class _Table:

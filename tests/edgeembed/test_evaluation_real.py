@@ -4,20 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 from edgeembed_runtime import Encoder
 
-from edgeembed.evaluation import (
-    count_parameters,
-    evaluate,
-    load_encoder,
-    read_geometry,
-    read_transfer,
-    score_geometry,
-    score_transfer,
-)
+from edgeembed.evaluation import count_parameters, load_encoder
+from edgeembed.evaluation.evaluate import evaluate
+from edgeembed.evaluation.tasks.retrieval import Retrieval
+from edgeembed.evaluation.tasks.sts import STS
+from edgeembed.evaluation.tasks.transfer import read_transfer, score_transfer
 
 ROOT = Path(__file__).parents[2]
 EVAL = ROOT.parent / "shared" / "data" / "eval"
@@ -36,14 +30,14 @@ def teacher_is_installed() -> None:
 
 
 def test_teacher_scores_on_stsb_dev_as_published() -> None:
-    report = evaluate(TEACHER, sts=EVAL / "stsb" / "dev.tsv")
+    report = evaluate(TEACHER, STS(EVAL / "stsb" / "dev.tsv"))
     assert report[TEACHER].scores[0].value == pytest.approx(86.7, abs=0.1)
 
 
 # The teacher takes minutes for SciFact: it is scored on the smallest set, and the micro encoder on SciFact.
 @pytest.mark.parametrize(("model", "task"), [("micro", "scifact"), (TEACHER, "adi")])
 def test_retrieval_scores_are_the_recorded_ones(model: str, task: str) -> None:
-    found = evaluate(model, retrieval=EVAL / "retrieval" / task)[model].scores[0].value
+    found = evaluate(model, Retrieval(EVAL / "retrieval" / task))[model].scores[0].value
     assert found == pytest.approx(_recorded_score(model, task), abs=0.3)
 
 
@@ -68,8 +62,7 @@ def test_teacher_scores_on_the_sts_sets_as_in_simtde() -> None:
         "STS-B": 82.03,
         "SICK-R": 77.15,
     }
-    found = evaluate(TEACHER, sts=EVAL)[TEACHER].sts
-    assert found is not None
+    found = evaluate(TEACHER, STS(EVAL))[TEACHER].suites["sts"]
     assert found.evaluated
     for name in found.evaluated:
         assert found.values[name] == pytest.approx(printed[name], abs=0.1), name
@@ -80,15 +73,6 @@ def test_teacher_has_as_many_parameters_as_in_simtde() -> None:
     assert counted is not None
     assert counted.parameters == pytest.approx(22.7e6, rel=0.001)
     assert counted.embedding_parameters == (30_522 + 512 + 2) * 384
-
-
-def test_geometry_of_stsb_equals_torch() -> None:
-    task, encoder = read_geometry(EVAL / "stsb" / "dev.tsv"), Encoder()
-    alignment, uniformity = score_geometry(encoder, task)
-    points = torch.nn.functional.normalize(torch.from_numpy(np.asarray(encoder.encode(list(task.sentences)))))
-    assert uniformity.value == pytest.approx(torch.pdist(points).square().mul(-2).exp().mean().log().item(), abs=1e-5)
-    assert (uniformity.items, alignment.items) == (2_910, 208)
-    assert 0 < alignment.value < 0.5
 
 
 def test_the_built_in_encoder_classifies_trec_questions() -> None:

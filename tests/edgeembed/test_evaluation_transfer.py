@@ -11,13 +11,11 @@ from edgeembed_runtime.errors import InputError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
-from edgeembed.evaluation import (
-    evaluate,
-    evaluator,
-    logistic_regression,
-    read_transfer,
-    score_transfer,
-)
+from edgeembed.evaluation import logistic_regression
+from edgeembed.evaluation.evaluate import evaluate
+from edgeembed.evaluation.tasks.transfer import Transfer, read_transfer, score_transfer
+
+from .conftest import NameEncoders
 
 Row = tuple[str, ...]
 
@@ -287,15 +285,13 @@ def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_table_shows_missing_tasks_and_names_those_of_the_average(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, name_encoders: NameEncoders
 ) -> None:
-    monkeypatch.setattr(
-        evaluator, "find_encoder", lambda name: lambda: {"teacher": _Numbers(), "student": _Worse()}[name]
-    )
+    name_encoders(lambda name: {"teacher": _Numbers(), "student": _Worse()}[name])
     _split(tmp_path, "trec", train=_separable(20), test=_separable(8))
     _split(tmp_path, "sst2", train=_separable(8), dev=_separable(4), test=_separable(8))
     _split(tmp_path, "own", train=_separable(8), dev=_separable(4), test=_separable(8))
-    found = evaluate(["student"], transfer=[tmp_path, tmp_path / "own_train.tsv"], against="teacher")
+    found = evaluate(["student"], Transfer(tmp_path, tmp_path / "own_train.tsv"), against="teacher")
     table, others = found.tables
     assert table.columns[:8] == ("model", "MR", "CR", "SUBJ", "MPQA", "SST-2", "TREC", "MRPC")
     assert table.columns[8:] == ("Avg. (2 of 7)", "% (2 of 7)", "params", "w/o embeddings")
@@ -304,7 +300,7 @@ def test_the_table_shows_missing_tasks_and_names_those_of_the_average(
     assert "Avg. (2 of 7: SST-2, TREC) is over these sets only" in table.legend
     assert others.columns == ("model", f"{tmp_path.name}/own", f"{tmp_path.name}/own, %")
     content = found.models[0].to_dict()
-    assert content["transfer"]["values"]["MR"] is None
-    assert content["transfer"]["average"] == content["transfer"]["percent_of_reference"] == 50
-    assert content["sts"] is None
+    assert content["suites"]["transfer"]["values"]["MR"] is None
+    assert content["suites"]["transfer"]["average"] == content["suites"]["transfer"]["percent_of_reference"] == 50
+    assert "sts" not in content["suites"]
     assert content["percent_of_reference"]["TREC"] == 50

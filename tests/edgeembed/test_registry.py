@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.plugins import PluginWarning, load_plugins, recipe_folders
+from edgeembed.plugins import PluginWarning, import_modules, load_plugins, recipe_folders
 from edgeembed.registry import Registry
 
 
@@ -36,6 +36,11 @@ def test_modules_of_the_package_are_found(shapes: Registry[object]) -> None:
     assert shapes["circle"].__name__ == "Circle"
     assert "circle" in shapes
     assert "square" not in shapes
+
+
+def test_import_modules_imports_every_module_of_a_package(shapes: Registry[object]) -> None:
+    import_modules("shapes_of_a_test")
+    assert list(shapes._classes) == ["circle"]
 
 
 def test_unknown_name_is_refused_with_the_known_ones(shapes: Registry[object]) -> None:

@@ -14,8 +14,9 @@ from edgeembed_runtime.builtin_models import builtin_bundle
 from scipy.stats import pearsonr, spearmanr
 
 from edgeembed.corpus.pairs import SentencePairs
-from edgeembed.evaluation.retrieval import RetrievalSet, score_retrieval
-from edgeembed.evaluation.sts import score_sts
+from edgeembed.evaluation import RetrievalSet
+from edgeembed.evaluation.tasks.retrieval import score_retrieval
+from edgeembed.evaluation.tasks.sts import score_sts
 
 Vectors = npt.NDArray[np.float64]
 

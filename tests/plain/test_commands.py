@@ -157,10 +157,10 @@ def test_the_tables_of_papers_that_need_no_index_work(
 ) -> None:
     own = {
         "simtde": ["--sts", scored],
-        "cmow": ["--table-batches", "2", "--texts", corpus],
-        "xayn": ["--texts", corpus],
+        "cmow": ["--batches", "2", "--texts", corpus],
+        "xayn": ["--texts", corpus, "--runs", "20", "--processes", "1"],
     }
-    assert runs("edgeembed", "bench", bundle, "--paper-table", table, *own[table], "--runs", "20", "--processes", "1")
+    assert runs("python", "-m", f"edgeembed.papers.{table}.cost_table", bundle, *own[table])
 
 
 def test_the_demo_works_with_a_teacher_that_is_there(runs: Run, teacher_folder: Path, tmp_path: Path) -> None:
@@ -250,11 +250,8 @@ def test_a_classic_wordnet_names_the_extra(refuses: Run, corpus: Path, teacher_f
 
 
 def test_an_index_of_faiss_names_the_extra(refuses: Run, duplicates: Path) -> None:
-    for command in (
-        ["evaluate", "mini", "--semantic-retrieval", duplicates],
-        ["bench", "mini", "--paper-table", "hpd", "--retrieval", duplicates],
-    ):
-        assert refuses("edgeembed", *command) == _missing("faiss", "edgeembed-runtime[faiss]")
+    command = ["evaluate", "mini", "--semantic-retrieval", duplicates]
+    assert refuses("edgeembed", *command) == _missing("faiss", "edgeembed-runtime[faiss]")
 
 
 def test_a_missing_logger_is_named(refuses: Run, teacher_folder: Path, labeled: Path, tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_a_student_without_a_head_is_as_wide_as_the_components_that_it_learns(
 def test_a_teacher_learns_human_similarity_scores(teacher_folder: Path, dev: Path, tmp_path: Path) -> None:
     from edgeembed.corpus.pairs import read_sts
     from edgeembed.evaluation.encoders import load_encoder
-    from edgeembed.evaluation.sts import score_sts
+    from edgeembed.evaluation.tasks.sts import score_sts
 
     recipe = tiny("xayn-semantic-teacher", teacher_folder)
     stage = recipe.stages[0].replace(epochs=20.0, learning_rate=3e-3)

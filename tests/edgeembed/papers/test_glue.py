@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.evaluation import evaluate, evaluator, read_glue, score_glue
-from edgeembed.evaluation.glue import GLUE_TASKS
+from edgeembed.evaluation.evaluate import evaluate
+from edgeembed.papers.cmow.glue import GLUE_TASKS, Glue, read_glue, score_glue
+
+from ..conftest import NameEncoders  # noqa: TID252  # tests are not a package
 
 
 class _Numbers:
@@ -81,9 +83,9 @@ def test_equal_embeddings_score_0(folder: Path) -> None:
     assert stsb.value == 0
 
 
-def test_the_table_shows_missing_tasks_as_a_dash(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluator, "find_encoder", lambda _: _Numbers)
-    found = evaluate(["it"], glue=[folder])
+def test_the_table_shows_missing_tasks_as_a_dash(folder: Path, name_encoders: NameEncoders) -> None:
+    name_encoders(lambda _: _Numbers())
+    found = evaluate(["it"], Glue(folder))
     (table,) = found.tables
     row = dict(zip(table.columns, table.rows[0], strict=True))
     assert (row["QNLI"], row["MRPC"]) == ("-", "100.0")

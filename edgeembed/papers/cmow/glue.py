@@ -3,18 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from edgeembed_bench.render.tables import MISSING, Table, fixed
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.classification.examples import ClassificationData, Examples, read_classification_data
-from edgeembed.classification.training import Metric, compute_metrics
 from edgeembed.evaluation.encoders import SentenceEncoder, encode_texts
+from edgeembed.evaluation.intervals import scaled, share_interval
+from edgeembed.evaluation.layout import PARAMETERS, PARAMETERS_LEGEND, Cell, table
+from edgeembed.evaluation.model_evaluation import ModelEvaluation, Rows
 from edgeembed.evaluation.scores import Score
+from edgeembed.evaluation.task import TASKS, EvaluationTask, PathLike
+
+if TYPE_CHECKING:
+    from edgeembed.classification.training import Metric
 
 PREFIX = "GLUE "
-GLUE_TASKS: dict[str, tuple[str, Metric]] = {
+GLUE_TASKS: "dict[str, tuple[str, Metric]]" = {
     "CoLA": ("cola", "matthews"),
     "SST-2": ("sst2", "accuracy"),
     "MRPC": ("mrpc", "accuracy-f1"),
@@ -40,8 +48,43 @@ class GlueTask:
     """
 
     name: str
-    metric: Metric
+    metric: "Metric"
     data: ClassificationData
+
+
+@TASKS.register("glue")
+class Glue(EvaluationTask):
+    """GLUE's tasks, by a logistic regression on frozen embeddings.
+
+    Args:
+        sources: Folders, as `read_glue` takes them.
+
+    Raises:
+        InputError: If one cannot be read.
+    """
+
+    metavar = "DIR"
+    help = (
+        "GLUE's tasks, by logistic regression on frozen embeddings: a folder with cola_train.tsv and cola_dev.tsv, or "
+        "those of sst2, mrpc, stsb, qqp, mnli, qnli, rte and wnli. GLUE's metrics (CMOW, table 4)."
+    )
+
+    def __init__(self, *sources: PathLike) -> None:
+        self.sets = [task for each in self.check_sources(sources) for task in read_glue(Path(each))]
+
+    def score(self, encoder: SentenceEncoder, data: GlueTask) -> list[Score]:
+        """Score an encoder, see `score_glue`."""
+        return [score_glue(encoder, data)]
+
+    @classmethod
+    def tables(cls, rows: Rows) -> list[Table]:
+        """Return table 4 of CMOW, but of encoders that are not fine-tuned."""
+        columns = {name: _cell(f"{PREFIX}{name}") for name in GLUE_TASKS}
+        legends = [
+            "x100, of a logistic regression on frozen embeddings; of pairs both and their absolute difference",
+            ", ".join(f"{name}: {metric}" for name, (_, metric) in GLUE_TASKS.items()),
+        ]
+        return [table("GLUE", rows, columns | PARAMETERS, [*legends, PARAMETERS_LEGEND])]
 
 
 def read_glue(folder: Path) -> list[GlueTask]:
@@ -85,6 +128,7 @@ def score_glue(encoder: SentenceEncoder, task: GlueTask) -> Score:
     Raises:
         CheckError: If embeddings are not finite.
     """
+    from edgeembed.classification.training import compute_metrics
     from edgeembed.evaluation.logistic_regression import LabeledFeatures, predict_labels
 
     data = task.data
@@ -93,7 +137,10 @@ def score_glue(encoder: SentenceEncoder, task: GlueTask) -> Score:
     predicted = predict_labels(LabeledFeatures(train, labels), dev).astype(np.int64)
     metrics = compute_metrics(data, predicted)
     details = {f"{name} x100": value for name, value in metrics.items() if name != task.metric}
-    return Score(task.name, f"{task.metric} x100", metrics[task.metric], len(data.dev), details)
+    items, interval = len(data.dev), None
+    if task.metric == "accuracy":
+        interval = scaled(share_interval(round(metrics["accuracy"] * items / 100), items))
+    return Score(task.name, f"{task.metric} x100", metrics[task.metric], items, details, interval=interval)
 
 
 def _features(encoder: SentenceEncoder, examples: Examples) -> npt.NDArray[np.float32]:
@@ -106,3 +153,11 @@ def _features(encoder: SentenceEncoder, examples: Examples) -> npt.NDArray[np.fl
 
 def _first_file(folder: Path, stem: str, suffixes: Sequence[str]) -> Path | None:
     return next((file for suffix in suffixes if (file := folder / f"{stem}{suffix}").exists()), None)
+
+
+def _cell(task: str) -> Cell:
+    def cell(model: ModelEvaluation) -> str:
+        score = next((score for score in model.scores if score.task == task), None)
+        return fixed(score.value, 1) + score.margin(1) if score else MISSING
+
+    return cell

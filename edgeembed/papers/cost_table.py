@@ -1,14 +1,16 @@
-"""The result of measuring a paper's cost table, and the running worker processes of its subjects."""
+"""What the cost tables of papers share: the result, the processes of its subjects, and the options of its command.
+
+Each paper's module is a command of its own: `python -m edgeembed.papers.simtde.cost_table --help`.
+"""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from edgeembed_runtime.errors import InputError
-from rich.console import Group
-
+import click
 from edgeembed_bench.machine import Load, LoadWatch, Machine, check_threads, this_machine
 from edgeembed_bench.model_info import ModelInfo, read_model_info
 from edgeembed_bench.render.html import html_document
@@ -19,6 +21,12 @@ from edgeembed_bench.renderable import Renderable
 from edgeembed_bench.runner import pin_to_cores
 from edgeembed_bench.subjects import Subject, check_names
 from edgeembed_bench.worker_client import Worker, start_worker
+from edgeembed_runtime.errors import InputError
+
+from edgeembed.cli.options import Outputs
+from edgeembed.cli.output import print_result
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 SCHEMA_VERSION = 2  # 1: the first; 2: "form" is "name"
 
@@ -28,7 +36,7 @@ class PaperTable(Renderable):
     """A cost table of a paper with a row for each subject.
 
     Attributes:
-        name: "simtde", "hpd", "xayn" or "cmow".
+        name: "simtde", "xayn" or "cmow".
         source: The paper and its table.
         columns: Column titles with units; the first is the subject's name.
         rows: One row for each subject, as text.
@@ -130,16 +138,59 @@ def check_counts(**counts: int) -> None:
             raise InputError(f"{name}: {count} given; expected at least 1")
 
 
-def terminal_paper_table(filled: PaperTable) -> Group:
-    """Render a paper's cost table for a terminal, followed by its source and notes.
+def cost_options(command: Command) -> Command:
+    """Add the arguments and options of every cost table to a command."""
+    options = (
+        click.argument("models", metavar="SUBJECT...", nargs=-1, required=True),
+        click.option("--against", metavar="SUBJECT", multiple=True, help="More rows. Repeatable."),
+        click.option("--threads", default=1, show_default=True, type=click.IntRange(min=1), help="Per subject."),
+        click.option("--seed", default=0, show_default=True, help="Of the order in which subjects take turns."),
+        click.option("--out", type=click.Path(path_type=Path), help="Write the table, with all samples, as JSON."),
+        click.option("--html", type=click.Path(path_type=Path), help="Write a self-contained page."),
+        click.option("--markdown", type=click.Path(path_type=Path), help="Write the table as Markdown."),
+        click.option("--force", is_flag=True, help="Replace existing files."),
+        click.option("--json", "as_json", is_flag=True, help="Print the table as JSON."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def print_table(
+    measure: Callable[[], PaperTable],
+    *,
+    out: Path | None,
+    html: Path | None,
+    markdown: Path | None,
+    force: bool,
+    as_json: bool,
+    inputs: Sequence[str] = (),
+) -> None:
+    """Measure a table, write the files that are wanted, and print it.
 
     Args:
-        filled: The measured table.
+        measure: Measures the table.
+        out: File for the table and all samples as JSON; None writes none.
+        html: File for a page; None writes none.
+        markdown: File for the table as Markdown; None writes none.
+        force: Whether existing files are replaced.
+        as_json: Whether to print the table as JSON.
+        inputs: Files that are read, which are never replaced.
 
-    Returns:
-        A renderable for a rich console.
+    Raises:
+        InputError: If a file exists, before anything is measured.
     """
-    return terminal_document(_table(filled), [filled.source, *_notes(filled)])
+    written = Outputs({"json": out, "html": html, "markdown": markdown}, force=force, inputs=inputs)
+    filled = measure()
+    written.write("json", filled.to_json)
+    written.write("html", filled.to_html)
+    written.write("markdown", filled.to_markdown)
+    if as_json:
+        print_result(filled, as_json=True)
+        return
+    from rich.console import Console
+
+    Console().print(terminal_document(_table(filled), [filled.source, *_notes(filled)]))
 
 
 def _table(filled: PaperTable) -> Table:

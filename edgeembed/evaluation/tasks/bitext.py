@@ -5,16 +5,23 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from edgeembed_bench.render.tables import Table
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.sampling import DistinctSample
 from edgeembed.corpus.sources import split_columns
 from edgeembed.corpus.tables import read_header, read_tsv
-from edgeembed.evaluation.cross_lingual import AVERAGE, task_name
 from edgeembed.evaluation.encoders import CachingEncoder, SentenceEncoder
-from edgeembed.evaluation.retrieval import RetrievalSet, retrieval_metrics
+from edgeembed.evaluation.intervals import scaled, share_interval
+from edgeembed.evaluation.language_pairs import AVERAGE, split_task_name, task_name
+from edgeembed.evaluation.layout import first_scores, table_of_scores
+from edgeembed.evaluation.model_evaluation import Rows
+from edgeembed.evaluation.ranking import rank
+from edgeembed.evaluation.retrieval_set import RetrievalSet
 from edgeembed.evaluation.scores import Score
+from edgeembed.evaluation.task import TASKS, EvaluationTask, PathLike, Setting
 
 METRIC = "accuracy x100, bitext"
 MAX_ROWS = 1000
@@ -24,7 +31,7 @@ _SEED = 0
 
 
 @dataclass(frozen=True)
-class Bitext:
+class BitextFile:
     """Sentences and their translations.
 
     Attributes:
@@ -48,7 +55,48 @@ class BitextSet:
     """
 
     name: str
-    files: tuple[Bitext, ...]
+    files: tuple[BitextFile, ...]
+
+
+@TASKS.register("bitext")
+class Bitext(EvaluationTask):
+    """Retrieval of a sentence's translation, in both directions.
+
+    Args:
+        sources: Files of sentences and their translations, as `read_bitext` takes them.
+        rows: Maximum number of distinct pairs per file; a random sample with a fixed seed.
+
+    Raises:
+        InputError: If a file cannot be read, or has fewer than two distinct pairs.
+    """
+
+    metavar = "FILE[#COLUMNS]"
+    help = (
+        "TSV of sentences and their translations: its first two columns, or FILE#column1,column2. Accuracy of the "
+        "nearest neighbor, in both directions."
+    )
+
+    def __init__(
+        self,
+        *sources: PathLike,
+        rows: Annotated[int, Setting("Maximum number of rows of such a file, a random sample.", minimum=2)] = MAX_ROWS,
+    ) -> None:
+        self.check_settings(rows=rows)
+        self.sets = [read_bitext(self.check_sources(sources), rows)]
+
+    def score(self, encoder: SentenceEncoder, data: BitextSet) -> list[Score]:
+        """Score an encoder, see `score_bitext`."""
+        return score_bitext(encoder, data)
+
+    @classmethod
+    def tables(cls, rows: Rows) -> list[Table]:
+        """Return a table with a column per direction of a file."""
+        sizes = {score.items for score in first_scores(rows) if split_task_name(score.task)[1] != AVERAGE}
+        legends = [
+            "accuracy x100: sentences whose nearest neighbor by cosine similarity is a translation",
+            f"sentences: {' to '.join(f'{size:,}' for size in sorted({min(sizes), max(sizes)}))} per column",
+        ]
+        return [table_of_scores("Bitext retrieval", rows, legends)]
 
 
 def read_bitext(paths: Sequence[str | os.PathLike[str]], max_rows: int = MAX_ROWS) -> BitextSet:
@@ -104,11 +152,13 @@ def _score(encoder: CachingEncoder, name: str, pairs: Iterable[tuple[str, str]])
     documents = {f"d{text}": text for text in candidates}
     relevant = {f"q{text}": {f"d{each}" for each in found} for text, found in translations.items()}
     task = RetrievalSet(name, queries, documents, relevant)
-    accuracy = 100 * float(retrieval_metrics(encoder, task)["accuracy@k"][1])
-    return Score(name, METRIC, accuracy, len(translations), {"candidates": len(candidates)})
+    found = rank(encoder, task)
+    interval = scaled(share_interval(round(sum(found.values("accuracy@k", 1))), len(translations)))
+    accuracy = 100 * float(found.mean["accuracy@k"][1])
+    return Score(name, METRIC, accuracy, len(translations), {"candidates": len(candidates)}, interval=interval)
 
 
-def _read(path: str, max_rows: int) -> Bitext:
+def _read(path: str, max_rows: int) -> BitextFile:
     file, columns = split_columns(path)
     languages = columns or tuple(read_header(file)[:2])
     if len(languages) != 2:
@@ -123,4 +173,4 @@ def _read(path: str, max_rows: int) -> Bitext:
     if len(pairs) < 2:
         raise InputError(f"{file} has {len(pairs)} distinct pairs; expected at least two")
     name = f"{Path(file).resolve().parent.name}/{file.name.partition('.')[0]}"
-    return Bitext(name, (first, second), tuple((one, other) for one, other in pairs))
+    return BitextFile(name, (first, second), tuple((one, other) for one, other in pairs))

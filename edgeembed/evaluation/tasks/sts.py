@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from edgeembed_runtime.errors import CheckError, InputError
-from scipy.stats import spearmanr
 
 from edgeembed.corpus.pairs import SentencePairs, read_sts
 from edgeembed.evaluation.encoders import SentenceEncoder, encode_texts
+from edgeembed.evaluation.intervals import scaled, spearman_interval
 from edgeembed.evaluation.scores import Score
+from edgeembed.evaluation.task import TASKS, EvaluationTask, PathLike
 
 METRIC = "Spearman x100"
 STS_SETS = {
@@ -23,6 +24,40 @@ STS_SETS = {
     "SICK-R": "sickr",
 }
 """The folder of each STS set by its name in papers, in their order (SentEval; Reimers and Gurevych 2019, table 1)."""
+
+
+@TASKS.register("sts")
+class STS(EvaluationTask):
+    """Similarity of sentence pairs: Spearman correlation with human scores.
+
+    Args:
+        sources: Files in the format of `read_sts`, folders as `read_sts_suite` takes them, or pairs that were read.
+
+    Raises:
+        InputError: If one cannot be read.
+    """
+
+    metavar = "FILE|DIR"
+    help = (
+        "TSV of scored sentence pairs: sentence1, sentence2, score. Or a folder of the papers' seven sets: "
+        "sts12/test.tsv to sts16/test.tsv, stsb/test.tsv, sickr/test.tsv, as far as it has them. Spearman correlation."
+    )
+    suite = tuple(STS_SETS)
+    title = "STS"
+    legend = "Spearman correlation x100 over all pairs of a set"
+
+    def __init__(self, *sources: PathLike | SentencePairs) -> None:
+        self.sets: list[SentencePairs] = []
+        for source in self.check_sources(sources, SentencePairs):
+            if isinstance(source, SentencePairs):
+                self.sets.append(source)
+            else:
+                path = Path(source)
+                self.sets += read_sts_suite(path) if path.is_dir() else [read_sts(path)]
+
+    def score(self, encoder: SentenceEncoder, data: SentencePairs) -> list[Score]:
+        """Score an encoder, see `score_sts`."""
+        return score_sts(encoder, data)
 
 
 def read_sts_suite(folder: Path) -> list[SentencePairs]:
@@ -89,4 +124,7 @@ def pairwise_cosine(first: npt.NDArray[np.float32], second: npt.NDArray[np.float
 def _spearman(task: str, similarities: npt.NDArray[np.float64], scores: npt.NDArray[np.float64]) -> Score:
     if np.ptp(similarities) == 0:
         raise CheckError(f"{task}: all pairs have the same cosine similarity, so there is no rank correlation")
-    return Score(task, METRIC, 100 * float(spearmanr(similarities, scores).statistic), len(similarities))
+    from scipy.stats import spearmanr
+
+    value = 100 * float(spearmanr(similarities, scores).statistic)
+    return Score(task, METRIC, value, len(similarities), interval=scaled(spearman_interval(similarities, scores)))

@@ -4,14 +4,21 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from edgeembed_bench.render.tables import Table
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.streams import file_ending, read_lines
 from edgeembed.corpus.tables import read_tsv
 from edgeembed.evaluation.encoders import SentenceEncoder
-from edgeembed.evaluation.retrieval import RetrievalSet, retrieval_metrics
+from edgeembed.evaluation.intervals import scaled, share_interval
+from edgeembed.evaluation.layout import change, table_of_scores
+from edgeembed.evaluation.model_evaluation import Rows
+from edgeembed.evaluation.ranking import rank
+from edgeembed.evaluation.retrieval_set import RetrievalSet
 from edgeembed.evaluation.scores import Score
+from edgeembed.evaluation.task import TASKS, EvaluationTask, PathLike, Setting
 
 METRIC = "R@1 x100"
 AVERAGE = "average"
@@ -29,6 +36,49 @@ class EntitySet:
 
     name: str
     languages: dict[str, RetrievalSet]
+
+
+@TASKS.register("entities")
+class EntityResolution(EvaluationTask):
+    """Entity resolution: the nearest entity to a query.
+
+    Args:
+        sources: Files of queries and the entities that they mean, as `read_entities` takes them.
+        catalog: File of all entities; None uses those in each file.
+
+    Raises:
+        InputError: If a file cannot be read.
+    """
+
+    metavar = "FILE"
+    help = (
+        "TSV of queries and the entities that they mean: query, entity, and optionally label (0 or 1) and language. "
+        "R@1 (SimTDE, table 3)."
+    )
+
+    def __init__(
+        self,
+        *sources: PathLike,
+        catalog: Annotated[
+            PathLike | None,
+            Setting(
+                "All entities, one per line, or a .tsv with a column entity.  [default: those in --entities]",
+                metavar="FILE",
+            ),
+        ] = None,
+    ) -> None:
+        files = self.check_sources(sources)
+        self.sets = [read_entities(Path(each), None if catalog is None else Path(catalog)) for each in files]
+
+    def score(self, encoder: SentenceEncoder, data: EntitySet) -> list[Score]:
+        """Score an encoder, see `score_entities`."""
+        return score_entities(encoder, data)
+
+    @classmethod
+    def tables(cls, rows: Rows) -> list[Table]:
+        """Return table 3 of SimTDE."""
+        legends = ["R@1 x100: queries whose nearest entity is one that they mean"]
+        return [table_of_scores("Entity resolution", rows, legends, relative=("change", change), parameters=True)]
 
 
 def read_entities(file: Path, catalog: Path | None = None) -> EntitySet:
@@ -76,9 +126,11 @@ def score_entities(encoder: SentenceEncoder, task: EntitySet) -> list[Score]:
     """
     scores = []
     for language, each in task.languages.items():
-        accuracy = 100 * float(retrieval_metrics(encoder, each)["accuracy@k"][1])
+        found = rank(encoder, each)
         name = f"{task.name} {language}" if language else task.name
-        scores.append(Score(name, METRIC, accuracy, len(each.queries), {"entities": len(each.documents)}))
+        value, queries = 100 * float(found.mean["accuracy@k"][1]), len(each.queries)
+        interval = scaled(share_interval(round(sum(found.values("accuracy@k", 1))), queries))
+        scores.append(Score(name, METRIC, value, queries, {"entities": len(each.documents)}, interval=interval))
     if len(scores) > 1:
         mean = statistics.fmean(score.value for score in scores)
         scores.append(Score(f"{task.name} {AVERAGE}", METRIC, mean, sum(score.items for score in scores)))

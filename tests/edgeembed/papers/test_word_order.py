@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.evaluation import evaluate, evaluator, read_word_order, score_word_order
-from edgeembed.evaluation.word_order import SHUFFLED, SWAPPED
+from edgeembed.evaluation.evaluate import evaluate
+from edgeembed.papers.cmow.word_order import SHUFFLED, SWAPPED, WordOrder, read_word_order, score_word_order
+
+from ..conftest import NameEncoders  # noqa: TID252  # tests are not a package
 
 _SUBJECTS = ["baker", "farmer", "sailor", "teacher", "painter", "doctor", "singer", "driver", "lawyer", "dancer"]
 _VERBS = ["sees", "likes", "calls", "helps", "hears", "finds", "meets", "pays", "hires", "draws"]
@@ -71,9 +73,9 @@ def test_a_sum_of_word_vectors_is_at_chance_and_a_sum_of_bigram_vectors_is_not(t
     assert ordered.details[SHUFFLED] < ordered.details[SWAPPED] < 0.9
 
 
-def test_word_order_has_its_own_table(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluator, "find_encoder", lambda name: lambda: _Words(reads_order=name == "bigrams"))
-    found = evaluate(["bigrams"], word_order=[text], against="words")
+def test_word_order_has_its_own_table(text: str, name_encoders: NameEncoders) -> None:
+    name_encoders(lambda name: _Words(reads_order=name == "bigrams"))
+    found = evaluate(["bigrams"], WordOrder(text), against="words")
     table = found.to_markdown()
     assert table.startswith("## Word order")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("|")]

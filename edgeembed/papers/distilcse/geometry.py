@@ -4,15 +4,21 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
+from edgeembed_bench.render.tables import Table
 from edgeembed_runtime.errors import CheckError, InputError
 from edgeembed_runtime.similarity import normalize
 
 from edgeembed.corpus.pairs import SentencePairs, read_sts
 from edgeembed.evaluation.encoders import SentenceEncoder, encode_texts
+from edgeembed.evaluation.intervals import Bounds, mean_interval
+from edgeembed.evaluation.layout import Columns, difference, first_scores, reference_name, table, value
+from edgeembed.evaluation.model_evaluation import Rows
 from edgeembed.evaluation.scores import Score
+from edgeembed.evaluation.task import TASKS, EvaluationTask, PathLike, Setting
 
 ALIGNMENT = "alignment"
 UNIFORMITY = "uniformity"
@@ -36,6 +42,42 @@ class GeometrySet:
     positives: tuple[tuple[str, str], ...]
     sentences: tuple[str, ...]
     above: float
+
+
+@TASKS.register("geometry")
+class Geometry(EvaluationTask):
+    """Alignment and uniformity of embeddings.
+
+    Args:
+        sources: Files of scored sentence pairs, as `read_geometry` takes them, or pairs that were read.
+        positives_above: Pairs with a higher score are positive.
+
+    Raises:
+        InputError: If a file cannot be read, or has no positive pairs.
+    """
+
+    metavar = "FILE"
+    help = "As --sts FILE: alignment and uniformity, for both of which lower is better (DistilCSE, figure 2)."
+
+    def __init__(
+        self,
+        *sources: PathLike | SentencePairs,
+        positives_above: Annotated[
+            float, Setting("Pairs with a higher score are positive.", metavar="SCORE")
+        ] = POSITIVES_ABOVE,
+    ) -> None:
+        self.check_settings(positives_above=positives_above)
+        self.sets = [read_geometry(each, positives_above) for each in self.check_sources(sources, SentencePairs)]
+
+    def score(self, encoder: SentenceEncoder, data: GeometrySet) -> list[Score]:
+        """Score an encoder, see `score_geometry`."""
+        return score_geometry(encoder, data)
+
+    @classmethod
+    def tables(cls, rows: Rows) -> list[Table]:
+        """Return the values of figure 2 of DistilCSE, a table per set."""
+        scores = first_scores(rows)
+        return [_table(rows, at) for at, score in enumerate(scores) if score.metric == ALIGNMENT]
 
 
 def read_geometry(source: str | os.PathLike[str] | SentencePairs, above: float = POSITIVES_ABOVE) -> GeometrySet:
@@ -85,10 +127,10 @@ def score_geometry(encoder: SentenceEncoder, task: GeometrySet) -> list[Score]:
     points = _normalized_embeddings(encoder, task.sentences)
     rows = {sentence: row for row, sentence in enumerate(task.sentences)}
     first, second = (points[[rows[pair[side]] for pair in task.positives]] for side in (0, 1))
-    alignment = float(np.square(first - second).sum(axis=1).mean())
-    count = len(points)
+    distances = np.square(first - second).sum(axis=1)
+    count, above = len(points), {"positives above": task.above}
     return [
-        _score(task, ALIGNMENT, alignment, len(task.positives), {"positives above": task.above}),
+        _score(task, ALIGNMENT, float(distances.mean()), len(distances), above, mean_interval(distances)),
         _score(task, UNIFORMITY, _uniformity(points), count, {"pairs": count * (count - 1) // 2}),
     ]
 
@@ -114,5 +156,36 @@ def _uniformity(points: npt.NDArray[np.float64]) -> float:
     return math.log(total / (count * (count - 1) / 2))
 
 
-def _score(task: GeometrySet, metric: str, value: float, items: int, details: dict[str, float]) -> Score:
-    return Score(f"{task.name}, {metric}", metric, value, items, details, lower_is_better=True)
+def _score(
+    task: GeometrySet,
+    metric: str,
+    found: float,
+    items: int,
+    details: dict[str, float],
+    interval: Bounds | None = None,
+) -> Score:
+    return Score(f"{task.name}, {metric}", metric, found, items, details, lower_is_better=True, interval=interval)
+
+
+def _table(rows: Rows, at: int) -> Table:
+    """Return the table of a set: alignment at an index, uniformity at the next."""
+    scores, reference = first_scores(rows), reference_name(rows)
+    alignment, uniformity = scores[at], scores[at + 1]
+    columns: Columns = {}
+    for index in (at, at + 1):
+        columns[f"{scores[index].metric} ↓"] = value(index, 4)
+        if reference is not None:
+            columns[f"{scores[index].metric}, difference"] = difference(index)
+    legends = [
+        "↓: lower is better",
+        (
+            f"alignment: mean squared distance of the normalized embeddings of {alignment.items:,} pairs scored above "
+            f"{alignment.details['positives above']:g}"
+        ),
+        (
+            f"uniformity: log of the mean of exp(-2 squared distance) over the {uniformity.details['pairs']:,} pairs "
+            f"of {uniformity.items:,} distinct sentences"
+        ),
+        *([] if reference is None else [f"difference: from {reference}'s, below 0 is better"]),
+    ]
+    return table(f"Geometry, {alignment.task.removesuffix(f', {ALIGNMENT}')}", rows, columns, legends)

@@ -1,16 +1,22 @@
 """Bigram shift: whether embeddings show that two adjacent words of a sentence are swapped (Conneau et al. 2018)."""
 
+import os
 import random
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from edgeembed_bench.render.tables import Table
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus import gather_corpus
 from edgeembed.evaluation.encoders import SentenceEncoder, encode_texts
+from edgeembed.evaluation.intervals import scaled, share_interval
+from edgeembed.evaluation.layout import Columns, detail, first_scores, table, value
+from edgeembed.evaluation.model_evaluation import Rows
 from edgeembed.evaluation.scores import Score
-from edgeembed.evaluation.sts import pairwise_cosine
+from edgeembed.evaluation.task import TASKS, EvaluationTask, PathLike
+from edgeembed.evaluation.tasks.sts import pairwise_cosine
 
 METRIC = "bigram shift accuracy x100"
 SWAPPED, SHUFFLED = "mean cosine, two words swapped", "mean cosine, all words shuffled"
@@ -34,6 +40,36 @@ class WordOrderSet:
     original: tuple[str, ...]
     swapped: tuple[str, ...]
     shuffled: tuple[str, ...]
+
+
+@TASKS.register("word-order")
+class WordOrder(EvaluationTask):
+    """Bigram shift: whether embeddings show that two words are swapped.
+
+    Args:
+        sources: Text sources, as `read_word_order` takes them.
+
+    Raises:
+        InputError: If a source cannot be read, or has too few sentences.
+    """
+
+    metavar = "TEXT"
+    help = (
+        "Text, in any corpus format: whether embeddings distinguish its sentences from those with two words swapped. "
+        "Accuracy of bigram shift, where 50 is chance."
+    )
+
+    def __init__(self, *sources: PathLike) -> None:
+        self.sets = [read_word_order(os.fspath(each)) for each in self.check_sources(sources)]
+
+    def score(self, encoder: SentenceEncoder, data: WordOrderSet) -> list[Score]:
+        """Score an encoder, see `score_word_order`."""
+        return [score_word_order(encoder, data)]
+
+    @classmethod
+    def tables(cls, rows: Rows) -> list[Table]:
+        """Return a table per text."""
+        return [_table(rows, at) for at in range(len(first_scores(rows)))]
 
 
 def read_word_order(source: str) -> WordOrderSet:
@@ -100,7 +136,9 @@ def score_word_order(encoder: SentenceEncoder, task: WordOrderSet) -> Score:
         SWAPPED: float(pairwise_cosine(original, swapped).mean()),
         SHUFFLED: float(pairwise_cosine(original, shuffled).mean()),
     }
-    return Score(f"{task.name}, word order", METRIC, 100 * result.accuracy, len(test), details)
+    interval = scaled(share_interval(result.correct, len(test)))
+    accuracy = 100 * result.accuracy
+    return Score(f"{task.name}, word order", METRIC, accuracy, len(test), details, interval=interval)
 
 
 def _swappable(words: list[str]) -> list[int]:
@@ -115,3 +153,14 @@ def _swappable(words: list[str]) -> list[int]:
 
 def _swap(words: list[str], at: int) -> str:
     return " ".join([*words[:at], words[at + 1], words[at], *words[at + 2 :]])
+
+
+def _table(rows: Rows, at: int) -> Table:
+    score = first_scores(rows)[at]
+    columns: Columns = {score.metric: value(at, 1)}
+    columns |= {name: detail(at, name) for name in (SWAPPED, SHUFFLED)}
+    legend = (
+        f"a logistic regression on frozen embeddings detects which of {score.items:,} sentences have two adjacent "
+        "words swapped (chance: 50); mean cosine: similarity to the unchanged sentence, 1 if word order is ignored"
+    )
+    return table(f"Word order, {score.task.removesuffix(', word order')}", rows, columns, [legend])

@@ -1,12 +1,22 @@
+"""The cost tables of papers, and their commands."""
+
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from edgeembed_bench import BenchmarkReport, Subject
-from edgeembed_bench.paper_tables import RetrievalTask, cmow_table, hpd_table, simtde_table, xayn_table
-from edgeembed_bench.paper_tables.retrieval import IVFIndex, choose_nlist, mean_reciprocal_rank, search_interleaved
 from edgeembed_runtime.errors import InputError
+
+from edgeembed.cli.main import main
+from edgeembed.papers.cmow.cost_table import cmow_table
+from edgeembed.papers.cmow.cost_table import command as cmow_command
+from edgeembed.papers.simtde.cost_table import command as simtde_command
+from edgeembed.papers.simtde.cost_table import simtde_table
+from edgeembed.papers.xayn.cost_table import command as xayn_command
+from edgeembed.papers.xayn.cost_table import xayn_table
 
 Stub = Callable[..., Subject]
 
@@ -22,23 +32,6 @@ def test_simtde_time_is_the_mean_of_three_passes_over_both_sentences_of_all_pair
     assert fast[2].endswith("(x1.0)")
     assert slow[2].startswith(f"{np.mean(seconds):.2f} (x")
     assert "3 pairs of six words" in table.notes[0]
-
-
-def _task(documents: int) -> RetrievalTask:
-    texts = tuple("x" * (1 + number) for number in range(documents))
-    return RetrievalTask("lengths", texts[::4], texts, tuple(frozenset({place}) for place in range(0, documents, 4)))
-
-
-def test_hpd_table_has_quality_search_time_and_index_size() -> None:
-    pytest.importorskip("faiss", reason="needs faiss: edgeembed-runtime[faiss]")
-    table = hpd_table([Subject("ours", "bundle")], _task(160))
-    ours = table.samples["ours"]
-    assert 0 < ours["mrr_at_10"] <= 1
-    assert len(ours["search_ms"]) == 10
-    assert ours["index_bytes"] >= 160 * 256 * 4
-    assert table.rows[0][:3] == ("ours", "384", f"{ours['mrr_at_10']:.3f}")
-    assert "40 queries in 160 documents of lengths" in table.notes[0]
-    assert "nlist 4 (the paper: 1024" in table.notes[0]
 
 
 def test_xayn_table_has_medians_with_quartiles_in_millijoules(make_report: Callable[..., BenchmarkReport]) -> None:
@@ -78,8 +71,6 @@ def _never_started(*_: object, **__: object) -> None:
     [
         (lambda stub: simtde_table([stub()], [], pairs_from="here"), "pairs: 0 given; expected at least 1"),
         (lambda stub: simtde_table([stub()], [("a", "b")], pairs_from="here", passes=0), "passes: 0 given"),
-        (lambda stub: hpd_table([stub()], RetrievalTask("a", (), ("b",), ())), "queries: 0 given"),
-        (lambda stub: hpd_table([stub()], RetrievalTask("a", ("b",), (), (frozenset(),))), "documents: 0 given"),
         (lambda stub: cmow_table([stub()], []), "texts: 0 given"),
         (lambda stub: cmow_table([stub()], ["a"], batches=0), "batches: 0 given"),
         (lambda stub: cmow_table([stub()], ["a"], batch_size=0), "batch_size: 0 given"),
@@ -91,7 +82,7 @@ def _never_started(*_: object, **__: object) -> None:
 def test_nothing_to_measure_is_an_input_error_before_a_subject_starts(
     stub: Stub, measure: Callable[[Stub], object], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgeembed_bench.paper_tables.base.start_worker", _never_started)
+    monkeypatch.setattr("edgeembed.papers.cost_table.start_worker", _never_started)
     with pytest.raises(InputError, match=message):
         measure(stub)
 
@@ -123,35 +114,64 @@ def test_subjects_that_share_a_name_raise_input_error(stub: Stub) -> None:
         simtde_table([stub(), stub()], [("a", "b")], pairs_from="here")
 
 
+def test_a_table_shows_its_notes(make_report: Callable[..., BenchmarkReport]) -> None:
+    table = xayn_table(make_report(2, bare=True))
+    for text in (table.to_markdown(), table.to_html(), table._repr_html_()):
+        assert "table 3: energy and inference time" in text
+        assert table.machine.cpu in text
+
+
 def test_json_of_a_table_names_its_kind_and_schema(make_report: Callable[..., BenchmarkReport]) -> None:
     content = json.loads(xayn_table(make_report(2)).to_json())
     assert (content["kind"], content["schema_version"], content["name"]) == ("edgeembed paper table", 2, "xayn")
 
 
-def test_mean_reciprocal_rank_equals_a_hand_computed_value() -> None:
-    retrieved = np.array([[3, 1, 2], [0, 1, 2], [5, 6, 7]])
-    relevant = [frozenset({2, 1}), frozenset({0}), frozenset({1})]
-    assert mean_reciprocal_rank(retrieved, relevant) == pytest.approx((1 / 2 + 1 + 0) / 3)
+@pytest.fixture
+def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Two subjects that only need the standard library."""
+    code = "def embed(texts):\n    return [[float(len(text)), text.count('e') + 0.5] for text in texts]\n"
+    (tmp_path / "counts.py").write_text(code, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return ["ours=counts:embed", "theirs=counts:embed"]
 
 
-def test_missing_hits_do_not_count_as_relevant() -> None:
-    retrieved = np.array([[-1, -1], [4, -1]])
-    assert mean_reciprocal_rank(retrieved, [frozenset({1}), frozenset({4})]) == pytest.approx(1 / 2)
+def test_a_command_prints_a_table_and_writes_files(functions: list[str], tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("sentence1\tsentence2\tscore\none\tone\t5\na sea\tto see\t3\n", encoding="utf-8")
+    files = {option: tmp_path / f"table.{option}" for option in ("out", "html", "markdown")}
+    outputs = [part for option, file in files.items() for part in (f"--{option}", str(file))]
+    run = CliRunner().invoke(simtde_command, [*functions, "--sts", str(pairs), *outputs])
+    assert run.exit_code == 0, run.output
+    assert "SimTDE, table 4" in run.stdout
+    assert "| ours" in files["markdown"].read_text()
+    assert "<title>SimTDE, table 4" in files["html"].read_text()
+    table = json.loads(files["out"].read_text())
+    assert [row[0] for row in table["rows"]] == ["ours", "theirs"]
+    assert len(table["samples"]["ours"]["pass_s"]) == 3
+    again = CliRunner().invoke(simtde_command, [*functions, "--sts", str(pairs), *outputs])
+    assert isinstance(again.exception, InputError)
 
 
-def test_nlist_is_at_most_one_list_per_39_documents() -> None:
-    assert [choose_nlist(count) for count in (1, 39, 78, 400_000)] == [1, 1, 2, 1024]
-    assert choose_nlist(400_000, 16) == 16
+def test_the_commands_of_other_tables_need_no_file(functions: list[str], tmp_path: Path) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("Read a file and sort a list of words.\nOpen the door of the house.\n", encoding="utf-8")
+    options = ["--texts", str(texts), "--json"]
+    run = CliRunner().invoke(xayn_command, [functions[0], "--runs", "4", "--processes", "1", *options])
+    assert len(json.loads(run.stdout)["samples"]["ours"]["latency_ms"]) == 4
+    run = CliRunner().invoke(cmow_command, ["nano", "--batches", "1", *options])
+    assert json.loads(run.stdout)["name"] == "cmow"
 
 
-def test_search_of_all_lists_finds_the_nearest_document_for_any_vector_length() -> None:
-    pytest.importorskip("faiss", reason="needs faiss: edgeembed-runtime[faiss]")
-    documents = np.random.default_rng(0).normal(size=(160, 8)).astype(np.float32)
-    queries = 5 * documents[:20]
-    index = IVFIndex(queries, documents, nlist=4, nprobe=4)
-    relevant = [frozenset({place}) for place in range(20)]
-    result = search_interleaved({"ours": index}, relevant)["ours"]
-    assert result.mrr_at_10 == 1
-    assert result.dimension == 8
-    assert len(result.search_ms) == 10
-    assert result.index_bytes >= documents.nbytes
+def test_errors_of_a_command_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["absent-model", "--sts", "absent.tsv"], command=simtde_command)
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("method", ["to_json", "to_markdown", "to_html"])
+def test_a_table_is_written_as_it_is_returned(
+    method: str, make_report: Callable[..., BenchmarkReport], tmp_path: Path
+) -> None:
+    file = tmp_path / "output"
+    text = getattr(xayn_table(make_report(2, bare=True)), method)(str(file))
+    assert file.read_text(encoding="utf-8").rstrip("\n") == text.rstrip("\n")

@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from edgeembed_runtime import Encoder
 from edgeembed_runtime.errors import CheckError, InputError
 
-from edgeembed.evaluation import (
-    GeometrySet,
-    Score,
-    compare_scores,
-    evaluate,
-    evaluator,
-    geometry,
-    read_geometry,
-    score_geometry,
-)
+from edgeembed.evaluation import Score, compare_scores
+from edgeembed.evaluation.evaluate import evaluate
+from edgeembed.papers.distilcse import geometry
+from edgeembed.papers.distilcse.geometry import Geometry, GeometrySet, read_geometry, score_geometry
 
+from ..conftest import NameEncoders  # noqa: TID252  # tests are not a package
+
+EVAL = Path(__file__).parents[3].parent / "shared" / "data" / "eval"
 HEADER = "sentence1\tsentence2\tscore"
 
 
@@ -138,10 +137,10 @@ def test_a_score_of_which_lower_is_better_has_no_percentage() -> None:
     assert comparison.difference == pytest.approx(-0.1)
 
 
-def test_the_table_shows_differences_and_that_lower_is_better(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_shows_differences_and_that_lower_is_better(tmp_path: Path, name_encoders: NameEncoders) -> None:
     together = _Lookup(SQUARE.vectors | {"north": (1, 0)})
-    monkeypatch.setattr(evaluator, "find_encoder", lambda name: lambda: {"teacher": SQUARE, "student": together}[name])
-    found = evaluate(["student"], geometry=[_file(tmp_path / "pairs.tsv", *ROWS)], against="teacher")
+    name_encoders({"teacher": SQUARE, "student": together}.__getitem__)
+    found = evaluate(["student"], Geometry(_file(tmp_path / "pairs.tsv", *ROWS)), against="teacher")
     (table,) = found.tables
     assert table.title == f"Geometry, {tmp_path.name}/pairs"
     assert table.columns == ("model", "alignment ↓", "alignment, difference", "uniformity ↓", "uniformity, difference")
@@ -158,7 +157,18 @@ def test_the_table_shows_differences_and_that_lower_is_better(tmp_path: Path, mo
     assert all(score["lower_is_better"] for score in content["scores"])
 
 
-def test_without_a_reference_there_are_no_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluator, "find_encoder", lambda _: lambda: SQUARE)
-    found = evaluate(["model"], geometry=[_file(tmp_path / "pairs.tsv", *ROWS)])
+def test_without_a_reference_there_are_no_differences(tmp_path: Path, name_encoders: NameEncoders) -> None:
+    name_encoders(lambda _: SQUARE)
+    found = evaluate(["model"], Geometry(_file(tmp_path / "pairs.tsv", *ROWS)))
     assert found.tables[0].columns == ("model", "alignment ↓", "uniformity ↓")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not EVAL.is_dir(), reason=f"needs the evaluation sets in {EVAL}")
+def test_geometry_of_stsb_equals_torch() -> None:
+    task, encoder = read_geometry(EVAL / "stsb" / "dev.tsv"), Encoder()
+    alignment, uniformity = score_geometry(encoder, task)
+    points = torch.nn.functional.normalize(torch.from_numpy(np.asarray(encoder.encode(list(task.sentences)))))
+    assert uniformity.value == pytest.approx(torch.pdist(points).square().mul(-2).exp().mean().log().item(), abs=1e-5)
+    assert (uniformity.items, alignment.items) == (2_910, 208)
+    assert 0 < alignment.value < 0.5

@@ -1,20 +1,15 @@
-"""Table 3 of HPD (2022): semantic retrieval with a faiss IVF index: MRR@10, time for 1,000 queries, index memory."""
+"""A faiss IVF index of an encoder's embeddings: MRR@10, search time and size (HPD, Zhao et al. 2022, table 3)."""
 
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from edgeembed_bench.schedule import shuffled_orders
 from edgeembed_runtime.errors import MissingExtraError
 from edgeembed_runtime.similarity import normalize
-
-from edgeembed_bench.paper_tables.base import PaperTable, check_counts, open_subjects
-from edgeembed_bench.schedule import shuffled_orders
-from edgeembed_bench.stats import Quartiles
-from edgeembed_bench.subjects import Subject
 
 Matrix = npt.NDArray[np.float32]
 
@@ -25,40 +20,6 @@ REPEATS = 10
 MIN_DOCUMENTS_PER_LIST = 39
 """faiss warns about too few training points below this number."""
 _TOP_K = 10
-
-
-@dataclass(frozen=True)
-class RetrievalTask:
-    """Queries, documents and their relevance.
-
-    Attributes:
-        name: Name of the data set.
-        queries: Query texts.
-        documents: Document texts.
-        relevant: Indices of the relevant documents of each query, at least one.
-    """
-
-    name: str
-    queries: tuple[str, ...]
-    documents: tuple[str, ...]
-    relevant: tuple[frozenset[int], ...]
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """Quality and cost of searching with one encoder's embeddings.
-
-    Attributes:
-        dimension: Dimension of an embedding.
-        mrr_at_10: Mean over the queries of 1 / rank of the first relevant document, 0 if none is among the top ten.
-        search_ms: Milliseconds for 1,000 queries, for each repetition.
-        index_bytes: Size of the serialized index.
-    """
-
-    dimension: int
-    mrr_at_10: float
-    search_ms: tuple[float, ...]
-    index_bytes: int
 
 
 class IVFIndex:
@@ -104,68 +65,6 @@ class IVFIndex:
         return indices
 
 
-def hpd_table(subjects: Sequence[Subject], task: RetrievalTask, *, threads: int = 1, seed: int = 0) -> PaperTable:
-    """Measure table 3 of HPD (Zhao et al., 2022): MRR@10, search time and memory of an IVF index per encoder.
-
-    Args:
-        subjects: The rows.
-        task: The retrieval task. The paper searches Quora's duplicate questions: each question1 among all question2.
-        threads: Threads for encoding and for faiss.
-        seed: Seed of the order in which subjects take turns.
-
-    Returns:
-        The table; its samples hold the times of each repetition.
-
-    Raises:
-        InputError: If there are no subjects, queries or documents, or two subjects share a name.
-        CheckError: If a subject fails.
-        MissingExtraError: If faiss is not installed.
-    """
-    check_counts(queries=len(task.queries), documents=len(task.documents))
-    import_faiss()
-    nlist = choose_nlist(len(task.documents))
-    with open_subjects(subjects, task.queries[0], threads) as opened:
-        indexes = {
-            name: IVFIndex(
-                worker.encode(task.queries, "query"),
-                worker.encode(task.documents, "document"),
-                nlist=nlist,
-                nprobe=NPROBE,
-                threads=threads,
-            )
-            for name, worker in opened.workers.items()
-        }
-        results = search_interleaved(indexes, task.relevant, seed=seed)
-    rows, samples = [], {}
-    for name, each in results.items():
-        search = Quartiles.of(each.search_ms)
-        figures = (f"{each.mrr_at_10:.3f}", f"{search.median:.1f}", f"{search.q1:.1f} to {search.q3:.1f}")
-        rows.append((name, str(each.dimension), *figures, f"{each.index_bytes / 1e6:.2f}"))
-        samples[name] = {
-            "mrr_at_10": each.mrr_at_10,
-            "search_ms": list(each.search_ms),
-            "index_bytes": each.index_bytes,
-        }
-    return opened.table(
-        "hpd",
-        "HPD, table 3: semantic retrieval",
-        columns=("model", "dim", "MRR@10", "time (ms for 1,000 queries)", "quartiles", "mem (MB)"),
-        rows=tuple(rows),
-        notes=(
-            (
-                f"{len(task.queries):,} queries in {len(task.documents):,} documents of {task.name}; faiss IVF on the "
-                f"CPU, inner product of normalized embeddings, nlist {nlist} (the paper: {NLIST}; at least "
-                f"{MIN_DOCUMENTS_PER_LIST} documents per list), nprobe {NPROBE}"
-            ),
-            (
-                f"time: the search without encoding, {QUERIES:,} queries in one batch (repeated in order if there are "
-                f"fewer), median of {REPEATS}; {threads} thread(s). mem: the serialized index"
-            ),
-        ),
-        samples=samples,
-    )
-
-
 def import_faiss() -> Any:
     """Return the faiss module.
 
@@ -189,32 +88,21 @@ def choose_nlist(documents: int, nlist: int = NLIST) -> int:
     return max(1, min(nlist, documents // MIN_DOCUMENTS_PER_LIST))
 
 
-def search_interleaved(
-    indexes: Mapping[str, IVFIndex], relevant: Sequence[frozenset[int]], *, seed: int = 0
-) -> dict[str, SearchResult]:
+def search_interleaved(indexes: Mapping[str, IVFIndex], *, seed: int = 0) -> dict[str, list[float]]:
     """Search all indexes in turn, in a new shuffled order for each repetition, after one warm-up.
 
     Args:
-        indexes: Indexes of the same task, by the encoder's name.
-        relevant: Indices of the relevant documents of each query.
+        indexes: Indexes of the same set, by the encoder's name.
         seed: Seed of the orders.
 
     Returns:
-        The results by the encoder's name.
+        Milliseconds for 1,000 queries, for each of ten repetitions, by the encoder's name.
     """
     times_ms: dict[str, list[float]] = {name: [] for name in indexes}
     for names in shuffled_orders(indexes, REPEATS + 1, seed):
         for name in names:
             times_ms[name].append(indexes[name].time_search_ms())
-    return {
-        name: SearchResult(
-            index.dimension,
-            mean_reciprocal_rank(index.search(), relevant),
-            tuple(times_ms[name][1:]),
-            index.size_bytes,
-        )
-        for name, index in indexes.items()
-    }
+    return {name: times[1:] for name, times in times_ms.items()}
 
 
 def mean_reciprocal_rank(retrieved: npt.NDArray[np.int64], relevant: Sequence[frozenset[int]]) -> float:

@@ -12,7 +12,9 @@ from edgeembed_runtime.errors import InputError
 
 from edgeembed.corpus.tables import read_tsv
 from edgeembed.evaluation.encoders import SentenceEncoder, encode_texts
+from edgeembed.evaluation.intervals import scaled, share_interval
 from edgeembed.evaluation.scores import Score
+from edgeembed.evaluation.task import TASKS, EvaluationTask, PathLike
 
 if TYPE_CHECKING:
     from edgeembed.evaluation.logistic_regression import ClassifierResult, LabeledFeatures
@@ -71,6 +73,39 @@ class TransferSet:
     def splits(self) -> tuple[TransferExamples, ...]:
         """The splits that exist."""
         return tuple(split for split in (self.train, self.dev, self.test) if split is not None)
+
+
+@TASKS.register("transfer")
+class Transfer(EvaluationTask):
+    """Classification of texts by a logistic regression on frozen embeddings: SentEval's tasks, or your own.
+
+    Args:
+        sources: Folders and files, as `read_transfer` takes them.
+
+    Raises:
+        InputError: If one cannot be read, or a classifier cannot be trained on it.
+    """
+
+    metavar = "DIR|FILE"
+    help = (
+        "Labeled texts, or a folder of SentEval's tasks: mr.tsv, cr.tsv, subj.tsv, mpqa.tsv, sst2_train.tsv, "
+        "trec_train.tsv, mrpc_train.tsv, as far as it has them. A TSV has label, and text or sentence1 and sentence2. "
+        "NAME_train.tsv needs NAME_test.tsv beside it; NAME_dev.tsv is optional. Accuracy of a logistic regression on "
+        "frozen embeddings."
+    )
+    suite = tuple(TRANSFER_TASKS)
+    title = "Transfer"
+    legend = (
+        "accuracy x100 of a logistic regression on frozen embeddings, by SentEval's protocol; tasks without a test "
+        "split are cross-validated"
+    )
+
+    def __init__(self, *sources: PathLike) -> None:
+        self.sets = read_transfer([Path(each) for each in self.check_sources(sources)])
+
+    def score(self, encoder: SentenceEncoder, data: TransferSet) -> list[Score]:
+        """Score an encoder, see `score_transfer`."""
+        return [score_transfer(encoder, data)]
 
 
 def read_transfer(paths: Sequence[Path]) -> list[TransferSet]:
@@ -137,7 +172,9 @@ def _score(task: TransferSet, results: "Sequence[ClassifierResult]") -> Score:
     if f1 and task.train.second:
         details[F1] = 100 * float(np.mean(f1))
     items = len((task.test or task.train).labels)
-    return Score(task.name, METRIC, 100 * float(np.mean([result.accuracy for result in results])), items, details)
+    correct = sum(result.correct for result in results)
+    value = 100 * float(np.mean([result.accuracy for result in results]))
+    return Score(task.name, METRIC, value, items, details, interval=scaled(share_interval(correct, items)))
 
 
 def _features(encoder: SentenceEncoder, task: TransferSet) -> "Iterator[LabeledFeatures]":

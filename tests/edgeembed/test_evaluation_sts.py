@@ -1,4 +1,4 @@
-"""STS suite, entity resolution, duplicate questions, parameter counts, and the tables of a report."""
+"""STS suite, duplicate questions, parameter counts, and the tables of a report."""
 
 from pathlib import Path
 from typing import Any
@@ -7,24 +7,23 @@ import numpy as np
 import pytest
 from edgeembed_bench.model_info import Parameters
 from edgeembed_runtime import Encoder
-from edgeembed_runtime.errors import CheckError, InputError
+from edgeembed_runtime.errors import InputError
 
 from edgeembed.evaluation import (
     EvaluationReport,
     ModelEvaluation,
     Score,
+    SuiteScores,
     count_parameters,
-    evaluate,
-    evaluator,
-    read_entities,
     read_retrieval,
     read_sts,
-    read_sts_suite,
-    score_entities,
-    score_sts,
     suite_scores,
 )
+from edgeembed.evaluation.evaluate import evaluate
+from edgeembed.evaluation.tasks.sts import STS, STS_SETS, read_sts_suite, score_sts
 from edgeembed.models import load_model
+
+from .conftest import NameEncoders
 
 SETS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 ROWS = ("a\ta\t4", "a\tc\t3", "a\tb\t2", "a\td\t1")
@@ -61,10 +60,8 @@ def _sets(folder: Path, *names: str) -> Path:
 
 
 @pytest.fixture
-def two_encoders(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        evaluator, "find_encoder", lambda name: lambda: {"teacher": ENCODER, "student": WORSE, "again": ENCODER}[name]
-    )
+def two_encoders(name_encoders: NameEncoders) -> None:
+    name_encoders({"teacher": ENCODER, "student": WORSE, "again": ENCODER}.__getitem__)
 
 
 def test_spearman_gives_ties_their_mean_rank(tmp_path: Path) -> None:
@@ -77,7 +74,9 @@ def test_spearman_gives_ties_their_mean_rank(tmp_path: Path) -> None:
 def test_the_seven_sts_sets_are_read_in_the_papers_order_and_averaged(tmp_path: Path) -> None:
     found = read_sts_suite(_sets(tmp_path, *reversed(SETS), "sts17"))
     assert [pairs.name for pairs in found] == ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
-    row = suite_scores([Score(pairs.name, "Spearman x100", 10.0 * place, 4) for place, pairs in enumerate(found)])
+    row = suite_scores(
+        [Score(pairs.name, "Spearman x100", 10.0 * place, 4) for place, pairs in enumerate(found)], STS_SETS
+    )
     assert row is not None
     assert row.average == pytest.approx(30)
     assert row.average_of == "Avg."
@@ -86,7 +85,7 @@ def test_the_seven_sts_sets_are_read_in_the_papers_order_and_averaged(tmp_path: 
 def test_a_missing_set_is_none_and_the_average_names_its_sets(tmp_path: Path) -> None:
     found = read_sts_suite(_sets(tmp_path, "sts14", "stsb"))
     row = suite_scores(
-        [Score(pairs.name, "Spearman x100", value, 4) for pairs, value in zip(found, (70, 80), strict=True)]
+        [Score(pairs.name, "Spearman x100", value, 4) for pairs, value in zip(found, (70, 80), strict=True)], STS_SETS
     )
     assert row is not None
     assert row.to_dict()["values"]["STS12"] is None
@@ -107,67 +106,7 @@ def test_a_folder_without_sts_sets_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_single_file_of_pairs_is_not_part_of_the_suite() -> None:
-    assert suite_scores([Score("sts12/test", "Spearman x100", 70.0, 4)]) is None
-
-
-def test_recall_at_one_equals_the_hand_computed_value(tmp_path: Path) -> None:
-    # The nearest of b, c and d is b to a at 0 degrees, which may mean b or c; d to d; and c to c, which means b.
-    file = _file(tmp_path / "radio.tsv", "query\tentity", "a\tb", "a\tc", "d\td", "c\tb")
-    scores = score_entities(_Angles(a=0, b=20, c=60, d=90), read_entities(file))
-    assert [(score.metric, score.items) for score in scores] == [("R@1 x100", 3)]
-    assert scores[0].value == pytest.approx(100 * 2 / 3)
-    assert scores[0].details == {"entities": 3}
-
-
-def test_rows_with_label_0_only_add_to_the_catalog(tmp_path: Path) -> None:
-    file = _file(tmp_path / "radio.tsv", "query\tentity\tlabel", "a\tc\t1", "d\tb\t0")
-    (score,) = score_entities(ENCODER, read_entities(file))
-    assert (score.value, score.items, score.details["entities"]) == (0, 1, 2)
-
-
-def test_each_language_has_its_own_catalog_and_equal_weight_in_the_average(tmp_path: Path) -> None:
-    rows = ("a\tb\tde", "d\tc\tde", "a\tc\tfr", "b\td\tfr", "c\td\tfr")
-    file = _file(tmp_path / "radio.tsv", "query\tentity\tlanguage", *rows)
-    german, french, average = score_entities(ENCODER, read_entities(file))
-    assert german.task.endswith("radio de")
-    assert (german.value, german.details["entities"]) == (100, 2)
-    assert french.value == pytest.approx(100 / 3)  # c is nearest to all three, and a alone means it
-    assert french.items == 3
-    assert average.value == pytest.approx((100 + 100 / 3) / 2)
-    assert average.items == 5
-
-
-@pytest.mark.parametrize(("name", "lines"), [("all.txt", ("b", "", "c", "a")), ("all.tsv", ("entity", "b", "c", "a"))])
-def test_a_catalog_file_replaces_the_entities_of_the_rows(tmp_path: Path, name: str, lines: tuple[str, ...]) -> None:
-    file = _file(tmp_path / "radio.tsv", "query\tentity", "d\tc", "a\tc")
-    (score,) = score_entities(ENCODER, read_entities(file, _file(tmp_path / name, *lines)))
-    assert (score.value, score.details["entities"]) == (50, 3)
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (("query\tname", "a\tb"), "lacks the column entity"),
-        (("query\tentity",), "has no rows"),
-        (("query\tentity", "a\tb", "a"), "line 3 has 1 tab-separated fields; expected 2"),
-        (("query\tentity", "a\tb\t1"), "line 2 has 3 tab-separated fields; expected 2"),
-        (("query\tentity\tlabel", "a\tb\tyes"), "row 1 lacks a field or its label is neither 0 nor 1"),
-        (("query\tentity\tlanguage", "a\tb\t"), "row 1 lacks a field"),
-        (("query\tentity\tlabel\tlanguage", "a\tb\t1\tde", "a\tb\t0\tfr"), "no query of language fr means an entity"),
-        (("query\tentity", "a\telsewhere"), "'elsewhere' is not in the catalog"),
-    ],
-)
-def test_a_malformed_entity_file_is_a_one_line_error(tmp_path: Path, lines: tuple[str, ...], message: str) -> None:
-    catalog = _file(tmp_path / "all.txt", "b")
-    with pytest.raises(InputError, match=message) as error:
-        read_entities(_file(tmp_path / "radio.tsv", *lines), catalog)
-    assert "\n" not in str(error.value)
-
-
-def test_an_empty_catalog_is_an_error(tmp_path: Path) -> None:
-    file = _file(tmp_path / "radio.tsv", "query\tentity", "a\tb")
-    with pytest.raises(InputError, match="contains no entities"):
-        read_entities(file, _file(tmp_path / "all.txt", ""))
+    assert suite_scores([Score("sts12/test", "Spearman x100", 70.0, 4)], STS_SETS) is None
 
 
 HEADER = "id\tquestion1\tquestion2\tis_duplicate"
@@ -183,11 +122,9 @@ def test_each_question1_is_searched_among_all_question2(tmp_path: Path) -> None:
     assert answers == [{"x", "y"}, {"z"}]
 
 
-def test_the_numbers_of_questions_and_entities_are_no_ids_that_both_share(tmp_path: Path) -> None:
+def test_the_numbers_of_questions_are_no_ids_that_both_share(tmp_path: Path) -> None:
     questions = read_retrieval(_file(tmp_path / "pairs.tsv", HEADER, "1\tp\tx\t1"))
     assert not questions.queries.keys() & questions.documents.keys()
-    entities = read_entities(_file(tmp_path / "radio.tsv", "query\tentity", "a\tb")).languages[""]
-    assert not entities.queries.keys() & entities.documents.keys()
 
 
 def test_quoted_questions_are_unquoted_even_across_lines(tmp_path: Path) -> None:
@@ -255,7 +192,7 @@ def test_the_parameters_of_other_encoders_are_unknown() -> None:
 
 @pytest.mark.usefixtures("two_encoders")
 def test_the_sts_table_has_the_papers_columns(tmp_path: Path) -> None:
-    found = evaluate(["student"], sts=[_sets(tmp_path, "sts12", "stsb")], against="teacher")
+    found = evaluate(["student"], STS(_sets(tmp_path, "sts12", "stsb")), against="teacher")
     (table,) = found.tables
     assert table.columns[:8] == ("model", "STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
     assert table.columns[8:] == ("Avg. (2 of 7)", "% (2 of 7)", "params", "w/o embeddings")
@@ -268,54 +205,28 @@ def test_the_sts_table_has_the_papers_columns(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("two_encoders")
 def test_with_all_seven_sets_the_average_has_no_count(tmp_path: Path) -> None:
-    found = evaluate(["student"], sts=[_sets(tmp_path, *SETS)])
+    found = evaluate(["student"], STS(_sets(tmp_path, *SETS)))
     (table,) = found.tables
     assert table.columns[8:] == ("Avg.", "params", "w/o embeddings")
-    assert found.models[0].to_dict()["sts"]["average_of"] == "Avg."
+    assert found.models[0].to_dict()["suites"]["sts"]["average_of"] == "Avg."
 
 
 def test_parameters_are_shown_in_millions() -> None:
     found = ModelEvaluation(
-        "m", (Score("STS12", "Spearman x100", 70.0, 4),), parameters=Parameters(22_700_000, 11_900_000)
+        "m",
+        (Score("STS12", "Spearman x100", 70.0, 4, kind="sts"),),
+        parameters=Parameters(22_700_000, 11_900_000),
+        suites={"sts": SuiteScores({"STS12": 70.0, "STS13": None})},
     )
     assert EvaluationReport((found,)).tables[0].rows[0][-2:] == ("22.7M", "10.8M")
     assert found.to_dict()["parameters"]["inner_parameters"] == 10_800_000
 
 
 @pytest.mark.usefixtures("two_encoders")
-def test_the_entity_resolution_table_shows_the_change_from_the_reference(tmp_path: Path) -> None:
-    file = _file(tmp_path / "radio.tsv", "query\tentity", "a\tb", "b\tb", "c\tc", "a\td")
-    found = evaluate(["student"], entities=[file], against="teacher")
-    (table,) = found.tables
-    assert [row[1:3] for row in table.rows] == [("100.00", "+0.00%"), ("100.00", "+0.00%")]
-    assert table.columns[1:3] == (f"{tmp_path.name}/radio", f"{tmp_path.name}/radio, change")
-
-
-@pytest.mark.usefixtures("two_encoders")
-def test_semantic_retrieval_reports_the_savings_of_a_model(tmp_path: Path) -> None:
-    pytest.importorskip("faiss", reason="needs faiss: edgeembed-runtime[faiss]")
-    file = _file(tmp_path / "pairs.tsv", HEADER, "1\ta\ta\t1", "2\td\tb\t1", "3\tb\td\t0", "4\tb\tc\t0")
-    found = evaluate(["again", "student"], semantic_retrieval=[file], nlist=64, nprobe=2, against="teacher")
-    score = found.models[0].scores[0]
-    # The nearest to a is a itself; to d at 90 degrees d, then c, then b; to the student d is at 20, b at 30.
-    assert score.value == pytest.approx(100 * (1 + 1 / 3) / 2)
-    assert found.models[1].scores[0].value == pytest.approx(100 * (1 + 1 / 2) / 2)
-    assert (score.details["nlist"], score.details["nprobe"], score.details["dimension"]) == (1, 2, 2)
-    assert found.models[0].savings[0].times_smaller == 1
-    assert found.models[0].savings[0].times_faster > 0
-    assert found.models[0].to_dict()["percent_of_reference"][score.task] == pytest.approx(100)
-    (table,) = found.tables
-    assert [row[0] for row in table.rows] == ["teacher", "again", "student"]
-    assert table.columns == ("model", "dim", "MRR@10", "%", "time ms", "time", "mem MB", "mem")
-    assert table.rows[0][-1] == "1.0x"
-    assert "2 queries in 4 documents; faiss IVF on the CPU, nlist 1, nprobe 2" in table.legend
-
-
-@pytest.mark.usefixtures("two_encoders")
 def test_markdown_has_a_table_per_kind_of_task_with_every_model(tmp_path: Path) -> None:
     pairs = _file(tmp_path / "own.tsv", "sentence1\tsentence2\tscore", *ROWS)
-    sts = [_sets(tmp_path, "stsb"), pairs]
-    text = evaluate(["student", "again"], sts=sts, against="teacher").to_markdown()
+    sts = STS(_sets(tmp_path, "stsb"), pairs)
+    text = evaluate(["student", "again"], sts, against="teacher").to_markdown()
     assert [line for line in text.splitlines() if line.startswith("## ")] == ["## STS", "## Scores"]
     assert sum(line.startswith("| again") for line in text.splitlines()) == 2
     assert text.endswith("\n")
@@ -323,17 +234,6 @@ def test_markdown_has_a_table_per_kind_of_task_with_every_model(tmp_path: Path) 
 
 @pytest.mark.usefixtures("two_encoders")
 def test_a_reference_among_the_models_has_one_row(tmp_path: Path) -> None:
-    found = evaluate(["teacher", "student"], sts=[_sets(tmp_path, "stsb")], against="teacher")
+    found = evaluate(["teacher", "student"], STS(_sets(tmp_path, "stsb")), against="teacher")
     assert [row[0] for row in found.tables[0].rows] == ["teacher", "student"]
-    assert found.models[0].sts_percent == pytest.approx(100)
-
-
-@pytest.mark.usefixtures("two_encoders")
-def test_embeddings_that_are_not_finite_fail_semantic_retrieval(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("faiss", reason="needs faiss: edgeembed-runtime[faiss]")
-    monkeypatch.setattr(evaluator, "find_encoder", lambda _: lambda: _Angles(a=np.nan, b=1))
-    file = _file(tmp_path / "pairs.tsv", HEADER, "1\ta\tb\t1")
-    with pytest.raises(CheckError, match="not finite"):
-        evaluate(["broken"], semantic_retrieval=[file])
+    assert found.models[0].suite_percent("sts") == pytest.approx(100)

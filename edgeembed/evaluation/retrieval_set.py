@@ -1,4 +1,4 @@
-"""Retrieval by exact search: nDCG@10, MRR@10, MAP@100 and recall, on BEIR folders and duplicate questions."""
+"""Retrieval sets: queries, documents and judgments, from BEIR folders and files of duplicate questions."""
 
 import csv
 import json
@@ -9,12 +9,6 @@ from typing import Any, Literal
 
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.evaluation.encoders import SentenceEncoder, encode_texts
-from edgeembed.evaluation.scores import Score
-
-METRIC = "nDCG@10 x100"
-MRR = "MRR@10 x100"
-MAP = "MAP@100 x100"
 _LAYOUT = "expected a BEIR folder: corpus.jsonl, queries.jsonl, qrels/test.tsv"
 _QUESTION_COLUMNS = ("question1", "question2", "is_duplicate")
 _QUESTIONS = "expected UTF-8 TSV with the columns question1, question2 and is_duplicate, as in Quora's file"
@@ -99,83 +93,6 @@ def read_duplicates(file: Path) -> RetrievalSet:
         {key: text for text, key in ids.items()},
         {key: answers[text] for key, text in queries.items()},
     )
-
-
-def score_retrieval(encoder: SentenceEncoder, task: RetrievalSet) -> Score:
-    """Score an encoder by exact search over all documents, ranked by cosine similarity.
-
-    Args:
-        encoder: The encoder.
-        task: The retrieval set.
-
-    Returns:
-        nDCG@10 with binary relevance; details: MRR@10, MAP@100, recall@10 and recall@100; all x100. The average
-        precision of a query is the mean of the precisions at the ranks of its relevant documents, where a document
-        below rank 100 counts as 0.
-
-    Raises:
-        CheckError: If embeddings are not finite.
-    """
-    metrics = retrieval_metrics(encoder, task)
-    details = {
-        MRR: 100 * float(metrics["mrr@k"][10]),
-        MAP: 100 * float(metrics["map@k"][100]),
-        "recall@10 x100": 100 * float(metrics["recall@k"][10]),
-        "recall@100 x100": 100 * float(metrics["recall@k"][100]),
-    }
-    return Score(task.name, METRIC, 100 * float(metrics["ndcg@k"][10]), len(task.queries), details)
-
-
-def retrieval_metrics(encoder: SentenceEncoder, task: RetrievalSet) -> dict[str, dict[int, Any]]:
-    """Return the metrics of sentence-transformers' `InformationRetrievalEvaluator`, with cosine similarity.
-
-    A query does not find itself, if it is also a document; see `RetrievalSet.is_ranked`.
-
-    Args:
-        encoder: The encoder.
-        task: The retrieval set.
-
-    Returns:
-        "accuracy@k", "recall@k", "mrr@k", "ndcg@k" and others, 0 to 1, each by k.
-
-    Raises:
-        CheckError: If embeddings are not finite.
-    """
-    from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
-    from sentence_transformers.util import cos_sim
-
-    class Evaluator(InformationRetrievalEvaluator):  # type: ignore[misc]  # no types
-        def compute_metrics(self, hits_by_query: list[list[dict[str, Any]]]) -> Any:
-            ranked = [
-                [hit for hit in hits if task.is_ranked(query, hit["corpus_id"])]
-                for query, hits in zip(self.queries_ids, hits_by_query, strict=True)
-            ]
-            return super().compute_metrics(ranked)
-
-    evaluator = Evaluator(
-        task.queries,
-        task.documents,
-        task.relevant,
-        precision_recall_at_k=[10, 100, 101],  # 101 hits, of which the query itself may be one
-        map_at_k=[100],
-        write_csv=False,
-        score_functions={"cosine": cos_sim},
-    )
-    metrics: dict[str, dict[int, Any]] = evaluator.compute_all_metrics(_EvaluatorModel(encoder))["cosine"]
-    return metrics
-
-
-class _EvaluatorModel:
-    """Adapts an encoder to the evaluator, which passes options that only torch models take."""
-
-    def __init__(self, encoder: SentenceEncoder) -> None:
-        self._encoder = encoder
-
-    def encode_query(self, texts: list[str], **_: Any) -> Any:
-        return encode_texts(self._encoder.encode_query, texts)
-
-    def encode_document(self, texts: list[str], **_: Any) -> Any:
-        return encode_texts(self._encoder.encode_document, texts)
 
 
 def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:

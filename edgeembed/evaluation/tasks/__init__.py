@@ -1,0 +1,1 @@
+"""Evaluation tasks: one kind a file, registered by name in `edgeembed.evaluation.task.TASKS`."""
