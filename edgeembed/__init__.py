@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from edgeembed.distillation.distilling import distill
     from edgeembed.encoding.corpus_encoding import encode
     from edgeembed.evaluation.evaluator import evaluate
+    from edgeembed.export_settings import ExportSettings
     from edgeembed.exporting import export, verify
     from edgeembed.hub import push_to_hub, save_pretrained
     from edgeembed.mining import mine
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CheckError",
     "EdgeEmbedError",
+    "ExportSettings",
     "InputError",
     "Recipe",
     "__version__",
@@ -55,6 +57,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ExportSettings": "export_settings",
     "Recipe": "recipe.schema",
     "augment": "augmentation.pipeline",
     "benchmark": "benchmarking",

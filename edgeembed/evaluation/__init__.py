@@ -1,7 +1,6 @@
 """Evaluate sentence encoders: similarity, retrieval, classification and further tasks, with comparisons and tables."""
 
 from edgeembed.corpus.pairs import SentencePairs, read_sts
-from edgeembed.evaluation.agreement import Agreement, ranking_agreement
 from edgeembed.evaluation.bitext import Bitext, BitextSet, read_bitext, score_bitext
 from edgeembed.evaluation.cross_lingual import (
     CrossLingualRetrieval,
@@ -25,7 +24,6 @@ from edgeembed.evaluation.transfer import TransferExamples, TransferSet, read_tr
 from edgeembed.evaluation.word_order import WordOrderSet, read_word_order, score_word_order
 
 __all__ = [
-    "Agreement",
     "Bitext",
     "BitextSet",
     "CrossLingualRetrieval",
@@ -50,7 +48,6 @@ __all__ = [
     "count_parameters",
     "evaluate",
     "load_encoder",
-    "ranking_agreement",
     "read_bitext",
     "read_cross_lingual_retrieval",
     "read_cross_lingual_sts",
