@@ -56,11 +56,11 @@ def run(*arguments: str) -> Any:
 
 def test_the_command_gets_what_the_user_gave_and_defaults_come_from_the_class() -> None:
     assert json.loads(run("pot").output) == ["pot", False, [], 90.0, []]
-    given = ("--heat-celsius", "80", "--with-milk", "--cup-kind", "mug", "--water", "a.txt", "--water", "b.txt")
+    typed = ("--heat-celsius", "80", "--with-milk", "--cup-kind", "mug", "--water", "a.txt", "--water", "b.txt")
     names = ["cup_kind", "heat_celsius", "water", "with_milk"]
-    assert json.loads(run("pot", *given, "--json").output) == ["pot", True, names, 80.0, ["a.txt", "b.txt"]]
-    given = ("--guests", "Ann", "--guests", "Ben", "--notes", "Ann=no sugar, 1=1", "--spoons", "0")
-    assert json.loads(run("pot", *given).output)[2] == ["guests", "notes", "spoons"]
+    assert json.loads(run("pot", *typed, "--json").output) == ["pot", True, names, 80.0, ["a.txt", "b.txt"]]
+    notes = ("--guests", "Ann", "--guests", "Ben", "--notes", "Ann=no sugar, 1=1", "--spoons", "0")
+    assert json.loads(run("pot", *notes).output)[2] == ["guests", "notes", "spoons"]
 
 
 def test_the_help_states_what_the_class_declares() -> None:
