@@ -19,7 +19,7 @@ from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
 from edgeembed_exporters.modules import layerless_config, read_static
-from edgeembed_exporters.precision import PRECISIONS, Precision
+from edgeembed_exporters.precision import Precision
 
 Tensors = dict[str, npt.NDArray[Any]]
 
@@ -137,7 +137,7 @@ def _at_precision(name: str, tensor: npt.NDArray[np.float32], precision: type[Pr
     if name.endswith(".bias"):
         return {name: tensor}
     if not name.endswith(_QUANTIZED):
-        return {name: PRECISIONS["fp16"].pack(tensor)[0] if precision.bits < _FLOAT32_BITS else tensor}
+        return {name: tensor.astype(np.float16) if precision.bits < _FLOAT32_BITS else tensor}
     values, scale = precision.pack(tensor)
     return {name: values} if scale is None else {name: values, f"{name.rpartition('.')[0]}.scale": scale}
 
