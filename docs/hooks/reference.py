@@ -13,8 +13,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import click
 import edgeembed_runtime
 import griffe
-from edgeembed_exporters import PRECISIONS
-from edgeembed_exporters.precision import precision_names
+from edgeembed_exporters.precision import PRECISIONS, precision_names
 from edgeembed_runtime.cli.main import _parser as runtime_parser
 from edgeembed_runtime.manifest import SCHEMA_VERSION, Manifest
 from edgeembed_runtime.parity import ClassifierParity, Parity, WorstPrediction, WorstSentence

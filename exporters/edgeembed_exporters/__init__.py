@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from edgeembed_exporters.exporting import ExportReport, export
     from edgeembed_exporters.gate import GateError, OriginalParity
     from edgeembed_exporters.model_spec import ModelSpec, inspect_model
-    from edgeembed_exporters.precision import PRECISIONS, Precision
+    from edgeembed_exporters.precision import Precision
     from edgeembed_exporters.provenance import Provenance
     from edgeembed_exporters.reduction.pca_head import PcaHeadReport, add_pca_head
     from edgeembed_exporters.reduction.vocabulary_trimming import TrimReport, trim_vocabulary, with_vocabulary
 
 __all__ = [
-    "PRECISIONS",
     "BundleSettings",
     "ClassifierExportReport",
     "ClassifierModel",
@@ -52,7 +51,6 @@ _MODULES = {
     "ModelSpec": "model_spec",
     "OriginalParity": "gate",
     "PcaHeadReport": "reduction.pca_head",
-    "PRECISIONS": "precision",
     "Precision": "precision",
     "Provenance": "provenance",
     "TrimReport": "reduction.vocabulary_trimming",

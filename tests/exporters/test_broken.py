@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from edgeembed_exporters import PRECISIONS, BundleSettings, GateError, ModelSpec, export, exporting, inspect_model
+from edgeembed_exporters import BundleSettings, GateError, ModelSpec, export, exporting, inspect_model
 from edgeembed_exporters.onnx.tracing import SentenceGraph, build_graph, trace
+from edgeembed_exporters.precision import PRECISIONS
 from onnx import numpy_helper
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense

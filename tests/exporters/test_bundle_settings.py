@@ -3,9 +3,9 @@
 from typing import Any, get_type_hints
 
 import pytest
-from edgeembed_exporters import PRECISIONS, BundleSettings
+from edgeembed_exporters import BundleSettings
 from edgeembed_exporters.bundle_settings import BundleKeywords
-from edgeembed_exporters.precision import precision_names
+from edgeembed_exporters.precision import PRECISIONS, precision_names
 from edgeembed_exporters.settings import spelled, spelled_as_options
 from edgeembed_runtime import InputError
 

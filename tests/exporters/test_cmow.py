@@ -9,8 +9,9 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from edgeembed_exporters import PRECISIONS, BundleSettings, export
+from edgeembed_exporters import BundleSettings, export
 from edgeembed_exporters.cmow import MatrixEncoder, read_matrices
+from edgeembed_exporters.precision import PRECISIONS
 from edgeembed_runtime import Encoder, InputError
 from edgeembed_runtime.cmow.safetensors import unpack_tensors
 from sentence_transformers import SentenceTransformer
@@ -153,9 +154,9 @@ def test_int8_rows_equal_the_table_within_half_a_scale(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"precision": "int4"}, "which NumPy has no type for"),
+        ({"precision": "int4"}, "which the numpy backend does not run"),
         ({"tracer": "optimum"}, "the numpy backend needs no tracing"),
-        ({"torch_weights": True}, "the numpy backend has none"),
+        ({"torch_weights": True}, "for the numpy backend, but it has none"),
         ({"backend": "torch"}, "backend is 'torch'; expected one of: onnx, numpy"),
     ],
 )

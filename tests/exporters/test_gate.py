@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from edgeembed_exporters import PRECISIONS, BundleSettings, export
+from edgeembed_exporters import BundleSettings, export
 from edgeembed_exporters.gate import (
     GateError,
     check_parity,
@@ -19,6 +19,7 @@ from edgeembed_exporters.gate import (
     measure_parity,
     worst_lines,
 )
+from edgeembed_exporters.precision import PRECISIONS
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.parity import Parity, WorstSentence
 from sentence_transformers import SentenceTransformer

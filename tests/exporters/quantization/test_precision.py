@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from edgeembed_exporters import PRECISIONS, BundleSettings, Precision, export
+from edgeembed_exporters import BundleSettings, Precision, export
 from edgeembed_exporters.onnx.graph import copy_model
-from edgeembed_exporters.precision import precision_names
+from edgeembed_exporters.precision import PRECISIONS, precision_names
 from edgeembed_runtime import Encoder
 
 from .conftest import normal, static_model, texts

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from edgeembed_exporters import PRECISIONS
+from edgeembed_exporters.precision import PRECISIONS
 
 from ..graphs import evaluate, op_counts, parse  # noqa: TID252  # tests are not a package
 from .conftest import IDS, TEXTS, normal
