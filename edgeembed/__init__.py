@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from edgeembed.distillation.distilling import distill
     from edgeembed.encoding.corpus_encoding import encode
     from edgeembed.evaluation.evaluate import evaluate
+    from edgeembed.export_settings import ExportSettings
     from edgeembed.exporting import export, verify
     from edgeembed.hub import push_to_hub, save_pretrained
     from edgeembed.mining import mine
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CheckError",
     "EdgeEmbedError",
+    "ExportSettings",
     "InputError",
     "Recipe",
     "__version__",
@@ -56,6 +58,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ExportSettings": "export_settings",
     "Recipe": "recipe.schema",
     "augment": "augmentation.pipeline",
     "benchmark": "benchmarking",

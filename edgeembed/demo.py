@@ -14,7 +14,9 @@ from datasets import Dataset
 from edgeembed_bench import BenchmarkReport
 from edgeembed_bench.render import terminal_report
 from edgeembed_exporters import ExportReport
+from edgeembed_exporters.rank_agreement import rank_agreement
 from edgeembed_runtime import Encoder, Hit, Index, InputError
+from edgeembed_runtime.errors import CheckError
 from edgeembed_runtime.index.folder import INDEX_FOLDER
 from edgeembed_runtime.manifest import BUNDLE_FOLDER
 from edgeembed_runtime.report import Report
@@ -25,7 +27,6 @@ from edgeembed.benchmarking import benchmark
 from edgeembed.corpus import CorpusCounts, docstrings
 from edgeembed.distillation import DistillationReport, distill
 from edgeembed.distillation.data import read_recipe_corpus, split_corpus
-from edgeembed.evaluation.agreement import ranking_agreement
 from edgeembed.exporting import export
 from edgeembed.models import find_torch_model, load_model, load_tokenizer
 from edgeembed.progress import Reporter, SilentReporter
@@ -213,7 +214,7 @@ def _measure_costs(
     """Benchmark teacher and student, with the share of the teacher's nearest sentences that the student keeps."""
     with reporter.step("ranking agreement"):
         reference = load_model(teacher).encode(held_out, show_progress_bar=False)
-        agreement = ranking_agreement(reference, Encoder.load(bundle, threads=None).encode(held_out))
+        kept = rank_agreement(reference, Encoder.load(bundle, threads=None).encode(held_out)).top_10_overlap
     with reporter.step("benchmark"):
         report = benchmark(
             [_named("student", bundle)],
@@ -223,10 +224,9 @@ def _measure_costs(
             processes=_PROCESSES,
             sweep=False,
         )
-    scores = {
-        subject.name: 100.0 if subject.name == report.baseline else agreement.kept_percent
-        for subject in report.subjects
-    }
+    if kept is None:
+        raise CheckError("the held-out sentences cannot be ranked: they are too few, or their embeddings not finite")
+    scores = {subject.name: 100.0 if subject.name == report.baseline else 100 * kept for subject in report.subjects}
     return report.with_quality(_QUALITY, scores)
 
 

@@ -131,7 +131,7 @@ def find_torch_model(name: str | os.PathLike[str]) -> Path:
         name: As for `find_model`.
 
     Returns:
-        The folder. A bundle is returned only if it holds torch weights (`edgeembed export --torch`).
+        The folder. A bundle is returned only if it holds torch weights (`edgeembed export --torch-weights`).
 
     Raises:
         InputError: If there is no such model, it is a bundle without torch weights, its path is not UTF-8, or Python

@@ -1,9 +1,10 @@
 """Progress reporting: the protocol, a silent reporter, and timed steps."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
+
+from edgeembed_exporters.steps import StepTimer
 
 Advance = Callable[[int], None]
 """Called with the amount of a step that is done so far."""
@@ -41,7 +42,7 @@ class SilentReporter:
         """Ignore the message."""
 
 
-class TimedSteps:
+class TimedSteps(StepTimer):
     """Steps that are reported and timed.
 
     Args:
@@ -49,17 +50,8 @@ class TimedSteps:
 
     Attributes:
         reporter: The same.
-        seconds: Wall-clock time of each completed step.
     """
 
     def __init__(self, reporter: Reporter) -> None:
+        super().__init__(reporter.step)
         self.reporter = reporter
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def step(self, name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
-        """Run a step; see `Reporter.step`."""
-        start = time.perf_counter()
-        with self.reporter.step(name, total, unit) as advance:
-            yield advance
-        self.seconds[name] = round(time.perf_counter() - start, 3)

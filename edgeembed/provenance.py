@@ -80,16 +80,14 @@ def stated_space(folder: Path) -> str | None:
     return None if changed else space
 
 
-def bundle_provenance(
-    model: ModelLike, arguments: Sequence[str] = (), *, license_name: str | None = None, languages: Sequence[str] = ()
-) -> "Provenance":
+def bundle_provenance(model: ModelLike, arguments: Sequence[str] = ()) -> "Provenance":
     """Return the provenance of a model's bundle, from the student's provenance file and the model's card.
+
+    The quality is the score of a student on the development set of its distillation.
 
     Args:
         model: As for `load_model`. Of a loaded model only its card data is known.
         arguments: The words of the export command after `edgeembed`; empty to omit the command.
-        license_name: License of the weights; None for the card's.
-        languages: Language codes; empty for the card's.
     """
     from edgeembed_exporters import Provenance
     from edgeembed_exporters.cards.card import read_front_matter
@@ -112,17 +110,16 @@ def bundle_provenance(
         recipe=known.get("recipe"),
         licenses=tuple(known.get("licenses", ())),
         command=" && ".join([*made, *exported]) or None,
-        license=license_name or next(iter(card_strings(card.get("license"))), None),
+        license=next(iter(card_strings(card.get("license"))), None),
         base_model=next(iter(card_strings(card.get("base_model"))), None) or teacher or model_name(model),
-        languages=tuple(languages) or card_strings(card.get("language")),
+        languages=card_strings(card.get("language")),
+        quality=_student_scores(known),
     )
 
 
-def student_scores(model: ModelLike) -> dict[str, Any] | None:
-    """Return the score of a student on the development set of its distillation; None if there is none."""
-    if not isinstance(model, str | os.PathLike):
-        return None
-    report = read_provenance(find_torch_model(model)).get("report") or {}
+def _student_scores(known: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the last score on the development set of a distillation; None if there is none."""
+    report = known.get("report") or {}
     measured = [score for score in report.get("dev_spearman", ()) if score is not None]
     return {"dev set of the distillation, of the student (Spearman x100)": measured[-1]} if measured else None
 

@@ -296,7 +296,7 @@ install() {
         $COMMAND export "$OUT/$name" --backend "$(backend "$name")" --precision int8 \
             --out "runtime/edgeembed_runtime/models/$name" --name "edgeembed-$name" --sentences "$OUT/text" \
             --quality "$OUT/$name-quality.json" --latency "$OUT/$name-latency.json" --near-cosine 0.25 \
-            --license apache-2.0 --language en --force
+            --license apache-2.0 --languages en --force
     done
 }
 

@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import click
 import edgeembed_runtime
 import griffe
-from edgeembed_exporters.config import ExportConfig, Provenance
+from edgeembed_exporters.precision import PRECISIONS, precision_names
 from edgeembed_runtime.cli.main import _parser as runtime_parser
 from edgeembed_runtime.manifest import SCHEMA_VERSION, Manifest
 from edgeembed_runtime.parity import ClassifierParity, Parity, WorstPrediction, WorstSentence
@@ -25,6 +25,7 @@ from pydantic import BaseModel
 import edgeembed
 from edgeembed.cli.main import group
 from edgeembed.evaluation import TASKS
+from edgeembed.export_settings import ExportSettings
 from edgeembed.losses.base import LOSSES
 from edgeembed.recipe.schema import Recipe
 from edgeembed.students.base import STUDENTS
@@ -60,9 +61,8 @@ exist, has the wrong type or is out of range is an error that names it.
 
 _EXPORT = """# Export settings
 
-The fields of `edgeembed_exporters.ExportConfig`. They are the options of
-[`edgeembed export`](cli-edgeembed.md#edgeembed-export) and the keyword arguments of
-[`edgeembed.export`](edgeembed.md), apart from those that name texts.
+The fields of `edgeembed.ExportSettings`. They are the keyword arguments of [`edgeembed.export`](edgeembed.md) and the
+options of [`edgeembed export`](cli-edgeembed.md#edgeembed-export), where `max_size_mb` is `--max-size-mb`.
 """
 
 _TASKS = """# Evaluation tasks
@@ -94,8 +94,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "cli-edgeembed.md": _CLI.format(name="edgeembed") + _click_help(),
         "cli-edgeembed-runtime.md": _CLI.format(name="edgeembed-runtime") + _argparse_help(),
         "recipe.md": _RECIPE + _settings_of(Recipe, "The recipe") + _registered(),
-        "export-config.md": _EXPORT + _settings_of(ExportConfig, "Settings"),
         "evaluation-tasks.md": _TASKS + _evaluation_tasks(),
+        "export-settings.md": _EXPORT + _export_settings() + _precisions(),
         "bundle.md": _BUNDLE.format(version=SCHEMA_VERSION) + _manifest(),
     }
     for name, content in pages.items():
@@ -160,8 +160,7 @@ def _settings_of(kind: type[BaseModel], title: str) -> str:
     places: dict[str, list[str]] = {}
     _find_places(schema, definitions, "", places)
     sections = [f"\n## {title}\n\n{_settings_table(kind, schema)}"]
-    kinds: list[type] = [*_subclasses(BaseModel), Provenance]
-    classes = {each.__name__: each for each in kinds}
+    classes = {each.__name__: each for each in _subclasses(BaseModel)}
     for name, paths in places.items():
         table = paths[0].rpartition(".")[0]
         heading = f"`{paths[0]}`" if len(paths) == 1 else f"`{table}`: {', '.join(_last(path) for path in paths)}"
@@ -179,6 +178,35 @@ def _registered() -> str:
         for path, schema in schemas.items()
         if schema.get("properties")
     )
+
+
+def _export_settings() -> str:
+    rows = [
+        (
+            f"`{name}`",
+            _cell(ExportSettings.expected(name)),
+            _cell(ExportSettings.default_text(name) or ""),
+            _cell(ExportSettings.help(name)),
+        )
+        for name in ExportSettings.model_fields
+    ]
+    return "\n" + _table(("setting", "value", "default", "meaning"), rows)
+
+
+def _precisions() -> str:
+    limits = ("min_cosine", "min_rank", "min_overlap", "min_label_agreement", "max_probability_difference")
+    rows = []
+    for name in precision_names():
+        each = PRECISIONS[name]
+        measured = _cell((inspect.getdoc(each) or "").partition("\n\n")[2])
+        stated = (f"`{name}`", f"`{each.file}`", str(each.bits), ", ".join(each.backends))
+        rows.append((*stated, *(f"{getattr(each, limit):g}" for limit in limits), measured))
+    header = ("precision", "ONNX file", "bits per weight", "backends", *(f"`{limit}`" for limit in limits), "measured")
+    return f"\n## Precisions and their default limits\n\n{_table(header, rows)}"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _last(path: str) -> str:
@@ -293,7 +321,7 @@ def _descriptions(kind: type) -> dict[str, str]:
 def _description(kind: type, name: str, descriptions: dict[str, str]) -> str:
     if name not in descriptions:
         _LOG.warning("%s.%s is not described in the docstring's Attributes", kind.__name__, name)
-    return " ".join(descriptions.get(name, "").split()).replace("|", "\\|")
+    return _cell(descriptions.get(name, ""))
 
 
 def _summary(kind: type) -> str:

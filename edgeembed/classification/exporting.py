@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from edgeembed_exporters import ClassifierModel, Provenance
 from edgeembed_exporters.cards.paths import command_line
@@ -39,32 +38,25 @@ def classifier_model(model: str | os.PathLike[str] | TextClassifier) -> Classifi
     )
 
 
-def classifier_origin(
-    model: str | os.PathLike[str] | TextClassifier,
-    *,
-    license_name: str | None,
-    languages: Sequence[str],
-    command: Sequence[str],
-) -> dict[str, Any]:
-    """Return the settings of an export that come from a classifier's folder: its provenance and its metrics.
+def classifier_provenance(model: str | os.PathLike[str] | TextClassifier, command: Sequence[str] = ()) -> Provenance:
+    """Return the provenance of a classifier's bundle, from the classifier's folder.
+
+    The quality is that on the development split of its fine-tuning.
 
     Args:
         model: The classifier, or its folder.
-        license_name: License of the weights; None is the encoder's.
-        languages: Language codes; if empty, the encoder's.
         command: The words of the export's command after `edgeembed`; none leaves the command out.
     """
     fields = {} if isinstance(model, TextClassifier) else read_classifier_manifest(Path(model))
-    known = fields.get("provenance") or {}
-    provenance = Provenance(
+    known, metrics = fields.get("provenance") or {}, fields.get("metrics")
+    quality = {f"development split of the fine-tuning, {fields.get('dev_examples')} examples (x100)": metrics}
+    return Provenance(
         teacher=known.get("teacher"),
         recipe=known.get("recipe"),
         licenses=tuple(known.get("licenses") or ()),
         command=command_line(["edgeembed", *command]) if command else None,
-        license=license_name or known.get("license"),
+        license=known.get("license"),
         base_model=known.get("base_model"),
-        languages=tuple(languages) or tuple(known.get("languages") or ()),
+        languages=tuple(known.get("languages") or ()),
+        quality=quality if metrics else None,
     )
-    metrics = fields.get("metrics")
-    quality = {f"development split of the fine-tuning, {fields.get('dev_examples')} examples (x100)": metrics}
-    return {"provenance": provenance, "quality": quality if metrics else None}

@@ -43,6 +43,9 @@ from edgeembed.validation import validate
 if TYPE_CHECKING:
     from datasets import Dataset
 
+# Parts of a bundle's provenance that a classifier does not take from its encoder.
+_STATED_BY_AN_EXPORT = {"command", "quality", "latency"}
+
 
 @dataclass(frozen=True)
 class ClassificationReport(Report):
@@ -235,7 +238,7 @@ def _make_report(
 def _provenance(encoder: ModelLike) -> dict[str, Any]:
     """Return the encoder's origin, for the model card of an export."""
     origin = asdict(bundle_provenance(encoder))
-    return {name: without_paths(value) for name, value in origin.items() if name != "command"}
+    return {name: without_paths(value) for name, value in origin.items() if name not in _STATED_BY_AN_EXPORT}
 
 
 def _as_mapping(overrides: Mapping[str, Any] | Sequence[str]) -> dict[str, Any]:

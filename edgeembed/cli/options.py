@@ -1,11 +1,16 @@
-"""Options and output files that several commands share."""
+"""Options and output files that several commands share, and options made from a settings class."""
 
+import functools
 import json
+import re
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
+from edgeembed_exporters.settings import Settings, Unchecked, mark, option_name, spelled_as_options, value_type
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.storage.atomic import atomic_file, check_output_file, check_output_path
 
@@ -73,6 +78,74 @@ def augmentation_overrides(wordnet: str | None, back_translation: tuple[str, str
     there, back = back_translation or (None, None)
     values = {"wordnet": wordnet, "forward_model": there, "backward_model": back}
     return [f"augmentation.{name}={json.dumps(value)}" for name, value in values.items() if value is not None]
+
+
+def settings_options(kind: type[Settings]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that gives a command an option for each field of a settings class, in their order.
+
+    The command gets those that the user gave as one argument, `keywords`, by the names of their fields. Messages that
+    are made while it runs name settings by their options.
+
+    Args:
+        kind: The class.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_keywords(*args: Any, **values: Any) -> Any:
+            context = click.get_current_context()
+            chosen = {name: values.pop(name) for name in kind.model_fields}
+            given = {
+                name: value
+                for name, value in chosen.items()
+                if context.get_parameter_source(name) is not ParameterSource.DEFAULT
+            }
+            with spelled_as_options():
+                return command(*args, keywords=given, **values)
+
+        made: Callable[..., Any] = with_keywords
+        for name in reversed(kind.model_fields):
+            made = _setting_option(kind, name)(made)
+        return made
+
+    return decorate
+
+
+def _setting_option(kind: type[Settings], name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    field, choices = kind.model_fields[name], kind.choices(name)
+    hint, unchecked = value_type(field), mark(field, Unchecked)
+    form: dict[str, Any]
+    if unchecked is not None:
+        form = {"type": SOURCE, "metavar": unchecked.metavar, "multiple": unchecked.is_repeatable}
+    elif choices:
+        form = {"type": click.Choice(choices)}
+    elif hint is bool:
+        form = {"is_flag": True}
+    elif typing.get_origin(hint) is Mapping:
+        form = {"multiple": True, "metavar": "NAME=TEXT", "callback": _named_texts}
+    elif typing.get_origin(hint) is Sequence:
+        form = {"multiple": True, "type": str}
+    else:
+        form = {"type": hint}
+    repeatable = " Repeatable." if form.get("multiple") else ""
+    default = kind.default_text(name)
+    text = f"{kind.help(name)}{repeatable}" + (f"  [default: {default}]" if default else "")
+    return click.option(option_name(name), name, help=_with_options(kind, text), **form)
+
+
+def _with_options(kind: type[Settings], text: str) -> str:
+    """Return a text in which settings that stand in backticks are named by their options."""
+    return re.sub(r"`(\w+)`", lambda found: option_name(found[1]) if found[1] in kind.model_fields else found[0], text)
+
+
+def _named_texts(_context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    texts = {}
+    for each in given:
+        name, equals, text = each.partition("=")
+        if not name or not equals:
+            raise InputError(f"{option.opts[0]} is {each}; expected NAME=TEXT, such as query='query: '")
+        texts[name] = text
+    return texts
 
 
 class Outputs:

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from edgeembed_exporters.bundle.golden import add_golden
     from edgeembed_exporters.bundle.writers import add_ort
+    from edgeembed_exporters.bundle_settings import BundleSettings
     from edgeembed_exporters.classification.exporting import ClassifierExportReport, export_classifier
     from edgeembed_exporters.classification.graph import ClassifierModel
-    from edgeembed_exporters.config import ExportConfig, Precision, Provenance, Role
     from edgeembed_exporters.exporting import ExportReport, export
     from edgeembed_exporters.gate import GateError, OriginalParity
     from edgeembed_exporters.model_spec import ModelSpec, inspect_model
+    from edgeembed_exporters.precision import Precision
+    from edgeembed_exporters.provenance import Provenance
     from edgeembed_exporters.reduction.pca_head import PcaHeadReport, add_pca_head
     from edgeembed_exporters.reduction.vocabulary_trimming import TrimReport, trim_vocabulary, with_vocabulary
 
 __all__ = [
+    "BundleSettings",
     "ClassifierExportReport",
     "ClassifierModel",
-    "ExportConfig",
     "ExportReport",
     "GateError",
     "ModelSpec",
@@ -29,7 +31,6 @@ __all__ = [
     "PcaHeadReport",
     "Precision",
     "Provenance",
-    "Role",
     "TrimReport",
     "add_golden",
     "add_ort",
@@ -42,17 +43,16 @@ __all__ = [
 ]
 
 _MODULES = {
+    "BundleSettings": "bundle_settings",
     "ClassifierExportReport": "classification.exporting",
     "ClassifierModel": "classification.graph",
-    "ExportConfig": "config",
     "ExportReport": "exporting",
     "GateError": "gate",
     "ModelSpec": "model_spec",
     "OriginalParity": "gate",
     "PcaHeadReport": "reduction.pca_head",
-    "Precision": "config",
-    "Provenance": "config",
-    "Role": "config",
+    "Precision": "precision",
+    "Provenance": "provenance",
     "TrimReport": "reduction.vocabulary_trimming",
     "add_golden": "bundle.golden",
     "add_ort": "bundle.writers",

@@ -18,13 +18,13 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize,
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
-from edgeembed_exporters.config import Precision
 from edgeembed_exporters.modules import layerless_config, read_static
+from edgeembed_exporters.precision import Precision
 
 Tensors = dict[str, npt.NDArray[Any]]
 
 _QUANTIZED = (".weight", ".factors")
-_MAX_INT8 = 127
+_FLOAT32_BITS = 32
 _EPSILON = 1e-30
 # Logarithms of the largest entries that a vector keeps its length with: a classifier reads more than the direction.
 # Outside them float32 might not hold the vector or its squared norm.
@@ -52,13 +52,11 @@ class MatrixTensors:
         """The number of weights."""
         return sum(tensor.size for tensor in self.tensors.values())
 
-    @property
-    def min_size_bytes_int8(self) -> int:
-        """A lower bound of the size at int8."""
-        return (
-            sum(tensor.size * (self.table_bits if name in self.scales else 8) for name, tensor in self.tensors.items())
-            // 8
-        )
+    def min_size_bytes(self, precision: type[Precision]) -> int:
+        """Return a lower bound of the size at a precision."""
+        kept = set(self.scales) if precision.keeps_levels else set()
+        bits = {name: self.table_bits if name in kept else precision.bits for name in self.tensors}
+        return sum(tensor.size * bits[name] for name, tensor in self.tensors.items()) // 8
 
 
 def is_matrix_student(first: nn.Module) -> bool:
@@ -91,15 +89,15 @@ def read_matrices(model: Any) -> MatrixTensors:
     return replace(read, tensors={**read.tensors, **_dense_tensors(head[0].linear)})
 
 
-def pack(student: MatrixTensors, precision: Precision) -> bytes:
-    """Return the content of the tensor file at a precision other than int4.
+def pack(student: MatrixTensors, precision: type[Precision]) -> bytes:
+    """Return the content of the tensor file at a precision that suits the numpy backend.
 
-    At int8, tables have one scale per row. Those that were trained with fewer bits keep them.
+    Tables that were trained with fewer bits keep them if the precision keeps levels.
     """
     tensors: Tensors = {}
     settings = {"format": FORMAT, "format_version": FORMAT_VERSION, **student.settings}
     for name, tensor in student.tensors.items():
-        if precision == "int8" and name in student.scales:
+        if precision.keeps_levels and name in student.scales:
             tensors |= _packed(name, tensor, student.scales[name], student.table_bits)
             settings["table_bits"] = str(student.table_bits)
         else:
@@ -135,14 +133,13 @@ def _to_numpy(tensor: torch.Tensor) -> npt.NDArray[np.float32]:
     return array
 
 
-def _at_precision(name: str, tensor: npt.NDArray[np.float32], precision: Precision) -> Tensors:
-    if precision == "fp32" or name.endswith(".bias"):
+def _at_precision(name: str, tensor: npt.NDArray[np.float32], precision: type[Precision]) -> Tensors:
+    if name.endswith(".bias"):
         return {name: tensor}
-    if precision == "fp16" or not name.endswith(_QUANTIZED):
-        return {name: tensor.astype(np.float16)}
-    scale = np.abs(tensor).max(axis=1) / _MAX_INT8
-    quantized = np.rint(tensor / np.where(scale == 0, 1, scale)[:, None]).astype(np.int8)
-    return {name: quantized, f"{name.rpartition('.')[0]}.scale": scale.astype(np.float32)}
+    if not name.endswith(_QUANTIZED):
+        return {name: tensor.astype(np.float16) if precision.bits < _FLOAT32_BITS else tensor}
+    values, scale = precision.pack(tensor)
+    return {name: values} if scale is None else {name: values, f"{name.rpartition('.')[0]}.scale": scale}
 
 
 def _packed(name: str, tensor: npt.NDArray[np.float32], scale: npt.NDArray[np.float32], bits: int) -> Tensors:

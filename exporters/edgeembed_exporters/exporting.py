@@ -18,12 +18,12 @@ from edgeembed_runtime.storage.atomic import check_output_path
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
-from edgeembed_exporters.bundle.assembly import Measured, StepListener, StepTimer, assemble, folder_size_bytes
+from edgeembed_exporters.bundle.assembly import Measured, assemble, folder_size_bytes
 from edgeembed_exporters.bundle.golden import write_golden
 from edgeembed_exporters.bundle.writers import NumpyWriter, OnnxWriter, check_torch_weights
+from edgeembed_exporters.bundle_settings import BundleSettings
 from edgeembed_exporters.cards.card import bundle_card
 from edgeembed_exporters.cmow import read_matrices
-from edgeembed_exporters.config import ExportConfig, Precision
 from edgeembed_exporters.fusion import fuse
 from edgeembed_exporters.gate import (
     OriginalParity,
@@ -42,12 +42,15 @@ from edgeembed_exporters.model_spec import ModelSpec, check_attention, check_tok
 from edgeembed_exporters.near_cosine import measure_near_cosine
 from edgeembed_exporters.onnx.optimum import trace_with_optimum
 from edgeembed_exporters.onnx.tracing import build_graph, trace
+from edgeembed_exporters.provenance import Provenance
 from edgeembed_exporters.rank_agreement import MIN_TEXTS
 from edgeembed_exporters.reduction.pca_head import PcaHeadReport, add_pca_head, check_dim
 from edgeembed_exporters.reduction.vocabulary_trimming import TrimReport, trim_vocabulary, with_vocabulary
 from edgeembed_exporters.roles import apply_role, in_role, private_copy
+from edgeembed_exporters.settings import spelled
 from edgeembed_exporters.soundness import sound_model
 from edgeembed_exporters.space import embedding_space
+from edgeembed_exporters.steps import StepListener, StepTimer
 
 TRACERS = {"torch": trace, "optimum": trace_with_optimum}
 
@@ -62,7 +65,7 @@ class ExportReport(Report):
         parameters: The number of weights.
         dimension: The dimension of an embedding.
         space: The name of the embedding space; see `edgeembed_runtime.manifest.Manifest`.
-        precision: "fp32", "fp16", "int8" or "int4".
+        precision: The precision of the weights.
         parity: The agreement with the model, on sentences that the bundle was not calibrated on.
         original_parity: The agreement with the model before it was reduced; None if it was not reduced.
         latency_ms: The median milliseconds per text; None if there is no limit on it.
@@ -76,7 +79,7 @@ class ExportReport(Report):
     parameters: int
     dimension: int
     space: str
-    precision: Precision
+    precision: str
     parity: Parity
     original_parity: OriginalParity | None
     latency_ms: float | None
@@ -106,12 +109,13 @@ class ExportReport(Report):
 def export(  # noqa: PLR0913  # model, folder, settings, and the text for each purpose
     model: SentenceTransformer,
     out: str | os.PathLike[str],
-    config: ExportConfig | None = None,
+    settings: BundleSettings | None = None,
     *,
+    provenance: Provenance | None = None,
     sentences: Iterable[str] | None = None,
     vocabulary: Tokenizer | None = None,
-    trim_texts: Iterable[str] | None = None,
-    fit_texts: Iterable[str] | None = None,
+    trim_to: Iterable[str] | None = None,
+    fit: Iterable[str] | None = None,
     force: bool = False,
     on_step: StepListener | None = None,
 ) -> ExportReport:
@@ -121,13 +125,14 @@ def export(  # noqa: PLR0913  # model, folder, settings, and the text for each p
         model: A transformers encoder with any pooling, a matrix student, or a StaticEmbedding; then any Dense,
             LayerNorm and Normalize modules. It is not changed.
         out: The bundle's folder.
-        config: The settings; None for the defaults.
+        settings: The settings; None for the defaults.
+        provenance: The model's origin; None if nothing is known.
         sentences: Real text to compare bundle and model on; a few hundred are enough. It is read after the model is
-            inspected. None uses the text in this package. At int8 and int4, one in eight (at most 64) is used for
-            calibration instead.
+            inspected. None uses the text in this package. If the precision calibrates, one in eight (at most 64) is
+            used for that instead.
         vocabulary: A tokenizer trimmed from the model's; the bundle gets its tokens only.
-        trim_texts: Or text whose tokens are kept. It is read once and may be larger than memory.
-        fit_texts: Text on which a PCA head of `config.dim` dimensions is fitted.
+        trim_to: Or text whose tokens are kept. It is read once and may be larger than memory.
+        fit: Text on which a PCA head of `settings.dim` dimensions is fitted.
         force: Whether to replace an existing bundle.
         on_step: Called at each step, for progress.
 
@@ -138,54 +143,59 @@ def export(  # noqa: PLR0913  # model, folder, settings, and the text for each p
         GateError: If a cosine, a rank correlation, the size or the latency misses its limit. Nothing is written then.
 
     Examples:
-        >>> report = export(model, "bundle", ExportConfig(precision="int8"))  # doctest: +SKIP
+        >>> report = export(model, "bundle", BundleSettings(precision="int8"))  # doctest: +SKIP
         >>> report.parity.min_cosine > 0.99  # doctest: +SKIP
         True
     """
-    out, config, step = Path(out), config or ExportConfig(), StepTimer(on_step)
-    config = config.model_copy(update={"name": config.name or out.resolve().name})
+    out, settings, timer = Path(out), settings or BundleSettings(), StepTimer(on_step)
+    settings, provenance = settings.replace(name=settings.name or out.resolve().name), provenance or Provenance()
     check_output_path(out, force=force, kind=BUNDLE_FOLDER)
+    settings.check_kind("encoder")
+    settings.check_reduction(vocabulary=vocabulary, trim_to=trim_to, fit=fit)
 
     # Inspect.
     model = sound_model(model)
     unreduced = inspect_model(model)
-    spec = in_role(unreduced, config)
-    _check_no_classifier_limits(config)
-    _check_arguments(config, spec, model, vocabulary, trim_texts, fit_texts)
+    spec = in_role(unreduced, settings)
+    _check_model(settings, spec, model, is_trimmed=vocabulary is not None or trim_to is not None)
     calibration, held_out = split_sentences(
-        default_sentences() if sentences is None else sentences, config.precision, cutting_tokenizer(spec)
+        default_sentences() if sentences is None else sentences,
+        cutting_tokenizer(spec),
+        calibrates=settings.calibrates,
     )
-    _check_ranked(config, len(held_out))
+    _check_ranked(settings, len(held_out))
 
     # Reduce: vocabulary, then dimensions.
-    original = private_copy(model, config.prompts)
-    with step("reduce"):
-        reduced, reduction = _reduce(original, config, vocabulary, trim_texts, fit_texts)
+    original = private_copy(model, settings.prompts)
+    with timer.step("reduce"):
+        reduced, reduction = _reduce(original, settings, vocabulary, trim_to, fit)
     if reduced is not original:
-        spec = in_role(inspect_model(reduced), config)
+        spec = in_role(inspect_model(reduced), settings)
     check_token_rows(spec)  # trimming may have removed the tokens in question
     for each in (original, reduced):
         apply_role(each, spec, unreduced.max_seq_length)
 
     # Choose the writer, which traces and fuses the graph if its weights are not too large already.
     writer: NumpyWriter | OnnxWriter
-    if config.backend == "numpy":
+    if settings.backend == "numpy":
         writer = NumpyWriter(read_matrices(reduced))
     else:
         graph = build_graph(spec)
 
         def traced() -> onnx.ModelProto:
-            with step("trace"):
-                unfused = TRACERS[config.tracer](graph, spec.max_seq_length)
-            with step("fuse"):
+            with timer.step("trace"):
+                unfused = TRACERS[settings.tracer](graph, spec.max_seq_length)
+            with timer.step("fuse"):
                 return fuse(unfused, mask_tokens(spec))
 
-        writer = OnnxWriter(graph, traced, spec, calibration, torch_weights=config.torch_weights)
+        writer = OnnxWriter(graph, traced, spec, calibration, torch_weights=settings.torch_weights)
 
     # Trace, quantize, write and check, at the first precision that keeps all limits.
-    space = _space(config, original, reduced, reduction)
-    task = _EncoderTask(config, space, reduced, None if reduced is original else original, reduction, held_out, step)
-    precision, measured = assemble(out, task, writer, spec, config, force=force, step=step)
+    # Trimming the vocabulary keeps the embedding space, a PCA head does not.
+    has_head = "head" in reduction
+    space = (None if has_head else provenance.space) or embedding_space(reduced if has_head else original)
+    task = _EncoderTask(settings, space, reduced, None if reduced is original else original, reduction, held_out, timer)
+    precision, measured = assemble(out, task, writer, spec, settings, provenance, force=force, timer=timer)
     return ExportReport(
         path=out,
         size_bytes=folder_size_bytes(out),
@@ -198,7 +208,7 @@ def export(  # noqa: PLR0913  # model, folder, settings, and the text for each p
         latency_ms=measured.latency_ms,
         near_cosine=measured.near_cosine,
         reduction=reduction,
-        seconds=step.seconds,
+        seconds=timer.seconds,
     )
 
 
@@ -207,45 +217,47 @@ class _EncoderTask:
     """Checks and describes the bundle of an encoder.
 
     Attributes:
-        config: The settings of the export.
+        settings: The settings of the bundle.
         space: The name of the embedding space.
         model: The model that the bundle is made from.
         original: The model before it was reduced; None if it was not.
         reduction: A report per reduction.
         sentences: Sentences that the bundle was not calibrated on.
-        step: Times the steps.
+        timer: Times the steps.
     """
 
-    config: ExportConfig
+    settings: BundleSettings
     space: str
     model: SentenceTransformer
     original: SentenceTransformer | None
     reduction: dict[str, TrimReport | PcaHeadReport]
     sentences: list[str]
-    step: StepTimer
+    timer: StepTimer
 
     def manifest_fields(self) -> dict[str, Any]:
         reduction = {name: asdict(report) for name, report in self.reduction.items()} or None
         return {"space": self.space, "reduction": reduction}
 
-    def check(self, bundle: Bundle, precision: Precision) -> Measured[Parity]:
-        config, step = self.config, self.step
-        with step("parity"):
+    def check(self, bundle: Bundle, precision: str) -> Measured[Parity]:
+        settings, timer = self.settings, self.timer
+        with timer.step("parity"):
             parity = compare(self.model, bundle, self.sentences)
-        check_parity(parity, config.min_cosine_at(precision), precision)
-        check_ranking(parity, config.min_rank_at(precision), config.min_overlap_at(precision), precision)
+        check_parity(parity, settings.limit("min_cosine", precision), precision)
+        check_ranking(
+            parity, settings.limit("min_rank", precision), settings.limit("min_overlap", precision), precision
+        )
         original_parity = latency_ms = None
         if self.original is not None:
-            with step("parity"):
+            with timer.step("parity"):
                 original_parity = compare_with_original(self.original, bundle, self.sentences)
-            check_original_parity(original_parity, config.min_original_cosine, config.min_original_rank)
-        if config.max_latency_ms is not None:
-            with step("latency"):
+            check_original_parity(original_parity, settings.min_original_cosine, settings.min_original_rank)
+        if settings.max_latency_ms is not None:
+            with timer.step("latency"):
                 latency_ms = measure_latency_ms(bundle, self.sentences)
-            check_latency(latency_ms, config.max_latency_ms)
-        near_cosine = config.near_cosine
+            check_latency(latency_ms, settings.max_latency_ms)
+        near_cosine = settings.near_cosine
         if near_cosine is None:
-            with step("near_cosine"):
+            with timer.step("near_cosine"):
                 near_cosine = measure_near_cosine(bundle, self.sentences)
         return Measured(parity, original_parity, latency_ms, near_cosine)
 
@@ -256,97 +268,63 @@ class _EncoderTask:
         return bundle_card(manifest, size_bytes=size_bytes, command=command)
 
 
-def _check_no_classifier_limits(config: ExportConfig) -> None:
-    for name in ("min_label_agreement", "max_probability_difference"):
-        if getattr(config, name) is not None:
-            raise InputError(f"{name} is {getattr(config, name)}, a limit for classifiers; expected min_cosine")
-
-
-def _check_arguments(
-    config: ExportConfig,
-    spec: ModelSpec,
-    model: SentenceTransformer,
-    vocabulary: Tokenizer | None,
-    trim_texts: Iterable[str] | None,
-    fit_texts: Iterable[str] | None,
-) -> None:
-    """Check what depends on several arguments, before any work starts."""
-    if vocabulary is not None and trim_texts is not None:
-        raise InputError("a vocabulary and texts to trim to are both given; expected one of them")
-    if config.trim_size is not None and trim_texts is None:
-        raise InputError("trim_size is set without text; expected the text to choose tokens by")
-    if config.dim is not None and fit_texts is None:
-        raise InputError(f"dim is {config.dim}, without text; expected text to fit the PCA head on")
-    if config.dim is None and fit_texts is not None:
-        raise InputError("text to fit a PCA head on is given without dim; expected dim with the number of dimensions")
-    if config.dim is not None:
-        check_dim(config.dim, spec.dimension, spec.dimension)
+def _check_model(settings: BundleSettings, spec: ModelSpec, model: SentenceTransformer, *, is_trimmed: bool) -> None:
+    """Check, before any work starts, what depends on both the settings and the model."""
+    if settings.dim is not None:
+        check_dim(settings.dim, spec.dimension, spec.dimension)
     check_attention(spec)
-    is_reduced = vocabulary is not None or trim_texts is not None or config.dim is not None
-    limits = {"min_original_cosine": config.min_original_cosine, "min_original_rank": config.min_original_rank}
-    given = [option for option, limit in limits.items() if limit is not None]
-    if given and not is_reduced:
-        expected = given[0].replace("_original", "")
+    limits = {"min_original_cosine": "min_cosine", "min_original_rank": "min_rank"}
+    given = [name for name in limits if getattr(settings, name) is not None]
+    if given and not is_trimmed and settings.dim is None:
         raise InputError(
-            f"{given[0]} is set, and the model was neither trimmed nor reduced; expected {expected}, which compares "
-            "with the model as it is"
+            f"{spelled(given[0])} is set, and the model was neither trimmed nor reduced; expected "
+            f"{spelled(limits[given[0]])}, which compares with the model as it is"
         )
-    if config.min_original_cosine is not None and config.dim not in {None, spec.dimension}:
+    if settings.min_original_cosine is not None and settings.dim not in {None, spec.dimension}:
         raise InputError(
-            f"min_original_cosine is set, and {config.dim} of {spec.dimension} dimensions are kept, so that there is "
-            "no cosine between the embeddings; expected min_original_rank"
+            f"{spelled('min_original_cosine')} is set, and {settings.dim} of {spec.dimension} dimensions are kept, so "
+            f"that there is no cosine between the embeddings; expected {spelled('min_original_rank')}"
         )
-    if config.torch_weights:
+    if settings.torch_weights:
         check_torch_weights(spec.encoder)
-    if config.backend == "numpy":
-        _check_numpy(config, model)
+    if settings.backend == "numpy":
+        _check_numpy(settings, model)
 
 
-def _check_ranked(config: ExportConfig, sentences: int) -> None:
+def _check_ranked(settings: BundleSettings, sentences: int) -> None:
     """Check that there are enough sentences for the limits on the ranking that are asked for."""
     for option in ("min_rank", "min_overlap"):
-        limit = getattr(config, option)
+        limit = getattr(settings, option)
         if limit is not None and sentences < MIN_TEXTS:
             raise InputError(
-                f"{option} is {limit}, and there are {sentences} sentences to rank; expected at least {MIN_TEXTS}"
+                f"{spelled(option)} is {limit}, and there are {sentences} sentences to rank; expected at least "
+                f"{MIN_TEXTS}"
             )
 
 
-def _check_numpy(config: ExportConfig, model: SentenceTransformer) -> None:
+def _check_numpy(settings: BundleSettings, model: SentenceTransformer) -> None:
     read_matrices(model)
-    if config.dim is not None and len(model) > 1:
+    if settings.dim is not None and len(model) > 1:
         last = type(model[-1]).__name__
         raise InputError(
-            f"dim is {config.dim}, and NumPy runs no PCA head after a {last} module; expected a model without {last}, "
-            "or the onnx backend"
+            f"{spelled('dim')} is {settings.dim}, and NumPy runs no PCA head after a {last} module; expected a model "
+            f"without {last}, or the onnx backend"
         )
 
 
 def _reduce(
     model: SentenceTransformer,
-    config: ExportConfig,
+    settings: BundleSettings,
     vocabulary: Tokenizer | None,
-    trim_texts: Iterable[str] | None,
-    fit_texts: Iterable[str] | None,
+    trim_to: Iterable[str] | None,
+    fit: Iterable[str] | None,
 ) -> tuple[SentenceTransformer, dict[str, TrimReport | PcaHeadReport]]:
     """Return the reduced model, or the model itself if there is nothing to reduce, and a report per reduction."""
     reports: dict[str, TrimReport | PcaHeadReport] = {}
     if vocabulary is not None:
         model = with_vocabulary(model, vocabulary)
-    if trim_texts is not None:
-        model, reports["vocabulary"] = trim_vocabulary(model, trim_texts, size=config.trim_size)
-    if config.dim is not None and fit_texts is not None:
-        model, reports["head"] = add_pca_head(model, list(fit_texts), dim=config.dim, whiten=config.whiten)
+    if trim_to is not None:
+        model, reports["vocabulary"] = trim_vocabulary(model, trim_to, size=settings.trim_size)
+    if settings.dim is not None and fit is not None:
+        model, reports["head"] = add_pca_head(model, list(fit), dim=settings.dim, whiten=settings.whiten)
     return model, reports
-
-
-def _space(
-    config: ExportConfig,
-    original: SentenceTransformer,
-    reduced: SentenceTransformer,
-    reduction: dict[str, TrimReport | PcaHeadReport],
-) -> str:
-    """Return the name of the bundle's embedding space. Trimming the vocabulary keeps the space, a PCA head does not."""
-    if "head" in reduction:
-        return embedding_space(reduced)
-    return config.provenance.space or embedding_space(original)

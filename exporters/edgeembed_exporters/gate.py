@@ -13,9 +13,11 @@ from edgeembed_runtime.parity import ClassifierParity, Parity, WorstSentence
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
-from edgeembed_exporters.config import PRECISIONS, Precision
+from edgeembed_exporters.held_out import EVERY, one_in_eight
 from edgeembed_exporters.model_spec import ModelSpec
+from edgeembed_exporters.precision import precision_names
 from edgeembed_exporters.rank_agreement import MIN_TEXTS, Matrix, normalize_rows, rank_agreement
+from edgeembed_exporters.settings import spelled
 from edgeembed_exporters.truncation import without_truncation
 
 MAX_COMPARED_TOKENS = 1024
@@ -24,7 +26,6 @@ MAX_COMPARED_TOKENS = 1024
 _WORST_SENTENCES = 10
 _SHOWN_CHARACTERS = 80
 _PARITY_TEXT = "parity_sentences.txt"
-_CALIBRATE_EVERY = 8
 _MAX_CALIBRATION_SENTENCES = 64
 
 
@@ -95,14 +96,14 @@ def default_sentences() -> list[str]:
 
 
 def split_sentences(
-    sentences: Iterable[str], precision: str, tokenizer: Tokenizer | None = None
+    sentences: Iterable[str], tokenizer: Tokenizer | None = None, *, calibrates: bool
 ) -> tuple[list[str], list[str]]:
     """Return the sentences to calibrate on and the distinct sentences to compare on.
 
     Args:
-        sentences: The text. At int8 and int4, one sentence in eight (at most 64) is for calibration.
-        precision: "fp32", "fp16", "int8", "int4" or "auto".
+        sentences: The text.
         tokenizer: Cuts each text after 1,024 tokens; None keeps texts as they are.
+        calibrates: Whether one sentence in eight (at most 64) is for calibration; of fewer than eight, all are.
 
     Raises:
         InputError: If there are no sentences.
@@ -113,12 +114,9 @@ def split_sentences(
         raise InputError(
             "there are no sentences to compare the bundle with the model on; expected a list of a few hundred"
         )
-    if precision in {"fp32", "fp16"}:
+    if not calibrates:
         return [], held_out
-    if len(held_out) < _CALIBRATE_EVERY:
-        return held_out, held_out
-    chosen = set(range(0, len(held_out), _CALIBRATE_EVERY)[:_MAX_CALIBRATION_SENTENCES])
-    return [held_out[i] for i in sorted(chosen)], [s for i, s in enumerate(held_out) if i not in chosen]
+    return (held_out, held_out) if len(held_out) < EVERY else one_in_eight(held_out, _MAX_CALIBRATION_SENTENCES)
 
 
 def cutting_tokenizer(spec: ModelSpec) -> Tokenizer | None:
@@ -214,7 +212,7 @@ def measure_parity(
     )
 
 
-def check_parity(parity: Parity, min_cosine: float, precision: Precision | None = None) -> None:
+def check_parity(parity: Parity, min_cosine: float, precision: str | None = None) -> None:
     """Raise GateError if the worst sentence's cosine is below a minimum, or NaN.
 
     Args:
@@ -227,13 +225,14 @@ def check_parity(parity: Parity, min_cosine: float, precision: Precision | None 
     worst = parity.worst_sentences[0].text[:_SHOWN_CHARACTERS]
     raise GateError(
         f"the worst cosine to the model over {parity.sentences} sentences is {parity.min_cosine:.5f}, "
-        f"required is {min_cosine:g}; nothing was written: {higher_precision_or(precision)}lower min_cosine "
+        f"required is {min_cosine:g}; nothing was written: {higher_precision_or(precision)}lower "
+        f"{spelled('min_cosine')} "
         f"({worst!r})",
         parity,
     )
 
 
-def check_ranking(parity: Parity, min_rank: float, min_overlap: float, precision: Precision | None = None) -> None:
+def check_ranking(parity: Parity, min_rank: float, min_overlap: float, precision: str | None = None) -> None:
     """Raise GateError if a bundle ranks texts differently than its model, however high their cosines are.
 
     If all texts of a model are alike, high cosines do not show whether their order survived. Fewer than twelve
@@ -255,14 +254,14 @@ def check_ranking(parity: Parity, min_rank: float, min_overlap: float, precision
         if found < limit:
             raise GateError(
                 f"the {measure} over {parity.sentences} sentences is {found:.5f}, required is {limit:g}; nothing was "
-                f"written: {higher_precision_or(precision)}lower {option}",
+                f"written: {higher_precision_or(precision)}lower {spelled(option)}",
                 parity,
             )
 
 
-def higher_precision_or(precision: Precision | None) -> str:
+def higher_precision_or(precision: str | None) -> str:
     """Return the first advice of a message about a limit that a bundle misses: none at fp32, the highest precision."""
-    return "" if precision == PRECISIONS[0] else "choose a higher precision or "
+    return "" if precision == precision_names()[0] else "choose a higher precision or "
 
 
 def check_original_parity(parity: OriginalParity, min_cosine: float | None, min_rank: float | None) -> None:
@@ -277,15 +276,16 @@ def check_original_parity(parity: OriginalParity, min_cosine: float | None, min_
         worst = parity.worst_sentences[0].text[:_SHOWN_CHARACTERS]
         raise GateError(
             f"the worst cosine to the original model over {parity.sentences} sentences is {parity.min_cosine:.5f}, "
-            f"required is {min_cosine:g}; nothing was written: keep more tokens or lower min_original_cosine "
-            f"({worst!r})",
+            f"required is {min_cosine:g}; nothing was written: keep more tokens or lower "
+            f"{spelled('min_original_cosine')} ({worst!r})",
             parity,
         )
     if min_rank is not None and not (parity.spearman is not None and parity.spearman >= min_rank):
         found = "unknown" if parity.spearman is None else f"{parity.spearman:.5f}"
         raise GateError(
             f"the rank correlation with the original model over {parity.sentences} sentences is {found}, required is "
-            f"{min_rank:g}; nothing was written: keep more tokens or dimensions, or lower min_original_rank",
+            f"{min_rank:g}; nothing was written: keep more tokens or dimensions, or lower "
+            f"{spelled('min_original_rank')}",
             parity,
         )
 
@@ -301,8 +301,8 @@ def check_size(size_bytes: int, max_size_mb: float | None, *, is_estimate: bool 
     if max_size_mb is not None and size_bytes > max_size_mb * 1e6:
         found = f"{'at least ' if is_estimate else ''}{size_bytes / 1e6:.2f} MB"
         raise GateError(
-            f"the bundle has {found}, allowed are {max_size_mb:g}; nothing was written: raise max_size_mb, choose a "
-            "lower precision, or export a smaller model or vocabulary"
+            f"the bundle has {found}, allowed are {max_size_mb:g}; nothing was written: raise "
+            f"{spelled('max_size_mb')}, choose a lower precision, or export a smaller model or vocabulary"
         )
 
 

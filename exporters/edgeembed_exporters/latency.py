@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from edgeembed_runtime import Bundle, Encoder
 
 from edgeembed_exporters.gate import GateError
+from edgeembed_exporters.settings import spelled
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ def check_latency(latency_ms: float, max_latency_ms: float) -> None:
     if latency_ms > max_latency_ms:
         raise GateError(
             f"one text takes {latency_ms:.3f} ms, allowed are {max_latency_ms:g}; nothing was written: raise "
-            "max_latency_ms, choose a lower precision, or export a smaller model"
+            f"{spelled('max_latency_ms')}, choose a lower precision, or export a smaller model"
         )
 
 

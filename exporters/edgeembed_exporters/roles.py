@@ -10,8 +10,9 @@ from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from edgeembed_exporters.config import ExportConfig, Role
+from edgeembed_exporters.bundle_settings import BundleSettings, Role
 from edgeembed_exporters.model_spec import ModelSpec
+from edgeembed_exporters.settings import spelled
 from edgeembed_exporters.soundness import copy_sharing_weights
 
 SEMANTIC_TOKENS = 128
@@ -22,7 +23,7 @@ _MIN_TOKENS = 3
 _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
-def in_role(spec: ModelSpec, config: ExportConfig) -> ModelSpec:
+def in_role(spec: ModelSpec, settings: BundleSettings) -> ModelSpec:
     """Return a model's spec with the maximum length and the prompts of a role.
 
     For relevance, queries get the model's prompt for queries and documents its prompt for documents, and the model's
@@ -32,8 +33,8 @@ def in_role(spec: ModelSpec, config: ExportConfig) -> ModelSpec:
     Raises:
         InputError: If the model cannot read `max_seq_length` tokens.
     """
-    prompts, default = _prompts(spec, config.role, config.prompts)
-    length = _max_seq_length(spec.max_seq_length, config.role, config.max_seq_length)
+    prompts, default = _prompts(spec, settings.role, settings.prompts)
+    length = _max_seq_length(spec.max_seq_length, settings.role, settings.max_seq_length)
     return replace(spec, max_seq_length=length, prompts=prompts, default_prompt_name=default)
 
 
@@ -71,7 +72,9 @@ def _max_seq_length(limit: int, role: Role, asked: int | None) -> int:
     if asked is None:
         return min(limit, SEMANTIC_TOKENS) if role == "semantic" else limit
     if not _MIN_TOKENS <= asked <= limit:
-        raise InputError(f"max_seq_length is {asked}; expected {_MIN_TOKENS} to {limit} tokens, the model's maximum")
+        raise InputError(
+            f"{spelled('max_seq_length')} is {asked}; expected {_MIN_TOKENS} to {limit} tokens, the model's maximum"
+        )
     return asked
 
 

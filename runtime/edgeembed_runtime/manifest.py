@@ -62,7 +62,7 @@ class Manifest:
         prompts: Prefixes of texts, by name.
         default_prompt_name: The prompt used if the caller asks for none.
         backend: The backend that runs the model, "onnx" or "numpy".
-        precision: The precision of the weights: "fp32", "fp16", "int8" or "int4".
+        precision: The name of the weights' precision, such as "fp32" or "int8".
         model_file: The model's path within the folder.
         num_parameters: The number of the model's weights.
         teacher: The teacher that the student was distilled from.
@@ -121,7 +121,7 @@ class Manifest:
         self.prompts = fields.string_dict("prompts")
         self.default_prompt_name = fields.nullable_string("default_prompt_name")
         self.backend = fields.string("backend")
-        self.precision = fields.string("precision", ("fp32", "fp16", "int8", "int4"))
+        self.precision = fields.string("precision")
         self.model_file = fields.string("model_file")
         self.num_parameters = fields.integer("num_parameters")
         self.teacher = fields.nullable_string("teacher")

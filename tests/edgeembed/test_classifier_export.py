@@ -210,11 +210,14 @@ def test_classifiers_that_no_graph_can_run_are_an_error(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"role": "semantic"}, "role is 'semantic', but the export of a classifier has no such setting; leave it out"),
+        ({"role": "semantic"}, "role is 'semantic', which is for encoders; omit it"),
         ({"min_cosine": 0.9}, "min_cosine is 0.9, .*; use min_label_agreement and max_probability_difference"),
-        ({"backend": "numpy"}, "backend is 'numpy', but the export of a classifier has no such setting"),
-        ({"trim_to": ["a text to keep"]}, "trim_to is given, but a classifier cannot be reduced"),
-        ({"dim": 8, "fit": ["a text to fit"]}, "fit is given, but a classifier cannot be reduced"),
+        ({"backend": "numpy"}, "backend is 'numpy', which is for encoders; omit it"),
+        (
+            {"trim_to": ["a text to keep"]},
+            r"trim_to is \['a text to keep'\], which is for encoders; trim or reduce the encoder before",
+        ),
+        ({"dim": 8, "fit": ["a text to fit"]}, "dim is 8, which is for encoders; trim or reduce the encoder before"),
         ({"min_label_agreement": 2}, "min_label_agreement is 2; expected a number from 0 to 1"),
         ({"max_seq_length": 5000}, "max_seq_length is 5000; expected 3 to"),
     ],
@@ -227,7 +230,7 @@ def test_settings_that_classifiers_do_not_have_are_an_error(
 
 
 def test_limits_of_classifiers_are_an_error_for_encoders(teacher_folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"min_label_agreement is 0\.9, a limit for classifiers; expected min_cosine"):
+    with pytest.raises(InputError, match=r"min_label_agreement is 0\.9, which is for classifiers; use min_cosine"):
         export(teacher_folder, tmp_path / "bundle", min_label_agreement=0.9)
 
 
@@ -237,7 +240,7 @@ def test_a_bundle_that_misses_a_limit_is_not_written(
 ) -> None:
     classifier.save(tmp_path / "classifier")
     (tmp_path / "text.txt").write_text("\n".join(sentences[:40]), encoding="utf-8")
-    arguments = [str(tmp_path / "classifier"), "--out", str(tmp_path / "bundle"), "--max-difference", "0"]
+    arguments = [str(tmp_path / "classifier"), "--out", str(tmp_path / "bundle"), "--max-probability-difference", "0"]
     done = CliRunner().invoke(command, [*arguments, "--sentences", str(tmp_path / "text.txt")])
     assert isinstance(done.exception, GateError)
     assert "allowed is 0; nothing was written" in str(done.exception)
@@ -282,7 +285,7 @@ def test_the_classifier_predicts_one_text_at_a_time_for_the_comparison(
 def test_limits_on_the_ranking_are_for_encoders(classifier: TextClassifier, tmp_path: Path, limit: str) -> None:
     given: dict[str, Any] = {limit: 0.5}
     with pytest.raises(
-        InputError, match=f"{limit} is 0.5, but the export of a classifier has no such setting; use min_"
+        InputError, match=f"{limit} is 0.5, which is for encoders; use min_label_agreement and max_prob"
     ):
         export(classifier, tmp_path / "bundle", **given)
 

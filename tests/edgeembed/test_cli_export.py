@@ -98,7 +98,7 @@ def test_a_missed_gate_prints_the_worst_sentences_and_writes_nothing(
 def test_auto_chooses_the_most_precise_within_the_limits(
     model: Path, out: Path, corpus: Path, capsys: Captured
 ) -> None:
-    limits = ("--max-mb", 0.12, "--max-ms", 1000)
+    limits = ("--max-size-mb", 0.12, "--max-latency-ms", 1000)
     assert export(model, out, "--precision", "auto", *limits, "--sentences", corpus, "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["precision"], report["size_bytes"] < 120_000) == ("fp16", True)
@@ -106,7 +106,7 @@ def test_auto_chooses_the_most_precise_within_the_limits(
 
 
 def test_auto_states_the_limits_that_are_missed(model: Path, out: Path, corpus: Path, capsys: Captured) -> None:
-    assert export(model, out, "--precision", "auto", "--max-mb", 0.01, "--sentences", corpus) == 1
+    assert export(model, out, "--precision", "auto", "--max-size-mb", 0.01, "--sentences", corpus) == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("edgeembed: no precision keeps all limits: at fp32 the bundle has at least ")
     assert all(f"at {precision} " in last for precision in ("fp16", "int8", "int4"))
@@ -118,10 +118,10 @@ def test_auto_states_the_limits_that_are_missed(model: Path, out: Path, corpus: 
     [
         (["--vocabulary", "t.json", "--trim-to", "corpus.txt"], "expected one of them"),
         (["--trim-size", "100"], "expected --trim-to"),
-        (["--dim", "6"], "expected fit"),
-        (["--dim", "6", "--trim-to", "corpus.txt"], "expected fit"),
-        (["--fit", "corpus.txt"], "expected dim"),
-        (["--whiten"], "expected dim"),
+        (["--dim", "6"], "--dim is 6 without text; expected --fit"),
+        (["--dim", "6", "--trim-to", "corpus.txt"], "--dim is 6 without text; expected --fit"),
+        (["--fit", "corpus.txt"], "--fit is given without --dim; expected --dim"),
+        (["--whiten"], "expected --dim"),
         (["--dim", "0", "--fit", "corpus.txt"], "choose 1 to 256"),
         (["--dim", "257", "--fit", "corpus.txt"], "choose 1 to 256"),
         (["--trim-to", "corpus.txt", "--trim-size", "3"], "expected at least"),
@@ -133,20 +133,23 @@ def test_auto_states_the_limits_that_are_missed(model: Path, out: Path, corpus: 
         (["--vocabulary", "corpus.txt", "--sentences", "corpus.txt"], "corpus.txt cannot be read"),
         (["--precision", "auto", "--sentences", "corpus.txt"], "'auto' without a limit"),
         (["--precision", "int2"], "'int2'"),
-        (["--max-ms", "0", "--sentences", "corpus.txt"], "milliseconds"),
-        (["--max-mb", "nan", "--sentences", "corpus.txt"], "megabytes"),
+        (["--max-latency-ms", "0", "--sentences", "corpus.txt"], "--max-latency-ms is 0.0; expected a number above 0"),
+        (["--max-size-mb", "nan", "--sentences", "corpus.txt"], "--max-size-mb is nan; expected a number above 0"),
         (["--min-cosine", "2", "--sentences", "corpus.txt"], "from -1 to 1"),
-        (["--near-cosine", "0", "--sentences", "corpus.txt"], "--near-cosine is 0.0; expected a cosine above 0"),
-        (["--near-cosine", "nan", "--sentences", "corpus.txt"], "--near-cosine is nan; expected a cosine above 0"),
+        (["--near-cosine", "0", "--sentences", "corpus.txt"], "--near-cosine is 0.0; expected a number above 0"),
+        (["--near-cosine", "nan", "--sentences", "corpus.txt"], "--near-cosine is nan; expected a number above 0"),
         (["--min-original-rank", "2", "--sentences", "corpus.txt"], "from -1 to 1"),
         (["--min-original-cosine", "0.9", "--sentences", "corpus.txt"], "neither trimmed nor reduced"),
         (["--min-original-cosine", "0.9", "--dim", "6", "--fit", "corpus.txt"], "expected --min-original-rank"),
-        (["--ort", "--backend", "numpy", "--sentences", "corpus.txt"], "ort is set"),
+        (["--ort", "--backend", "numpy", "--sentences", "corpus.txt"], "--ort is set"),
         (["--quality", "corpus.txt"], "cannot be read as JSON"),
-        (["--prompt", "query"], "--prompt is query; expected NAME=TEXT"),
-        (["--max-length", "1", "--sentences", "corpus.txt"], "--max-length is 1; expected 3 to"),
+        (["--prompts", "query"], "--prompts is query; expected NAME=TEXT"),
+        (["--max-seq-length", "1", "--sentences", "corpus.txt"], "--max-seq-length is 1; expected 3 to"),
         (["--latency", "corpus.txt"], "cannot be read as JSON"),
-        (["--torch", "--sentences", "corpus.txt"], "--torch is set, and the encoder is a StaticEncoder"),
+        (
+            ["--torch-weights", "--sentences", "corpus.txt"],
+            "--torch-weights is set, and the encoder is a StaticEncoder",
+        ),
     ],
 )
 def test_wrong_options_print_a_one_line_error(
@@ -224,7 +227,7 @@ def test_an_existing_bundle_is_only_replaced_with_force_and_each_reduction_is_pr
 
 
 def test_role_length_and_prompts_are_in_the_manifest(model: Path, out: Path, corpus: Path) -> None:
-    chosen = ("--role", "relevance", "--max-length", 64, "--prompt", "query=the cat: ", "--prompt", "document=")
+    chosen = ("--role", "relevance", "--max-seq-length", 64, "--prompts", "query=the cat: ", "--prompts", "document=")
     assert export(model, out, "--sentences", corpus, *chosen) == 0
     told = manifest(out)
     assert (told["role"], told["roles"], told["max_seq_length"]) == ("relevance", ["relevance"], 64)
@@ -289,7 +292,7 @@ def test_the_ort_model_counts_in_limit_report_and_card(model: Path, out: Path, c
     assert both == sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) > 1.5 * alone
     assert f"- Size: {both / 1e6:.1f} MB" in (out / "README.md").read_text(encoding="utf-8")
     refused = out.with_name("refused")
-    limit = ("--max-mb", (alone + 1_000) / 1e6)
+    limit = ("--max-size-mb", (alone + 1_000) / 1e6)
     assert export(model, refused, "--sentences", corpus, *limit) == 0
     assert export(model, refused, "--sentences", corpus, "--ort", *limit, "--force") == 1
     assert "allowed are" in capsys.readouterr().err.splitlines()[-1]
@@ -300,12 +303,15 @@ def test_the_ort_model_counts_in_limit_report_and_card(model: Path, out: Path, c
 def test_torch_weights_count_in_the_limit_and_the_report(
     teacher_folder: Path, out: Path, corpus: Path, capsys: Captured
 ) -> None:
-    assert export(teacher_folder, out, "--sentences", corpus, "--torch", "--json") == 0
+    assert export(teacher_folder, out, "--sentences", corpus, "--torch-weights", "--json") == 0
     size = json.loads(capsys.readouterr().out)["size_bytes"]
     weights = (out / "model.safetensors").stat().st_size
     assert size == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     limit = (size - weights // 2) / 1e6
-    assert export(teacher_folder, out.with_name("b"), "--sentences", corpus, "--torch", "--max-mb", limit) == 1
+    assert (
+        export(teacher_folder, out.with_name("b"), "--sentences", corpus, "--torch-weights", "--max-size-mb", limit)
+        == 1
+    )
     assert [path.name for path in out.parent.iterdir()] == ["bundle"]
 
 
@@ -350,7 +356,7 @@ def test_the_card_has_license_and_language_of_the_model_but_no_path(model: Path,
     told = text + (out / "edgeembed.json").read_text(encoding="utf-8")
     assert [word for word in ("/home", "ann/", str(out.parent.parent)) if word in told] == []
 
-    stated = ("--license", "mit", "--language", "en", "--language", "de", "--force")
+    stated = ("--license", "mit", "--languages", "en", "--languages", "de", "--force")
     assert export(student, out, "--sentences", corpus, *stated) == 0
     card = read_front_matter(out / "README.md")
     assert (card["license"], card["language"]) == ("mit", ["en", "de"])
@@ -358,11 +364,11 @@ def test_the_card_has_license_and_language_of_the_model_but_no_path(model: Path,
 
 def test_messages_name_the_options(model: Path, out: Path, corpus: Path, capsys: Captured) -> None:
     for given, expected in (
-        (("--max-mb", 0.01), "nothing was written: raise --max-mb, choose"),
+        (("--max-size-mb", 0.01), "nothing was written: raise --max-size-mb, choose"),
         (("--precision", "int4", "--min-cosine", 1), "choose a higher precision or lower --min-cosine"),
         (("--min-rank", 1, "--precision", "int4", "--min-cosine", -1), "or lower --min-rank"),
         (("--min-rank", -1, "--min-overlap", 1, "--precision", "int4", "--min-cosine", -1), "or lower --min-overlap"),
-        (("--max-ms", 1e-6), "raise --max-ms, choose"),
+        (("--max-latency-ms", 1e-6), "raise --max-latency-ms, choose"),
     ):
         assert export(model, out, *given, "--sentences", corpus) == 1
         assert expected in capsys.readouterr().err.splitlines()[-1]

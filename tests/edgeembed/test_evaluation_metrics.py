@@ -14,7 +14,6 @@ from edgeembed.evaluation import (
     read_retrieval,
     read_sts,
 )
-from edgeembed.evaluation.agreement import ranking_agreement
 from edgeembed.evaluation.tasks.retrieval import score_retrieval
 from edgeembed.evaluation.tasks.sts import score_sts
 
@@ -199,47 +198,6 @@ def test_a_malformed_retrieval_folder_is_an_error(tmp_path: Path, file: str, con
         (folder / file).write_text(content)
     with pytest.raises(InputError, match=message):
         read_retrieval(folder)
-
-
-def _circle(degrees: list[float]) -> np.ndarray[Any, np.dtype[np.float32]]:
-    angles = np.radians(degrees)
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-
-def test_an_encoder_agrees_with_itself_whatever_the_scale_of_its_vectors() -> None:
-    vectors = np.random.default_rng(0).normal(size=(40, 6))
-    agreement = ranking_agreement(vectors, 7 * vectors)
-    assert agreement.kept_percent == 100
-    assert agreement.spearman_percent == pytest.approx(100)
-    assert (agreement.sentences, agreement.queries) == (40, 40)
-
-
-def test_agreement_equals_the_hand_computed_share() -> None:
-    # The query is at 0 degrees, the others at 1 to 12; the student swaps 9 and 10 with 11 and 12.
-    teacher = [0, *range(1, 13)]
-    student = [0, *range(1, 9), 11, 12, 9, 10]
-    agreement = ranking_agreement(_circle([*map(float, teacher)]), _circle([*map(float, student)]), queries=1)
-    assert agreement.kept_percent == pytest.approx(80)
-    assert agreement.spearman_percent == pytest.approx(100 * (1 - 6 * 4 * 2**2 / (12 * 143)))
-
-
-def test_unrelated_encoders_agree_no_more_than_chance() -> None:
-    random = np.random.default_rng(1)
-    agreement = ranking_agreement(random.normal(size=(201, 16)), random.normal(size=(201, 8)))
-    assert agreement.kept_percent == pytest.approx(5, abs=2)
-    assert abs(agreement.spearman_percent) < 5
-
-
-def test_agreement_refuses_unequal_or_too_few_sentences() -> None:
-    with pytest.raises(InputError, match="20 teacher and 19 student"):
-        ranking_agreement(np.eye(20), np.eye(19))
-    with pytest.raises(InputError, match="expected at least 1 and 12"):
-        ranking_agreement(np.eye(11), np.eye(11))
-
-
-def test_agreement_refuses_vectors_that_rank_nothing() -> None:
-    with pytest.raises(CheckError, match="rank nothing"):
-        ranking_agreement(np.eye(20), np.ones((20, 3)))
 
 
 def test_percentages_are_of_the_reference_task_by_task() -> None:

@@ -52,7 +52,7 @@ def vocabulary_size(bundle: Path) -> int:
         ({"precision": "int3"}, "precision is 'int3'; expected one of: fp32, fp16, int8, int4, auto"),
         ({"trim_to": "absent.txt"}, "absent.txt does not exist"),
         ({"sentences": []}, "no corpus was given"),
-        ({"prompts": "query: "}, "prompts is 'query: '; expected a text by prompt name"),
+        ({"prompts": "query: "}, "prompts is 'query: '; expected texts by name"),
         ({"languages": "en"}, r"languages is 'en'; expected a list of texts"),
         ({"quality": "absent.json"}, "absent.json cannot be read as JSON"),
         ({"backend": "numpy", "ort": True}, "expected backend 'onnx'"),

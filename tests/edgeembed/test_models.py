@@ -20,7 +20,7 @@ from torch import nn
 from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
 
 from edgeembed.models import find_model, find_torch_model, load_masked_lm, load_model, load_tokenizer
-from edgeembed.provenance import bundle_provenance, read_provenance, student_scores
+from edgeembed.provenance import bundle_provenance, read_provenance
 
 
 def test_an_installed_package_with_a_model_is_found_by_name() -> None:
@@ -135,7 +135,7 @@ def test_bundle_provenance_of_a_loaded_model_comes_from_its_card_data(teacher_fo
     model.model_card_data.language = ["en"]
     found = bundle_provenance(model)
     assert (found.license, found.languages, found.teacher) == ("apache-2.0", ("en",), None)
-    assert student_scores(model) is None
+    assert found.quality is None
 
 
 def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from edgeembed_exporters import ExportConfig, export
+from edgeembed_exporters import BundleSettings, export
 from edgeembed_runtime import Encoder
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
@@ -96,7 +96,7 @@ def test_teachers_of_other_architectures_are_distilled_and_exported(
     sizes += ["vocabulary.kind=teacher", "head.kind=none", "head.normalize=false", "corpus.heldout=0"]
     distill(load_recipe("compact", [f'teacher="{teacher}"', *sizes]), sentences, tmp_path / "student")
     student = load_model(str(tmp_path / "student"))
-    export(student, tmp_path / "bundle", ExportConfig(precision="fp32"), sentences=sentences[:40])
+    export(student, tmp_path / "bundle", BundleSettings(precision="fp32"), sentences=sentences[:40])
     texts = [*sorted(sentences, key=len)[:5], "Unseen & 12 signs"]
     wanted = student.encode(texts, normalize_embeddings=True)
     np.testing.assert_allclose(Encoder.load(tmp_path / "bundle").encode(texts), wanted, atol=1e-4)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from edgeembed_exporters import ExportConfig, export
+from edgeembed_exporters import BundleSettings, export
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import InputModule
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling
@@ -157,7 +157,7 @@ def exported(model: SentenceTransformer, tmp_path_factory: pytest.TempPathFactor
     def bundle(precision: Any) -> Path:
         if precision not in made:
             out = tmp_path_factory.mktemp("bundles") / precision
-            export(model, out, ExportConfig(precision=precision, min_cosine=0.9), sentences=SENTENCES)
+            export(model, out, BundleSettings(precision=precision, min_cosine=0.9), sentences=SENTENCES)
             made[precision] = out
         return made[precision]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest import SENTENCES, make_model  # type: ignore[import-not-found]  # beside this file
-from edgeembed_exporters import ExportConfig, export, exporting, inspect_model
+from edgeembed_exporters import BundleSettings, export, exporting, inspect_model
 from edgeembed_exporters.onnx.tracing import build_graph, trace
 from edgeembed_runtime import Bundle
 from sentence_transformers import SentenceTransformer
@@ -26,7 +26,7 @@ _FIRST, _BETWEEN, _LAST = 2, 6, 10
 
 
 def write(model: SentenceTransformer, out: Path, *, name: str | None = None, force: bool = False) -> None:
-    export(model, out, ExportConfig(precision="int8", min_cosine=0.9, name=name), sentences=SENTENCES, force=force)
+    export(model, out, BundleSettings(precision="int8", min_cosine=0.9, name=name), sentences=SENTENCES, force=force)
 
 
 def watch(folder: Path, touched: Callable[[], None]) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from edgeembed_exporters import ExportConfig, GateError, ModelSpec, export, exporting, inspect_model, quantization
-from edgeembed_exporters.bundle import writers
+from edgeembed_exporters import BundleSettings, GateError, ModelSpec, export, exporting, inspect_model
 from edgeembed_exporters.onnx.tracing import SentenceGraph, build_graph, trace
+from edgeembed_exporters.precision import PRECISIONS
 from onnx import numpy_helper
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense
@@ -92,18 +92,18 @@ def test_a_broken_quantization_is_caught_and_not_written(
     monkeypatch: pytest.MonkeyPatch,
     damage: Damage,
 ) -> None:
-    quantize = quantization.quantize
+    quantize = PRECISIONS["int8"].quantize
     monkeypatch.setitem(exporting.TRACERS, "torch", lambda *_: traced)
 
     def quantize_badly(*arguments: Any) -> onnx.ModelProto:
-        made = quantize(*arguments)
+        made: onnx.ModelProto = quantize(*arguments)
         damage(made.graph)
         onnx.checker.check_model(made)
         return made
 
-    monkeypatch.setattr(writers, "quantize", quantize_badly)
+    monkeypatch.setattr(PRECISIONS["int8"], "quantize", quantize_badly)
     with pytest.raises(GateError, match=r"required is 0\.99; nothing was written") as caught:
-        export(model, tmp_path / "b", ExportConfig(precision="int8"), sentences=SENTENCES)
+        export(model, tmp_path / "b", BundleSettings(precision="int8"), sentences=SENTENCES)
     assert list(tmp_path.iterdir()) == []
     assert caught.value.parity is not None
     assert len(caught.value.parity.worst_sentences) == 10

@@ -9,8 +9,9 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from edgeembed_exporters import ExportConfig, export
+from edgeembed_exporters import BundleSettings, export
 from edgeembed_exporters.cmow import MatrixEncoder, read_matrices
+from edgeembed_exporters.precision import PRECISIONS
 from edgeembed_runtime import Encoder, InputError
 from edgeembed_runtime.cmow.safetensors import unpack_tensors
 from sentence_transformers import SentenceTransformer
@@ -57,7 +58,7 @@ def assert_faithful(model: SentenceTransformer, folder: Path, tolerance: float =
 @pytest.mark.parametrize("name", SHAPES)
 def test_numpy_embeddings_equal_torch(name: str, tmp_path: Path) -> None:
     model = student(name)
-    report = export(model, tmp_path / "b", ExportConfig(backend="numpy"), sentences=SENTENCES)
+    report = export(model, tmp_path / "b", BundleSettings(backend="numpy"), sentences=SENTENCES)
     assert Encoder.load(tmp_path / "b", verify=True).bundle.backend == "numpy"
     assert report.parity.min_cosine > 0.999999
     assert_faithful(model, tmp_path / "b")
@@ -72,13 +73,13 @@ def test_tables_trained_with_few_bits_keep_them_exactly_at_int8(bits: int, rank:
     shape = CMOWConfig(architecture="hybrid", matrix_dim=4, vector_dim=12, rank=rank, table_bits=bits)
     first = MatrixEmbedding(make_tokenizer(), shape, max_seq_length=200)
     model: SentenceTransformer = SentenceTransformer(modules=[first, Normalize()], device="cpu").eval()
-    export(model, tmp_path / "b", ExportConfig(backend="numpy", precision="int8"), sentences=SENTENCES)
+    export(model, tmp_path / "b", BundleSettings(backend="numpy", precision="int8"), sentences=SENTENCES)
     assert_faithful(model, tmp_path / "b", tolerance=1e-3 if rank else 1e-5)  # a basis has 16 bits at int8
     stored = unpack_tensors((tmp_path / "b" / "model.safetensors").read_bytes(), "b")
     packed = stored.tensors["cbow.factors" if rank else "cbow.weight"]
     assert packed.dtype == np.uint8
     assert packed.shape[1] == (rank or 12) * bits // 8
-    export(model, tmp_path / "c", ExportConfig(backend="numpy"), sentences=SENTENCES)
+    export(model, tmp_path / "c", BundleSettings(backend="numpy"), sentences=SENTENCES)
     assert_faithful(model, tmp_path / "c")
 
 
@@ -114,7 +115,7 @@ def test_sentence_transformers_reads_the_onnx_file_of_a_matrix_student(tmp_path:
 @pytest.mark.parametrize("backend", ["numpy", pytest.param("onnx", marks=pytest.mark.slow)])
 def test_matmul_chains_beyond_float32_neither_overflow_nor_vanish(backend: Any, tmp_path: Path) -> None:
     model = student("cmow", noise=3.0)
-    export(model, tmp_path / "b", ExportConfig(backend=backend), sentences=SENTENCES)
+    export(model, tmp_path / "b", BundleSettings(backend=backend), sentences=SENTENCES)
     given, expected = (
         Encoder.load(tmp_path / "b").encode([LONG], on_truncate="ignore", on_unknown="ignore"),
         model.encode([LONG]),
@@ -125,15 +126,15 @@ def test_matmul_chains_beyond_float32_neither_overflow_nor_vanish(backend: Any, 
 @pytest.mark.parametrize("modules", [[], [Dense(12, 5, activation_function=nn.Identity())]])
 def test_numpy_runs_a_static_model_and_a_linear_head(modules: list[nn.Module], tmp_path: Path) -> None:
     model = static(*modules)
-    export(model, tmp_path / "b", ExportConfig(backend="numpy"), sentences=SENTENCES)
+    export(model, tmp_path / "b", BundleSettings(backend="numpy"), sentences=SENTENCES)
     assert_faithful(model, tmp_path / "b")
 
 
 @pytest.mark.parametrize("precision", ["fp16", "int8"])
 def test_lower_precisions_are_smaller_and_nearly_equal(precision: Any, tmp_path: Path) -> None:
     model = student("headed")
-    whole = export(model, tmp_path / "whole", ExportConfig(backend="numpy"), sentences=SENTENCES)
-    cut = export(model, tmp_path / "b", ExportConfig(backend="numpy", precision=precision), sentences=SENTENCES)
+    whole = export(model, tmp_path / "whole", BundleSettings(backend="numpy"), sentences=SENTENCES)
+    cut = export(model, tmp_path / "b", BundleSettings(backend="numpy", precision=precision), sentences=SENTENCES)
     files = [folder / "model.safetensors" for folder in (tmp_path / "b", tmp_path / "whole")]
     assert files[0].stat().st_size < 0.8 * files[1].stat().st_size
     assert cut.parity.min_cosine > 0.99
@@ -145,7 +146,7 @@ def test_int8_rows_equal_the_table_within_half_a_scale(tmp_path: Path) -> None:
     from edgeembed_runtime.cmow.safetensors import unpack_tensors
 
     read = read_matrices(student("hybrid"))
-    tensors = unpack_tensors(pack(read, "int8"), "it").tensors
+    tensors = unpack_tensors(pack(read, PRECISIONS["int8"]), "it").tensors
     table, codes, scale = read.tensors["cbow.weight"], tensors["cbow.weight"], tensors["cbow.scale"]
     assert (np.abs(codes * scale[:, None] - table) <= scale[:, None] * 0.5001).all()
 
@@ -153,15 +154,15 @@ def test_int8_rows_equal_the_table_within_half_a_scale(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"precision": "int4"}, "which NumPy has no type for"),
+        ({"precision": "int4"}, "which the numpy backend does not run"),
         ({"tracer": "optimum"}, "the numpy backend needs no tracing"),
-        ({"torch_weights": True}, "the numpy backend has none"),
+        ({"torch_weights": True}, "for the numpy backend, but it has none"),
         ({"backend": "torch"}, "backend is 'torch'; expected one of: onnx, numpy"),
     ],
 )
 def test_settings_without_numpy_support_raise_an_error(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        export(static(), tmp_path / "b", ExportConfig(**{"backend": "numpy", **options}), sentences=SENTENCES)
+        export(static(), tmp_path / "b", BundleSettings(**{"backend": "numpy", **options}), sentences=SENTENCES)
 
 
 def test_models_that_numpy_cannot_run_raise_an_error(tmp_path: Path) -> None:
@@ -171,5 +172,5 @@ def test_models_that_numpy_cannot_run_raise_an_error(tmp_path: Path) -> None:
         (student("headed", Dense(7, 5, activation_function=nn.Identity())), "are Dense"),
     ):
         with pytest.raises(InputError, match=message):
-            export(model, tmp_path / "b", ExportConfig(backend="numpy"), sentences=SENTENCES)
+            export(model, tmp_path / "b", BundleSettings(backend="numpy"), sentences=SENTENCES)
     assert not (tmp_path / "b").exists()

@@ -12,7 +12,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from edgeembed_exporters import ExportConfig, GateError, export
+from edgeembed_exporters import BundleSettings, GateError, export
 from edgeembed_exporters.model_spec import inspect_model
 from edgeembed_runtime import Encoder, InputError
 from sentence_transformers import SentenceTransformer
@@ -167,7 +167,7 @@ def test_the_tokenizer_truncates_at_the_limit_and_never_pads(exported: Exported)
 )
 def test_other_encoders_export_at_int8(kind: str, tmp_path: Path) -> None:
     report = export(
-        make_model(kind), tmp_path / "b", ExportConfig(precision="int8", min_cosine=0.98), sentences=SENTENCES
+        make_model(kind), tmp_path / "b", BundleSettings(precision="int8", min_cosine=0.98), sentences=SENTENCES
     )
     assert report.size_bytes > 0
 
@@ -189,7 +189,7 @@ def test_the_model_is_not_changed(model: SentenceTransformer, exported: Exported
 
 def test_a_missed_gate_writes_nothing(model: SentenceTransformer, tmp_path: Path) -> None:
     with pytest.raises(GateError, match=r"is 0\.9.*required is 1; nothing was written"):
-        export(model, tmp_path / "b", ExportConfig(precision="int8", min_cosine=1.0), sentences=SENTENCES)
+        export(model, tmp_path / "b", BundleSettings(precision="int8", min_cosine=1.0), sentences=SENTENCES)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -211,7 +211,7 @@ def test_a_missed_gate_leaves_the_bundle_that_force_would_replace(
     shutil.copytree(exported("fp32"), tmp_path / "b")
     before = (tmp_path / "b/edgeembed.json").read_bytes()
     with pytest.raises(GateError):
-        export(model, tmp_path / "b", ExportConfig(max_size_mb=0.01), sentences=SENTENCES, force=True)
+        export(model, tmp_path / "b", BundleSettings(max_size_mb=0.01), sentences=SENTENCES, force=True)
     assert (tmp_path / "b/edgeembed.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
@@ -253,7 +253,7 @@ def test_the_error_names_an_impossible_setting(
 ) -> None:
     sentences = options.pop("sentences", SENTENCES)
     with pytest.raises(InputError, match=named):
-        export(model, tmp_path / "b", ExportConfig(**options), sentences=sentences)
+        export(model, tmp_path / "b", BundleSettings(**options), sentences=sentences)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -2,30 +2,24 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from edgeembed_exporters import ExportConfig, export
-from edgeembed_exporters.config import MIN_OVERLAP, MIN_RANK
+from edgeembed_exporters import BundleSettings, export
 from edgeembed_exporters.gate import (
     GateError,
     check_parity,
     check_ranking,
     check_size,
     compare,
-    compare_with_original,
-    cutting_tokenizer,
     default_sentences,
     measure_parity,
-    split_sentences,
     worst_lines,
 )
-from edgeembed_exporters.model_spec import inspect_model
-from edgeembed_exporters.reduction.vocabulary_trimming import trim_vocabulary
+from edgeembed_exporters.precision import PRECISIONS
 from edgeembed_runtime.errors import InputError
 from edgeembed_runtime.parity import Parity, WorstSentence
 from sentence_transformers import SentenceTransformer
@@ -224,13 +218,13 @@ def test_an_export_is_refused_that_loses_the_ranking(tmp_path: Path) -> None:
     model = _nearly_constant_model()
     limits: dict[str, Any] = {"precision": "int4", "min_cosine": 0.9}
     with pytest.raises(GateError, match=r"the rank correlation with the model .* required is 0\.85"):
-        export(model, tmp_path / "b", ExportConfig(**limits))
+        export(model, tmp_path / "b", BundleSettings(**limits))
     assert list(tmp_path.iterdir()) == []
-    report = export(model, tmp_path / "b", ExportConfig(**limits, min_rank=0, min_overlap=0))
+    report = export(model, tmp_path / "b", BundleSettings(**limits, min_rank=0, min_overlap=0))
     assert report.parity.spearman is not None
     assert report.parity.top_10_overlap is not None
     assert report.parity.min_cosine > 0.999
-    assert report.parity.spearman < MIN_RANK["int4"]
+    assert report.parity.spearman < PRECISIONS["int4"].min_rank
     shown = f"rank correlation of all pairs {report.parity.spearman:.5f}, {report.parity.top_10_overlap:.1%} of the ten"
     assert shown in str(report)
 
@@ -250,44 +244,4 @@ def _nearly_constant_model() -> SentenceTransformer:
 def test_a_limit_on_the_ranking_needs_enough_sentences(model: SentenceTransformer, tmp_path: Path, limit: str) -> None:
     given: dict[str, Any] = {limit: 0.5}
     with pytest.raises(InputError, match=rf"{limit} is 0\.5, and there are 11 sentences to rank; expected at least 12"):
-        export(model, tmp_path / "b", ExportConfig(**given), sentences=SENTENCES[:11])
-
-
-def test_limits_on_the_ranking_are_stricter_at_higher_precisions() -> None:
-    assert list(MIN_RANK.values()) == sorted(MIN_RANK.values(), reverse=True)
-    assert list(MIN_OVERLAP.values()) == sorted(MIN_OVERLAP.values(), reverse=True)
-    assert ExportConfig(min_rank=0.5, min_overlap=0.25).min_rank_at("fp32") == 0.5
-    assert ExportConfig(min_rank=0.5, min_overlap=0.25).min_overlap_at("int4") == 0.25
-
-
-def test_the_model_reads_one_text_at_a_time(
-    model: SentenceTransformer, exported: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Some encoders' convolutions read the padding of a batch, and a bundle never pads."""
-    batches: list[int] = []
-    forward = model[0].forward
-
-    def counted(features: dict[str, torch.Tensor], **options: Any) -> dict[str, torch.Tensor]:
-        batches.append(len(features["input_ids"]))
-        return dict(forward(features, **options))
-
-    monkeypatch.setattr(model[0], "forward", counted)
-    compare(model, exported("fp32"), SENTENCES)
-    compare_with_original(model, exported("fp32"), SENTENCES)
-    trim_vocabulary(model, SENTENCES, held_out=SENTENCES)
-    assert set(batches) == {1}
-    assert len(batches) >= 3 * len(SENTENCES)
-
-
-def test_very_long_texts_are_cut_for_the_comparison() -> None:
-    """Attention over thousands of tokens takes gigabytes."""
-    spec = inspect_model(make_model())
-    assert cutting_tokenizer(spec) is None
-    tokenizer = cutting_tokenizer(replace(spec, max_seq_length=8192))
-    assert tokenizer is not None
-    texts = ["Zürich " * 3000, "a b " * 512, *SENTENCES]
-    calibration, held_out = split_sentences(texts, "fp32", tokenizer)
-    counts = [len(tokenizer.encode(text, add_special_tokens=False).ids) for text in held_out]
-    assert (calibration, counts[:2]) == ([], [1024, 1024])
-    assert held_out[1:] == texts[1:]
-    assert texts[0].startswith(held_out[0])
+        export(model, tmp_path / "b", BundleSettings(**given), sentences=SENTENCES[:11])

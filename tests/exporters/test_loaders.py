@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from edgeembed_exporters import ExportConfig, export
-from edgeembed_exporters.config import Precision
+from edgeembed_exporters import BundleSettings, export
 from edgeembed_exporters.onnx.tracing import OPSET
+from edgeembed_exporters.precision import precision_names
 from edgeembed_runtime import Bundle, Encoder
 from sentence_transformers import SentenceTransformer
 
@@ -21,7 +21,7 @@ from .conftest import MAX_SEQ_LENGTH, SENTENCES, make_model
 pytestmark = pytest.mark.slow  # the default suite has two minutes
 
 Exported = Callable[[str], Path]
-PRECISIONS = get_args(Precision)
+PRECISIONS = precision_names()
 # In float32 only the order of additions differs.
 CLOSE = {"fp32": 1e-5}
 OWN = ("", "ai.onnx")
@@ -45,7 +45,10 @@ def theirs(bundle: Path, choices: dict[str, str] | None = None) -> np.ndarray[An
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_onnx_backend_of_sentence_transformers_returns_the_same_embeddings(precision: Any, tmp_path: Path) -> None:
     export(
-        make_model(dense=False), tmp_path / "b", ExportConfig(precision=precision, min_cosine=0.9), sentences=SENTENCES
+        make_model(dense=False),
+        tmp_path / "b",
+        BundleSettings(precision=precision, min_cosine=0.9),
+        sentences=SENTENCES,
     )
     np.testing.assert_allclose(theirs(tmp_path / "b"), ours(tmp_path / "b"), atol=CLOSE.get(precision, 1e-3))
 
@@ -77,7 +80,7 @@ def test_with_torch_weights_sentence_transformers_loads_a_bundle_with_both_backe
     precision: Any, close: float, tmp_path: Path
 ) -> None:
     model, bundle = make_model(dense=False), tmp_path / "b"
-    export(model, bundle, ExportConfig(precision=precision, min_cosine=0.9, torch_weights=True), sentences=SENTENCES)
+    export(model, bundle, BundleSettings(precision=precision, min_cosine=0.9, torch_weights=True), sentences=SENTENCES)
     plain: SentenceTransformer = SentenceTransformer(str(bundle), device="cpu")
     np.testing.assert_allclose(plain.encode(SENTENCES), model.encode(SENTENCES), atol=1e-6)
     np.testing.assert_allclose(plain.encode(SENTENCES), ours(bundle), atol=close)

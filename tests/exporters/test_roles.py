@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edgeembed_exporters import ExportConfig, export
+from edgeembed_exporters import BundleSettings, export
 from edgeembed_runtime import Encoder, InputError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
@@ -40,7 +40,7 @@ def model() -> Iterator[SentenceTransformer]:
 
 
 def exported(model: SentenceTransformer, out: Path, **options: Any) -> Encoder:
-    export(model, out, ExportConfig(**{"backend": "numpy", **options}), sentences=SENTENCES)
+    export(model, out, BundleSettings(**{"backend": "numpy", **options}), sentences=SENTENCES)
     return Encoder.load(out)
 
 

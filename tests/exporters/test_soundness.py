@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from edgeembed_exporters import ExportConfig, add_pca_head, export, trim_vocabulary
+from edgeembed_exporters import BundleSettings, add_pca_head, export, trim_vocabulary
 from edgeembed_exporters.model_spec import inspect_model
 from edgeembed_exporters.onnx.tracing import build_graph, trace
 from edgeembed_exporters.soundness import sound_model
@@ -55,7 +55,7 @@ def long_roberta() -> SentenceTransformer:
 
 def test_text_beyond_the_positions_is_not_read(tmp_path: Path) -> None:
     model, texts = long_roberta(), [*SENTENCES, "a b c d e f g h " * 20]
-    report = export(model, tmp_path / "b", ExportConfig(max_seq_length=20), sentences=texts)
+    report = export(model, tmp_path / "b", BundleSettings(max_seq_length=20), sentences=texts)
     assert report.parity.min_cosine > 0.9999
     assert model[0].max_seq_length == 42
     limited = sound_model(model)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from edgeembed_exporters import ExportConfig, export, inspect_model
+from edgeembed_exporters import BundleSettings, export, inspect_model
 from edgeembed_exporters.bundle.writers import check_torch_weights
 from edgeembed_runtime import Bundle, InputError
 from torch import nn
@@ -16,7 +16,7 @@ from .conftest import SENTENCES, make_encoder, make_model
 
 def test_torch_weights_come_with_the_configuration_of_the_whole_encoder(tmp_path: Path) -> None:
     model = make_model()
-    export(model, tmp_path / "b", ExportConfig(torch_weights=True), sentences=SENTENCES)
+    export(model, tmp_path / "b", BundleSettings(torch_weights=True), sentences=SENTENCES)
     assert "model.safetensors" in {file.name for file in Bundle.open(tmp_path / "b", verify=True).files}
     config = json.loads((tmp_path / "b" / "config.json").read_text(encoding="utf-8"))
     assert config["max_position_embeddings"] == inspect_model(model).encoder.config.max_position_embeddings

@@ -220,7 +220,7 @@ def test_the_default_teacher_names_the_extra(
 
 
 def test_optimum_names_the_extra(refuses: Run, teacher_folder: Path, tmp_path: Path) -> None:
-    command = ["export", teacher_folder, "--exporter", "optimum", "--out", tmp_path / "bundle"]
+    command = ["export", teacher_folder, "--tracer", "optimum", "--out", tmp_path / "bundle"]
     assert refuses("edgeembed", *command) == _missing("optimum-onnx", "edgeembed[optimum]")
     assert not list(tmp_path.iterdir())
 

@@ -128,7 +128,7 @@ _WRONG: dict[str, list[object]] = {
     "max_seq_length": [0, None],
     "role": ["other", 3],
     "roles": [[], ["other"], [[]], "semantic", None],
-    "precision": ["float32", None],
+    "precision": [8, None],
     "prompts": [[], {"query": 3}, None],
     "default_prompt_name": ["absent", 3],
     "model_file": ["onnx/other.onnx", None],
@@ -279,3 +279,8 @@ def test_mutated_manifest_opens_or_raises_in_one_line(
     except InputError as error:
         message = str(error)
     assert message is None or len(message.splitlines()) == 1
+
+
+def test_a_bundle_of_a_precision_that_this_version_does_not_know_is_read(bundle_copy: Path) -> None:
+    _edit(bundle_copy, lambda m: m.update(precision="fp24"))
+    assert Bundle.open(bundle_copy).precision == "fp24"

@@ -16,18 +16,20 @@ from edgeembed_runtime.storage.folder_kind import FileRecord
 from edgeembed_runtime.storage.json_fields import JsonFields
 
 from edgeembed_exporters.bundle.hub_files import json_text, write_json
+from edgeembed_exporters.bundle_settings import BundleSettings
 from edgeembed_exporters.cards.paths import without_paths
-from edgeembed_exporters.config import ExportConfig, Precision
 from edgeembed_exporters.model_spec import ModelSpec
+from edgeembed_exporters.provenance import Provenance
 
 _NOT_MEASURED = Parity(0, 0.0, 0.0, (), None, None, None)
 
 
 def manifest_fields(
     spec: ModelSpec,
-    config: ExportConfig,
+    settings: BundleSettings,
+    provenance: Provenance,
     *,
-    precision: Precision,
+    precision: str,
     model_file: str,
     num_parameters: int,
 ) -> dict[str, Any]:
@@ -35,17 +37,17 @@ def manifest_fields(
 
     Args:
         spec: The parts of the model.
-        config: The settings of the export, with a name.
+        settings: The settings of the bundle, with a name.
+        provenance: The model's origin.
         precision: The precision of the weights.
         model_file: The model's path in the folder.
         num_parameters: The number of weights.
     """
-    provenance = config.provenance
-    roles = list(ROLES) if config.role == "both" else [config.role]
+    roles = list(ROLES) if settings.role == "both" else [settings.role]
     return {
         "schema_version": SCHEMA_VERSION,
         "edgeembed_version": edgeembed_runtime.__version__,
-        "name": config.name,
+        "name": settings.name,
         "role": roles[0],
         "roles": roles,
         "dimension": spec.dimension,
@@ -53,7 +55,7 @@ def manifest_fields(
         "pooling": spec.pooling,
         "prompts": spec.prompts,
         "default_prompt_name": spec.default_prompt_name,
-        "backend": config.backend,
+        "backend": settings.backend,
         "precision": precision,
         "model_file": model_file,
         "num_parameters": num_parameters,
@@ -66,9 +68,9 @@ def manifest_fields(
         "licenses": list(provenance.licenses),
         "parity": asdict(_NOT_MEASURED),
         "original_parity": None,
-        "quality": without_paths(config.quality),
-        "latency": without_paths(config.latency),
-        "near_cosine": config.near_cosine,
+        "quality": without_paths(provenance.quality),
+        "latency": without_paths(provenance.latency),
+        "near_cosine": settings.near_cosine,
         "reduction": None,
     }
 

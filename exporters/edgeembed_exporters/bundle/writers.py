@@ -20,26 +20,19 @@ from transformers.utils.logging import disable_progress_bar, enable_progress_bar
 from edgeembed_exporters.bundle.hub_files import bundle_tokenizer, write_configurations
 from edgeembed_exporters.bundle.manifest import update_file_record
 from edgeembed_exporters.cmow import MatrixTensors, pack
-from edgeembed_exporters.config import BYTES_PER_WEIGHT, PRECISIONS, Precision
 from edgeembed_exporters.model_spec import ModelSpec
 from edgeembed_exporters.onnx.ort_format import convert_to_ort
 from edgeembed_exporters.onnx.tracing import SentenceGraph, count_parameters
-from edgeembed_exporters.quantization import quantize
+from edgeembed_exporters.precision import PRECISIONS
 from edgeembed_exporters.quantization.blockwise import find_row_levels
 from edgeembed_exporters.quantization.calibration import with_short_texts
-
-ONNX_FILES: dict[Precision, str] = {
-    "fp32": "onnx/model.onnx",
-    "fp16": "onnx/model_fp16.onnx",
-    "int8": "onnx/model_quantized.onnx",
-    "int4": "onnx/model_q4.onnx",
-}
-"""The path of the model in a bundle, as transformers.js expects it."""
+from edgeembed_exporters.settings import spelled
 
 _TENSOR_FILE = "model.safetensors"
 # Embeddings are pooled from the token embeddings, so the pooler of transformers is never used.
 _UNUSED_WEIGHTS = "pooler."
 _PROBED_ROWS = 1_000
+_LEVEL_BITS = 4
 
 
 class GraphWriter:
@@ -49,10 +42,8 @@ class GraphWriter:
         graph: The graph as a torch module.
         trace: Returns the graph in ONNX, float32. It is called once, and not before a precision may fit.
         spec: The parts of the model.
-        calibration: Texts, or pairs of texts, for the calibration of int8 and int4.
+        calibration: Texts, or pairs of texts, for calibration.
     """
-
-    precisions: tuple[Precision, ...] = PRECISIONS
 
     def __init__(
         self, graph: nn.Module, trace: Callable[[], onnx.ModelProto], spec: ModelSpec, calibration: Sequence[Text]
@@ -68,11 +59,11 @@ class GraphWriter:
         """The size of files that are the same at every precision."""
         return 0
 
-    def model_file(self, precision: Precision) -> str:
+    def model_file(self, precision: str) -> str:
         """Return the path of the model in a bundle."""
-        return ONNX_FILES[precision]
+        return PRECISIONS[precision].file
 
-    def min_size_bytes(self, precision: Precision) -> int:
+    def min_size_bytes(self, precision: str) -> int:
         """Return a lower bound of the size, known before the graph is traced: that of the matrices."""
         matrices = [weight.detach() for weight in self._graph.parameters() if weight.ndim > 1]
         return int(sum(matrix.numel() * _min_bytes_per_weight(matrix, precision) for matrix in matrices))
@@ -85,13 +76,13 @@ class GraphWriter:
     def _traced(self) -> onnx.ModelProto:
         return self._trace()
 
-    def quantize(self, precision: Precision) -> bytes:
+    def quantize(self, precision: str) -> bytes:
         """Return the content of the model file at a precision."""
-        model = quantize(self._traced, precision, self._calibration_ids)
+        model = PRECISIONS[precision].quantize(self._traced, self._calibration_ids)
         onnx.checker.check_model(model)
         return cast("bytes", model.SerializeToString())
 
-    def write(self, content: bytes, precision: Precision, folder: Path) -> None:
+    def write(self, content: bytes, precision: str, folder: Path) -> None:
         """Write the model."""
         file = folder / self.model_file(precision)
         file.parent.mkdir()
@@ -105,7 +96,7 @@ class OnnxWriter(GraphWriter):
         graph: The graph as a torch module.
         trace: As for `GraphWriter`.
         spec: The parts of the model.
-        calibration: Texts for the calibration of int8 and int4.
+        calibration: Texts for calibration.
         torch_weights: Whether to write the encoder's torch weights as well.
     """
 
@@ -128,7 +119,7 @@ class OnnxWriter(GraphWriter):
             return 0
         return sum(weight.numel() * weight.element_size() for weight in self._spec.encoder.parameters())
 
-    def write(self, content: bytes, precision: Precision, folder: Path) -> None:
+    def write(self, content: bytes, precision: str, folder: Path) -> None:
         """Write the model, its configuration files, and the torch weights if they are asked for."""
         super().write(content, precision, folder)
         if self._torch_weights:
@@ -144,8 +135,6 @@ class NumpyWriter:
         tensors: Its tensors in float32.
     """
 
-    precisions: tuple[Precision, ...] = ("fp32", "fp16", "int8")
-
     def __init__(self, tensors: MatrixTensors) -> None:
         self._tensors = tensors
         self.num_parameters = tensors.num_parameters
@@ -155,24 +144,22 @@ class NumpyWriter:
         """The size of other files: none."""
         return 0
 
-    def model_file(self, precision: Precision) -> str:  # noqa: ARG002
+    def model_file(self, precision: str) -> str:  # noqa: ARG002
         """Return the path of the model in a bundle."""
         return _TENSOR_FILE
 
-    def min_size_bytes(self, precision: Precision) -> int:
+    def min_size_bytes(self, precision: str) -> int:
         """Return a lower bound of the size, known before quantization."""
-        if precision == "int8":
-            return self._tensors.min_size_bytes_int8
-        return int(self.num_parameters * BYTES_PER_WEIGHT[precision])
+        return self._tensors.min_size_bytes(PRECISIONS[precision])
 
     def prepare(self) -> None:
         """Do nothing: there is no graph to trace."""
 
-    def quantize(self, precision: Precision) -> bytes:
+    def quantize(self, precision: str) -> bytes:
         """Return the content of the tensor file at a precision."""
-        return pack(self._tensors, precision)
+        return pack(self._tensors, PRECISIONS[precision])
 
-    def write(self, content: bytes, precision: Precision, folder: Path) -> None:
+    def write(self, content: bytes, precision: str, folder: Path) -> None:
         """Write the tensor file."""
         (folder / self.model_file(precision)).write_bytes(content)
 
@@ -186,15 +173,17 @@ def check_torch_weights(encoder: Any) -> None:
     """
     name = type(encoder).__name__
     if not isinstance(encoder, PreTrainedModel):
-        raise InputError(f"torch_weights is set, and the encoder is a {name}; expected an encoder of transformers")
+        raise InputError(
+            f"{spelled('torch_weights')} is set, and the encoder is a {name}; expected an encoder of transformers"
+        )
     with torch.device("meta"):
         plain = _weight_shapes(type(encoder)(encoder.config))
     given = _weight_shapes(encoder)
     differing = sorted(key for key in given.keys() | plain.keys() if given.get(key) != plain.get(key))
     if differing := [key for key in differing if not key.startswith(_UNUSED_WEIGHTS)]:
         raise InputError(
-            f"torch_weights is set, and {differing[0]} is not as in {name} of transformers; expected an encoder that "
-            "transformers builds from its configuration: load this model from its own folder"
+            f"{spelled('torch_weights')} is set, and {differing[0]} is not as in {name} of transformers; expected an "
+            "encoder that transformers builds from its configuration: load this model from its own folder"
         )
 
 
@@ -221,11 +210,12 @@ def add_ort(bundle: str | os.PathLike[str]) -> Path:
     return files[0]
 
 
-def _min_bytes_per_weight(matrix: torch.Tensor, precision: Precision) -> float:
-    """Return a lower bound, at int8 that of the tables that were trained with 16 levels a row: they keep 4 bits."""
-    is_int8 = precision == "int8" and matrix.ndim == 2
-    has_levels = is_int8 and find_row_levels(matrix[:_PROBED_ROWS].numpy(), bits=4) is not None
-    return BYTES_PER_WEIGHT["int4" if has_levels else precision]
+def _min_bytes_per_weight(matrix: torch.Tensor, precision: str) -> float:
+    """Return a lower bound: tables that were trained with 16 levels a row keep 4 bits at some precisions."""
+    chosen = PRECISIONS[precision]
+    is_probed = chosen.keeps_levels and matrix.ndim == 2
+    has_levels = is_probed and find_row_levels(matrix[:_PROBED_ROWS].numpy(), bits=_LEVEL_BITS) is not None
+    return (_LEVEL_BITS if has_levels else chosen.bits) / 8
 
 
 def _weight_shapes(encoder: Any) -> dict[str, tuple[int, ...]]:

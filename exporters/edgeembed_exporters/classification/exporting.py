@@ -18,39 +18,24 @@ from edgeembed_runtime.report import Report
 from edgeembed_runtime.storage.atomic import check_output_path
 from edgeembed_runtime.verification import golden_inputs
 
-from edgeembed_exporters.bundle.assembly import Measured, StepListener, StepTimer, assemble, folder_size_bytes
+from edgeembed_exporters.bundle.assembly import Measured, assemble, folder_size_bytes
 from edgeembed_exporters.bundle.golden import write_golden_predictions
 from edgeembed_exporters.bundle.hub_files import encoder_config, write_json
 from edgeembed_exporters.bundle.writers import GraphWriter
+from edgeembed_exporters.bundle_settings import BundleSettings
 from edgeembed_exporters.cards.card import bundle_card
 from edgeembed_exporters.classification.graph import ClassifierGraph, ClassifierModel, trace_classifier
 from edgeembed_exporters.classification.parity import check_predictions, compare_predictions
-from edgeembed_exporters.config import ExportConfig, Precision
 from edgeembed_exporters.fusion import fuse
 from edgeembed_exporters.gate import cutting_tokenizer, default_sentences, split_sentences
 from edgeembed_exporters.latency import check_latency, median_latency_ms
 from edgeembed_exporters.model_spec import ModelSpec, check_attention, check_token_rows, inspect_model, mask_tokens
+from edgeembed_exporters.provenance import Provenance
+from edgeembed_exporters.settings import spelled
 from edgeembed_exporters.soundness import check_finite
+from edgeembed_exporters.steps import StepListener, StepTimer
 
 _NOT_MEASURED = ClassifierParity(0, 0.0, 0.0, 0.0, ())
-_DEFAULTS = ExportConfig()
-# Settings that only encoders have, and what to do instead.
-_ENCODER_SETTINGS = {
-    "role": "leave it out",
-    "prompts": "leave it out",
-    "near_cosine": "leave it out",
-    "min_cosine": "use min_label_agreement and max_probability_difference",
-    "min_rank": "use min_label_agreement and max_probability_difference",
-    "min_overlap": "use min_label_agreement and max_probability_difference",
-    "min_original_cosine": "leave it out",
-    "min_original_rank": "leave it out",
-    "trim_size": "trim the encoder before `edgeembed finetune` (edgeembed export --trim-to TEXT --torch)",
-    "dim": "reduce the encoder before `edgeembed finetune` (edgeembed export --dim N --torch)",
-    "whiten": "leave it out",
-    "tracer": "leave it out",
-    "backend": "leave it out",
-    "torch_weights": "leave it out",
-}
 
 
 @dataclass(frozen=True)
@@ -62,7 +47,7 @@ class ClassifierExportReport(Report):
         size_bytes: The size of all its files.
         parameters: The number of weights.
         labels: The labels.
-        precision: "fp32", "fp16", "int8" or "int4".
+        precision: The precision of the weights.
         parity: The agreement with the classifier, on texts that the bundle was not calibrated on.
         latency_ms: The median milliseconds per text; None if there is no limit on it.
         seconds: The duration of each step.
@@ -72,7 +57,7 @@ class ClassifierExportReport(Report):
     size_bytes: int
     parameters: int
     labels: tuple[str, ...]
-    precision: Precision
+    precision: str
     parity: ClassifierParity
     latency_ms: float | None
     seconds: dict[str, float]
@@ -91,8 +76,9 @@ class ClassifierExportReport(Report):
 def export_classifier(
     model: ClassifierModel,
     out: str | os.PathLike[str],
-    config: ExportConfig | None = None,
+    settings: BundleSettings | None = None,
     *,
+    provenance: Provenance | None = None,
     sentences: Iterable[str] | None = None,
     force: bool = False,
     on_step: StepListener | None = None,
@@ -102,10 +88,11 @@ def export_classifier(
     Args:
         model: The classifier. It is not changed.
         out: The bundle's folder.
-        config: The settings; None for the defaults. Those that only encoders have must keep their defaults.
+        settings: The settings; None for the defaults. Those that only encoders have must keep their defaults.
+        provenance: The classifier's origin; None if nothing is known.
         sentences: Real text on which the bundle is compared with the classifier; a few hundred texts are enough. A
-            classifier of pairs reads each text with the next one. None uses the text in this package. At int8 and int4,
-            one in eight (at most 64) is used for calibration instead.
+            classifier of pairs reads each text with the next one. None uses the text in this package. If the precision
+            calibrates, one in eight (at most 64) is used for that instead.
         force: Whether to replace an existing bundle.
         on_step: Called at each step, for progress.
 
@@ -117,34 +104,37 @@ def export_classifier(
             written.
         GateError: If the predictions, the size or the latency miss a limit. Nothing is written then.
     """
-    out, config, step = Path(out), config or _DEFAULTS, StepTimer(on_step)
+    out, settings, timer = Path(out), settings or BundleSettings(), StepTimer(on_step)
     check_output_path(out, force=force, kind=BUNDLE_FOLDER)
-    config = config.model_copy(update={"name": config.name or out.resolve().name})
-    _check_settings(config)
+    settings = settings.replace(name=settings.name or out.resolve().name)
+    settings.check_kind("classifier")
     check_finite(model.encoder)
     check_finite(model.head)
     spec = replace(inspect_model(model.encoder), prompts={}, default_prompt_name=None)
     check_token_rows(spec)
-    if config.max_seq_length is not None:
-        spec = replace(spec, max_seq_length=_max_seq_length(config.max_seq_length, spec))
+    if settings.max_seq_length is not None:
+        spec = replace(spec, max_seq_length=_max_seq_length(settings.max_seq_length, spec))
     check_attention(spec)
     calibration, held_out = split_sentences(
-        default_sentences() if sentences is None else sentences, config.precision, cutting_tokenizer(spec)
+        default_sentences() if sentences is None else sentences,
+        cutting_tokenizer(spec),
+        calibrates=settings.calibrates,
     )
     inputs = golden_inputs(held_out, is_pairs=model.is_pairs)
 
     graph = ClassifierGraph(spec, model.head)
 
     def traced() -> onnx.ModelProto:
-        with step("trace"):
+        with timer.step("trace"):
             unfused = trace_classifier(graph, spec.max_seq_length)
-        with step("fuse"):
+        with timer.step("fuse"):
             return fuse(unfused, mask_tokens(spec))
 
     calibration_inputs = golden_inputs(calibration, is_pairs=model.is_pairs) if calibration else []
     writer = _ClassifierWriter(model, graph, traced, spec, calibration_inputs)
+    task = _ClassifierTask(settings, model, inputs, timer)
     precision, measured = assemble(
-        out, _ClassifierTask(config, model, inputs, step), writer, spec, config, force=force, step=step
+        out, task, writer, spec, settings, provenance or Provenance(), force=force, timer=timer
     )
     return ClassifierExportReport(
         path=out,
@@ -154,7 +144,7 @@ def export_classifier(
         precision=precision,
         parity=measured.parity,
         latency_ms=measured.latency_ms,
-        seconds=step.seconds,
+        seconds=timer.seconds,
     )
 
 
@@ -172,7 +162,7 @@ class _ClassifierWriter(GraphWriter):
         super().__init__(graph, trace, spec, calibration)
         self._config = _hub_config(graph, model)
 
-    def write(self, content: bytes, precision: Precision, folder: Path) -> None:
+    def write(self, content: bytes, precision: str, folder: Path) -> None:
         super().write(content, precision, folder)
         write_json(folder / "config.json", self._config)
 
@@ -182,35 +172,35 @@ class _ClassifierTask:
     """Checks and describes the bundle of a classifier.
 
     Attributes:
-        config: The settings of the export.
+        settings: The settings of the bundle.
         model: The classifier.
         inputs: Texts, or pairs of texts, that the bundle was not calibrated on.
-        step: Times the steps.
+        timer: Times the steps.
     """
 
-    config: ExportConfig
+    settings: BundleSettings
     model: ClassifierModel
     inputs: Sequence[Text]
-    step: StepTimer
+    timer: StepTimer
 
     def manifest_fields(self) -> dict[str, Any]:
         task = {"task": "classification", "labels": self.model.labels, "is_pairs": self.model.is_pairs}
         return {**task, "role": None, "roles": [], "parity": asdict(_NOT_MEASURED)}
 
-    def check(self, bundle: Bundle, precision: Precision) -> Measured[ClassifierParity]:
-        config, step, latency_ms = self.config, self.step, None
-        with step("parity"):
+    def check(self, bundle: Bundle, precision: str) -> Measured[ClassifierParity]:
+        settings, timer, latency_ms = self.settings, self.timer, None
+        with timer.step("parity"):
             parity = compare_predictions(self.model, bundle, self.inputs)
         check_predictions(
             parity,
-            config.min_label_agreement_at(precision),
-            config.max_probability_difference_at(precision),
+            settings.limit("min_label_agreement", precision),
+            settings.limit("max_probability_difference", precision),
             precision,
         )
-        if config.max_latency_ms is not None:
-            with step("latency"):
+        if settings.max_latency_ms is not None:
+            with timer.step("latency"):
                 latency_ms = _measure_latency_ms(bundle, self.inputs)
-            check_latency(latency_ms, config.max_latency_ms)
+            check_latency(latency_ms, settings.max_latency_ms)
         return Measured(parity, None, latency_ms)
 
     def write_golden(self, folder: Path, bundle: Bundle) -> None:
@@ -220,17 +210,11 @@ class _ClassifierTask:
         return bundle_card(manifest, size_bytes=size_bytes, command=command)
 
 
-def _check_settings(config: ExportConfig) -> None:
-    for name, advice in _ENCODER_SETTINGS.items():
-        if getattr(config, name) != getattr(_DEFAULTS, name):
-            raise InputError(
-                f"{name} is {getattr(config, name)!r}, but the export of a classifier has no such setting; {advice}"
-            )
-
-
 def _max_seq_length(asked: int, spec: ModelSpec) -> int:
     if not 3 <= asked <= spec.max_seq_length:
-        raise InputError(f"max_seq_length is {asked}; expected 3 to {spec.max_seq_length}, the classifier's maximum")
+        raise InputError(
+            f"{spelled('max_seq_length')} is {asked}; expected 3 to {spec.max_seq_length}, the classifier's maximum"
+        )
     return asked
 
 

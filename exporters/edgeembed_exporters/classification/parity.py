@@ -10,8 +10,8 @@ from edgeembed_runtime.parity import ClassifierParity, WorstPrediction
 from edgeembed_runtime.pipeline import Text
 
 from edgeembed_exporters.classification.graph import ClassifierModel
-from edgeembed_exporters.config import Precision
 from edgeembed_exporters.gate import GateError, higher_precision_or
+from edgeembed_exporters.settings import spelled
 
 _WORST_SENTENCES = 10
 _SHOWN_CHARACTERS = 80
@@ -61,7 +61,7 @@ def measure_predictions(
 
 
 def check_predictions(
-    parity: ClassifierParity, min_agreement: float, max_difference: float, precision: Precision | None = None
+    parity: ClassifierParity, min_agreement: float, max_difference: float, precision: str | None = None
 ) -> None:
     """Raise GateError if a bundle's predictions differ too much from the classifier's.
 
@@ -76,14 +76,14 @@ def check_predictions(
         raise GateError(
             f"the labels of {parity.label_agreement:.2%} of {parity.sentences} texts agree with the classifier's, "
             f"required are {min_agreement:.2%}; nothing was written: {higher_precision_or(precision)}lower "
-            f"min_label_agreement ({worst!r})",
+            f"{spelled('min_label_agreement')} ({worst!r})",
             parity,
         )
     if not parity.max_probability_difference <= max_difference:
         raise GateError(
             f"the largest difference to the classifier's probabilities over {parity.sentences} texts is "
             f"{parity.max_probability_difference:.4f}, allowed is {max_difference:g}; nothing was written: "
-            f"{higher_precision_or(precision)}raise max_probability_difference ({worst!r})",
+            f"{higher_precision_or(precision)}raise {spelled('max_probability_difference')} ({worst!r})",
             parity,
         )
 

@@ -4,14 +4,11 @@ Every architecture computes its mask by nodes of its own, so the values are a mo
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
-from onnx import TensorProto, helper
 
-from edgeembed_exporters.onnx.graph import copy_model
+from edgeembed_exporters.onnx.graph import probe
 
 _BATCH = 2
 _MASKED = -1e4
@@ -31,7 +28,10 @@ class AttentionBiases:
     def __init__(self, model: onnx.ModelProto, biases: Sequence[str], tokens: int) -> None:
         self._mask = np.ones((_BATCH, tokens), dtype=np.bool_)
         self._mask[1, (tokens + 1) // 2 :] = False
-        self._values = _run(model, biases, self._mask) if biases else {}
+        # All ids are equal, so that a bias that depends on ids does not look like a padding mask.
+        ids = np.ones(self._mask.shape, dtype=np.int64)
+        values = probe(model, biases)(ids, self._mask.astype(np.int64)) if biases else []
+        self._values = dict(zip(biases, values, strict=True))
 
     def are_supported(self, biases: Iterable[str]) -> bool:
         """Return whether MultiHeadAttention accepts each of the biases, as a padding mask or as an attention bias."""
@@ -49,18 +49,3 @@ class AttentionBiases:
         """Return whether a bias has the shape (..., ..., tokens, tokens)."""
         values = self._values[name]
         return values.ndim == 4 and values.shape[2:] == (self._mask.shape[1],) * 2
-
-
-def _run(model: onnx.ModelProto, names: Sequence[str], mask: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[Any]]:
-    # Imported late: edgeembed_runtime turns ONNX Runtime's telemetry off and must be imported before it.
-    import onnxruntime
-
-    probe = copy_model(model)
-    del probe.graph.output[:]
-    probe.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    # All ids are equal, so that a bias that depends on ids does not look like a padding mask.
-    feeds = {"input_ids": np.ones(mask.shape, dtype=np.int64), "attention_mask": mask.astype(np.int64)}
-    return dict(zip(names, session.run(list(names), feeds), strict=True))

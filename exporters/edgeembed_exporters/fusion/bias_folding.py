@@ -3,13 +3,12 @@
 In `LayerNorm(x) + (branch(...) + bias)` the layer norm can add the bias at no cost.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 
-from edgeembed_exporters.onnx.graph import Graph
+from edgeembed_exporters.onnx.graph import Graph, copy_node
 
 
 class _ResidualBias(NamedTuple):
@@ -34,17 +33,10 @@ def fold_biases(model: onnx.ModelProto) -> None:
     for branch, add, norm in [match for node in graph.nodes if (match := _match_bias(graph, node)) is not None]:
         biases: list[Any] = [graph.initializer(norm.input[2]), graph.initializer(add.input[1])]
         folded = graph.add_initializer(f"{norm.output[0]}.folded_bias", (biases[0] + biases[1]).astype(np.float32))
-        replacements[norm.output[0]] = [_with(norm, [*norm.input[:2], folded], norm.output[0])]
-        replacements[branch.output[0]] = [_with(branch, branch.input, add.output[0])]
+        replacements[norm.output[0]] = [copy_node(norm, [*norm.input[:2], folded], norm.output[0])]
+        replacements[branch.output[0]] = [copy_node(branch, branch.input, add.output[0])]
         replacements[add.output[0]] = []
     graph.replace_nodes(replacements)
-
-
-def _with(node: onnx.NodeProto, inputs: Sequence[str], output: str) -> onnx.NodeProto:
-    changed = onnx.NodeProto()
-    changed.CopyFrom(node)
-    changed.input[:], changed.output[:] = inputs, [output]
-    return changed
 
 
 def _match_bias(graph: Graph, add: onnx.NodeProto) -> _ResidualBias | None:
@@ -56,12 +48,7 @@ def _match_bias(graph: Graph, add: onnx.NodeProto) -> _ResidualBias | None:
     norm = graph.producer(next((name for name in consumers[0].input if name != add.output[0]), ""))
     if norm is None or norm.op_type != "LayerNormalization" or len(norm.input) < 3:
         return None
-    if branch is None or not all(_has_one_consumer(graph, node) for node in (branch, add, norm)):
+    if branch is None or not all(graph.has_one_consumer(node) for node in (branch, add, norm)):
         return None
     same_shape = graph.shape(norm.input[2]) == graph.shape(add.input[1])
     return _ResidualBias(branch, add, norm) if same_shape else None
-
-
-def _has_one_consumer(graph: Graph, node: onnx.NodeProto) -> bool:
-    output = node.output[0]
-    return len(node.output) == 1 and not graph.is_output(output) and len(graph.consumers(output)) == 1

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import onnx
 from onnx import helper
 
-from edgeembed_exporters.onnx.graph import Graph, other_input
+from edgeembed_exporters.onnx.graph import Graph, copy_node, other_input
 
 Array = npt.NDArray[np.float32]
 
@@ -43,7 +43,7 @@ def share_norms(model: onnx.ModelProto) -> None:
         norm, centered = twins.norm.output[0], twins.centered.output[0]
         name = graph.add_initializer(f"{norm}.factor", factor)
         branch = graph.producer(other_input(twins.add, norm))
-        if branch is not None and branch.op_type == "MatMulIntegerToFloat" and _has_one_reader(graph, branch):
+        if branch is not None and branch.op_type == "MatMulIntegerToFloat" and graph.has_one_consumer(branch):
             replacements[branch.output[0]] = [_with_bias(graph, branch, shift)]
             residual = [helper.make_node("Mul", [centered, name], [norm])]
         else:
@@ -86,17 +86,10 @@ def _factor_and_shift(graph: Graph, twins: _Twins) -> tuple[Array, Array]:
     return factor, bias - factor * centered_bias
 
 
-def _has_one_reader(graph: Graph, node: onnx.NodeProto) -> bool:
-    return len(graph.consumers(node.output[0])) == 1 and not graph.is_output(node.output[0])
-
-
 def _with_bias(graph: Graph, matmul: onnx.NodeProto, shift: Array) -> onnx.NodeProto:
     """Return a MatMulIntegerToFloat whose bias has a shift added to it."""
-    changed = onnx.NodeProto()
-    changed.CopyFrom(matmul)
     inputs = [*matmul.input, *[""] * (_BIAS_INPUT + 1 - len(matmul.input))]
     bias = graph.initializer(inputs[_BIAS_INPUT])
     shifted = shift if bias is None else np.asarray(bias + shift, dtype=np.float32)
     inputs[_BIAS_INPUT] = graph.add_initializer(f"{matmul.output[0]}.shifted_bias", shifted)
-    changed.input[:] = inputs
-    return changed
+    return copy_node(matmul, inputs)

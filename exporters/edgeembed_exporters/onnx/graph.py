@@ -16,13 +16,13 @@ for the others would add a second representation of the graph, with conversions 
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 CONTRIB_DOMAIN = "com.microsoft"
 """Domain of ONNX Runtime's own operators. Its builds for phones and for the web have them too."""
@@ -65,6 +65,11 @@ class Graph:
         """Return the node that reads a tensor if it is the only one and has this operator type, else None."""
         consumers = self.consumers(tensor)
         return consumers[0] if len(consumers) == 1 and consumers[0].op_type == op_type else None
+
+    def has_one_consumer(self, node: onnx.NodeProto) -> bool:
+        """Return whether a node has one output, which one node reads and which is no output of the graph."""
+        output = node.output[0]
+        return len(node.output) == 1 and not self.is_output(output) and len(self.consumers(output)) == 1
 
     def is_output(self, tensor: str) -> bool:
         """Return whether a tensor is an output of the graph."""
@@ -155,6 +160,40 @@ def copy_model(model: onnx.ModelProto) -> onnx.ModelProto:
     copied = onnx.ModelProto()
     copied.CopyFrom(model)
     return copied
+
+
+def copy_node(node: onnx.NodeProto, inputs: Iterable[str], output: str | None = None) -> onnx.NodeProto:
+    """Return a copy of a node with other inputs and, unless it is None, another output."""
+    copied = onnx.NodeProto()
+    copied.CopyFrom(node)
+    copied.input[:] = inputs
+    if output is not None:
+        copied.output[:] = [output]
+    return copied
+
+
+def probe(
+    model: onnx.ModelProto, tensors: Sequence[str]
+) -> Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], list[npt.NDArray[Any]]]:
+    """Load a model in ONNX Runtime to read float32 tensors inside it.
+
+    Args:
+        model: A model with the inputs input_ids and attention_mask.
+        tensors: Names of the tensors.
+
+    Returns:
+        A function of input_ids and attention_mask, int64 (texts, tokens), that returns the tensors' values.
+    """
+    # Imported late: edgeembed_runtime turns ONNX Runtime's telemetry off and must be imported before it.
+    import onnxruntime
+
+    probed = copy_model(model)
+    del probed.graph.output[:]
+    probed.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in tensors)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(probed.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return lambda ids, mask: session.run(list(tensors), {"input_ids": ids, "attention_mask": mask})
 
 
 def contrib_node(op_type: str, inputs: list[str], output: str, **attributes: float) -> onnx.NodeProto:

@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 from edgeembed_runtime.pipeline import Text
-from onnx import TensorProto, helper
 
-from edgeembed_exporters.onnx.graph import copy_model
+from edgeembed_exporters.onnx.graph import probe
 
 Array = npt.NDArray[np.float32]
 Moment = npt.NDArray[np.float64]
@@ -129,21 +127,9 @@ def _activation_rows(
     """Yield the name and the rows (tokens, channels) of each activation, text by text."""
     if not activations:
         return
-    session = _session_with_outputs(model, activations)
+    run = probe(model, activations)
     texts = [row for row in token_ids if row] or [[0]]  # without calibration text, one token is better than nothing
     for row in texts:
         ids = np.array([row], dtype=np.int64)
-        values = session.run(list(activations), {"input_ids": ids, "attention_mask": np.ones_like(ids)})
+        values = run(ids, np.ones_like(ids))
         yield from ((name, value.reshape(-1, value.shape[-1])) for name, value in zip(activations, values, strict=True))
-
-
-def _session_with_outputs(model: onnx.ModelProto, activations: Sequence[str]) -> Any:
-    # Imported late: edgeembed_runtime turns ONNX Runtime's telemetry off and must be imported before it.
-    import onnxruntime
-
-    probe = copy_model(model)
-    for name in activations:
-        probe.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])

@@ -1,5 +1,6 @@
-"""Float16 storage of weights; computation stays in float32, since many processors have no float16 arithmetic."""
+"""fp16: float16 storage of weights; computation stays in float32, since many processors have no float16 arithmetic."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,11 +8,42 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper
 
-from edgeembed_exporters.onnx.graph import Graph, copy_model, is_row_gather
+from edgeembed_exporters.onnx.graph import Graph, copy_model, copy_node, is_row_gather
+from edgeembed_exporters.precision import PRECISIONS, Precision
 
 # Smaller tensors, for instance biases and layer norms, save no space worth a Cast node.
 _MIN_ELEMENTS = 4_096
 _FP16_MAX = float(np.finfo(np.float16).max)
+
+
+@PRECISIONS.register("fp16")
+class Fp16(Precision):
+    """Weights in float16.
+
+    It differs little more than fp32: rank correlation and overlap of all-MiniLM-L6-v2 measured 1.0. A six-layer
+    classifier of TREC's questions measured a label agreement of 1.0, and 0.0017 as the largest difference of a
+    probability.
+    """
+
+    help = "has half the size"
+    file = "onnx/model_fp16.onnx"
+    bits = 16
+    calibrates = False
+    min_cosine = 0.999
+    min_rank = 0.99
+    min_overlap = 0.95
+    min_label_agreement = 0.98
+    max_probability_difference = 0.05
+
+    @staticmethod
+    def quantize(model: onnx.ModelProto, token_ids: Sequence[list[int]]) -> onnx.ModelProto:  # noqa: ARG004
+        """Store all large weights as float16."""
+        return convert_to_fp16(model)
+
+    @staticmethod
+    def pack(matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], None]:
+        """Return the matrix in float16."""
+        return matrix.astype(np.float16), None
 
 
 def convert_to_fp16(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -66,7 +98,4 @@ def _cast(graph: Graph, name: str, values: npt.NDArray[Any]) -> onnx.NodeProto:
 
 def _reading_casts(node: onnx.NodeProto, names: set[str]) -> onnx.NodeProto:
     """Return a copy of a node that reads the float32 casts of some weights."""
-    changed = onnx.NodeProto()
-    changed.CopyFrom(node)
-    changed.input[:] = [f"{name}.fp32" if name in names else name for name in node.input]
-    return changed
+    return copy_node(node, [f"{name}.fp32" if name in names else name for name in node.input])

@@ -8,7 +8,6 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg.lapack import dtrtri
 
 from edgeembed_exporters.quantization.calibration import Moment
 
@@ -59,6 +58,8 @@ def _inverse_hessian_factor(moment: Moment, damping: float) -> Array:
     It is the inverse of the factor U of `U U^T`, which is the lower Cholesky factor with both axes reversed: the
     inverse of a triangle takes a fraction of the time that the inverse of the moment would.
     """
+    from scipy.linalg.lapack import dtrtri  # imported late: the names of all precisions are read for `--help`
+
     damped = moment + np.eye(len(moment)) * (damping * np.diag(moment).mean() + _MIN_DAMPING)
     inverse, _ = dtrtri(np.linalg.cholesky(damped[::-1, ::-1]), lower=1)
     return np.ascontiguousarray(inverse[::-1, ::-1]).astype(np.float32)

@@ -1,17 +1,18 @@
-"""Int4 quantization of embedding tables and linear layers.
+"""int4: quantization of embedding tables and linear layers.
 
 Weights are quantized blockwise by GPTQ (see `gptq`). Where the output would still change too much, the weights have 8
 bits. Activations stay float32 in the model; ONNX Runtime's MatMulNBits quantizes each block of
 a token to 8 bits on its own, so an embedding does not depend on its batch.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 
 from edgeembed_exporters.onnx.graph import Graph, contrib_node, copy_model
+from edgeembed_exporters.precision import PRECISIONS, Precision
 from edgeembed_exporters.quantization.blockwise import (
     QuantizedBlocks,
     dequantize_blocks,
@@ -38,6 +39,33 @@ _BLOCK_SIZE = 128
 _MAX_RELATIVE_ERROR = 0.01
 _DAMPING = 0.01  # of the mean diagonal of the Hessian, as in the paper
 _ACCURACY_LEVEL_INT8 = 4
+
+
+@PRECISIONS.register("int4")
+class Int4(Precision):
+    """Weights of 4 bits. NumPy has no such type.
+
+    The worst cosine of 2,910 sentences of a six-layer teacher measured 0.91, and the rank correlation on the STS-B dev
+    set fell by 0.3 points (docs/results/export.md). all-MiniLM-L6-v2 measured a rank correlation of 0.945 and an
+    overlap of 0.8 on the text in this package. A six-layer classifier of TREC's questions measured a label agreement
+    of 0.865 there, and of 0.976 on TREC's test questions. Its largest difference of a probability was 0.96, so that
+    only the agreement is limited.
+    """
+
+    help = "has an eighth of the size"
+    file = "onnx/model_q4.onnx"
+    bits = 4
+    backends = ("onnx",)
+    min_cosine = 0.85
+    min_rank = 0.85
+    min_overlap = 0.6
+    min_label_agreement = 0.75
+    max_probability_difference = 1.0
+
+    @staticmethod
+    def quantize(model: onnx.ModelProto, token_ids: Sequence[list[int]]) -> onnx.ModelProto:
+        """Quantize embedding tables and linear layers to 4 bits."""
+        return quantize_int4(model, token_ids)
 
 
 def quantize_int4(model: onnx.ModelProto, token_ids: Iterable[list[int]]) -> onnx.ModelProto:

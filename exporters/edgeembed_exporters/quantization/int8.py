@@ -1,4 +1,4 @@
-"""Int8 quantization of embedding tables and linear layers.
+"""int8: quantization of embedding tables and linear layers.
 
 An embedding depends neither on its batch, as with ONNX Runtime's dynamic quantization, nor on the processor, since no
 sum saturates (`int8_matmul`). Weights are rounded by GPTQ. Every linear layer is quantized in one of four ways:
@@ -14,12 +14,15 @@ docs/results/export.md has measurements with all-MiniLM-L6-v2.
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import onnx
 
 from edgeembed_exporters.fusion.bias_folding import fold_biases
 from edgeembed_exporters.fusion.qattention import fuse_qattention
 from edgeembed_exporters.fusion.shared_norms import share_norms
 from edgeembed_exporters.onnx.graph import Graph, copy_model
+from edgeembed_exporters.precision import PRECISIONS, Precision
 from edgeembed_exporters.quantization.calibration import measure_activations
 from edgeembed_exporters.quantization.embeddings import quantize_embeddings_int8
 from edgeembed_exporters.quantization.int8_dynamic import per_token_matmul
@@ -37,6 +40,43 @@ from edgeembed_exporters.quantization.linear import (
     find_linear_groups,
     split_gemms,
 )
+
+_LARGEST = 127
+
+
+@PRECISIONS.register("int8")
+class Int8(Precision):
+    """Weights of 8 bits, and int8 matmuls.
+
+    The worst cosine of 2,910 sentences of a six-layer teacher measured 0.994; a faulty quantization falls far below
+    0.99. all-MiniLM-L6-v2 measured a rank correlation of 0.997 and an overlap of 0.95 on the text in this package. A
+    bundle that lost the order of a model whose embeddings are all alike measured 0.5 and 0.3, with all cosines above
+    0.999. A six-layer classifier of TREC's questions measured a label agreement of 0.967 and a largest difference of a
+    probability of 0.23 on the same text, most of which resembles no question; on TREC's test questions the labels
+    agreed for 0.998.
+    """
+
+    help = "has a quarter of the size and half the latency"
+    file = "onnx/model_quantized.onnx"
+    bits = 8
+    keeps_levels = True
+    min_cosine = 0.99
+    min_rank = 0.95
+    min_overlap = 0.8
+    min_label_agreement = 0.9
+    max_probability_difference = 0.5
+
+    @staticmethod
+    def quantize(model: onnx.ModelProto, token_ids: Sequence[list[int]]) -> onnx.ModelProto:
+        """Quantize embedding tables and linear layers to int8."""
+        return quantize_int8(model, token_ids)
+
+    @staticmethod
+    def pack(matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+        """Return the matrix in int8, each row divided by its scale."""
+        scale = np.abs(matrix).max(axis=1) / _LARGEST
+        quantized = np.rint(matrix / np.where(scale == 0, 1, scale)[:, None]).astype(np.int8)
+        return quantized, scale.astype(np.float32)
 
 
 def quantize_int8(model: onnx.ModelProto, token_ids: Iterable[list[int]]) -> onnx.ModelProto:

@@ -14,12 +14,13 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 from torch import nn
 
+from edgeembed_exporters.held_out import EVERY, one_in_eight
 from edgeembed_exporters.rank_agreement import NEIGHBORS, rank_agreement
+from edgeembed_exporters.settings import spelled
 from edgeembed_exporters.soundness import sound_model
 
 # As a share of the largest variance. Smaller variances are rounding errors, which whitening would amplify.
 _MIN_VARIANCE = 1e-6
-_HELD_OUT_EVERY = 8
 # The covariance of a few hundred dimensions, and the ranks of half a million pairs, do not change with more texts.
 _MAX_FIT_TEXTS = 5_000
 _MAX_HELD_OUT_TEXTS = 1_000
@@ -83,7 +84,7 @@ def check_dim(dim: int, count: int, width: int) -> None:
         InputError: If `dim` is below 1, above the width, or above the number of vectors.
     """
     if not 1 <= dim <= width:
-        raise InputError(f"dim is {dim}, but the vectors have {width} dimensions; choose 1 to {width}")
+        raise InputError(f"{spelled('dim')} is {dim}, but the vectors have {width} dimensions; choose 1 to {width}")
     if count < dim:
         raise InputError(f"there are {count} sentences to fit {dim} dimensions; expected a larger corpus")
 
@@ -186,12 +187,12 @@ def _split(sentences: Sequence[str], held_out: Sequence[str]) -> tuple[list[str]
     """Return the sentences to fit on and the distinct held-out texts."""
     fit_texts, held_out_texts = list(sentences), list(dict.fromkeys(held_out))
     if not held_out_texts:
-        held_out_texts = list(dict.fromkeys(fit_texts[::_HELD_OUT_EVERY]))
-        fit_texts = [text for index, text in enumerate(fit_texts) if index % _HELD_OUT_EVERY]
+        chosen, fit_texts = one_in_eight(fit_texts)
+        held_out_texts = list(dict.fromkeys(chosen))
     if len(held_out_texts) <= NEIGHBORS:
         raise InputError(
             f"there are {len(held_out_texts)} held-out texts to measure a PCA head on; expected more than {NEIGHBORS}, "
-            f"or {_HELD_OUT_EVERY} times as many sentences to hold them out from"
+            f"or {EVERY} times as many sentences to hold them out from"
         )
     return _evenly_spaced(fit_texts, _MAX_FIT_TEXTS), _evenly_spaced(held_out_texts, _MAX_HELD_OUT_TEXTS)
 

@@ -13,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
 from edgeembed_exporters.gate import encode_each, measure_parity
+from edgeembed_exporters.held_out import EVERY
 from edgeembed_exporters.reduction.coverage import Coverage, encode_all, measure_coverage
 from edgeembed_exporters.reduction.token_table import (
     configured_ids,
@@ -26,7 +27,6 @@ from edgeembed_exporters.reduction.token_table import (
 from edgeembed_exporters.reduction.tokenizer_trimming import count_tokens, trim_to_counts
 from edgeembed_exporters.soundness import sound_model
 
-_HELD_OUT_EVERY = 8
 # Enough sentences to find bad ones, and both models encode them in well under a minute.
 _MAX_HELD_OUT_TEXTS = 400
 
@@ -95,7 +95,7 @@ def trim_vocabulary(
     counts = count_tokens(tokenizer, _hold_out(sentences, held_out_texts) if is_held_out else sentences)
     if not held_out_texts:
         raise InputError(
-            f"there are no sentences to measure on; expected at least {_HELD_OUT_EVERY} sentences, or some in held_out"
+            f"there are no sentences to measure on; expected at least {EVERY} sentences, or some in held_out"
         )
     keep = configured_ids(first, table) | _prompt_ids(model, tokenizer)
     all_counts = counts + count_tokens(tokenizer, held_out_texts) if is_held_out else counts
@@ -135,7 +135,7 @@ def with_vocabulary(model: SentenceTransformer, tokenizer: Tokenizer) -> Sentenc
 
 def _hold_out(sentences: Iterable[str], held_out: list[str]) -> Iterator[str]:
     """Yield most sentences, and hold out the others, evenly spaced and never more than the maximum."""
-    every = _HELD_OUT_EVERY
+    every = EVERY
     texts = (text for text in sentences if text.strip())
     for number, text in enumerate(texts, start=1):
         if number % every:

@@ -14,13 +14,13 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 from edgeembed_bench import Subject, start_worker
-from edgeembed_exporters import ExportConfig, export
-from edgeembed_exporters.config import Precision
+from edgeembed_exporters import BundleSettings, export
+from edgeembed_exporters.precision import precision_names
 from edgeembed_runtime import Bundle, Encoder
 
 from experiments.random_students import ARCHITECTURES, Architecture, write_random_student
@@ -42,7 +42,7 @@ needs_pyodide = pytest.mark.skipif(
     not [*PACKAGES.glob("pyodide/numpy-*.whl")], reason=f"needs Pyodide's NumPy; {INSTALL}"
 )
 
-PRECISIONS = get_args(Precision)
+PRECISIONS = precision_names()
 DTYPES = {"fp32": "fp32", "fp16": "fp16", "int8": "q8", "int4": "q4"}
 # In float32 only the order of additions differs.
 CLOSE = {"fp32": 1e-5, "fp16": 1e-3}
@@ -76,7 +76,7 @@ def exported(
     def bundle(precision: Any) -> Path:
         if precision not in made:
             made[precision] = tmp_path_factory.mktemp("bundles") / precision
-            export(model, made[precision], ExportConfig(precision=precision, min_cosine=0.9), sentences=sentences)
+            export(model, made[precision], BundleSettings(precision=precision, min_cosine=0.9), sentences=sentences)
         return made[precision]
 
     return bundle

@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from edgeembed_exporters import ExportConfig, export
-from edgeembed_exporters.config import PRECISIONS
+from edgeembed_exporters import BundleSettings, export
+from edgeembed_exporters.precision import precision_names
 from edgeembed_exporters.quantization.fp16 import convert_to_fp16
 from edgeembed_runtime import Encoder
 
@@ -67,9 +67,9 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Return the bundles of one model at every precision."""
     model, folder = static_model(), tmp_path_factory.mktemp("bundles")
     with traced_once(model):
-        for precision in PRECISIONS:
-            export(model, folder / precision, ExportConfig(precision=precision, min_cosine=0.5), sentences=texts(16))
-    return {precision: folder / precision for precision in PRECISIONS}
+        for precision in precision_names():
+            export(model, folder / precision, BundleSettings(precision=precision, min_cosine=0.5), sentences=texts(16))
+    return {precision: folder / precision for precision in precision_names()}
 
 
 def test_the_runtime_folds_constants_only_at_fp16(bundles: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:

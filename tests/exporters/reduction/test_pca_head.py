@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edgeembed_exporters import ExportConfig, export
+from edgeembed_exporters import BundleSettings, export
 from edgeembed_exporters.reduction.pca_head import add_pca_head, fit_pca
 from edgeembed_runtime import Encoder, InputError
 from sentence_transformers import SentenceTransformer
@@ -96,7 +96,7 @@ def test_the_head_comes_last(without_normalize: bool, dense: bool, names: list[s
 @pytest.mark.slow
 def test_a_head_of_a_head_exports_at_int8(sentences: list[str], tmp_path: Path) -> None:
     headed, _ = add_pca_head(make_model(), sentences, dim=5)
-    report = export(headed, tmp_path / "b", ExportConfig(precision="int8", min_cosine=0.9), sentences=sentences)
+    report = export(headed, tmp_path / "b", BundleSettings(precision="int8", min_cosine=0.9), sentences=sentences)
     assert report.dimension == 5
     given = Encoder.load(tmp_path / "b").encode(SENTENCES, on_truncate="ignore", on_unknown="ignore")
     assert (given * headed.encode(SENTENCES)).sum(axis=1).mean() > 0.98
