@@ -131,8 +131,7 @@ def model_card(manifest: dict[str, Any], *, size_bytes: int, command: str | None
 def _precision(manifest: dict[str, Any]) -> str:
     """Return the precision, with the bits per value of token embeddings that were trained with fewer."""
     student = (manifest["recipe"] or {}).get("student", {})
-    is_transformer = student.get("architecture") == "transformer"
-    bits = student.get("table_bits") if is_transformer else student.get("shape", {}).get("table_bits")
+    bits = student.get("shape", {}).get("table_bits", student.get("table_bits"))  # those of its kind, if it has any
     precision: str = manifest["precision"]
     return f"{precision} with token embeddings of {bits} bits" if bits and precision == "int8" else precision
 
