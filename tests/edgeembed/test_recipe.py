@@ -273,12 +273,14 @@ def test_labeled_pairs_are_enough_for_a_recipe_that_reads_only_them() -> None:
     load_recipe("compact").check_inputs(parallel=["en-de.tsv"])
 
 
-def test_recipes_and_arguments_of_a_distillation_are_checked_without_importing_torch() -> None:
+def test_recipes_are_listed_and_edgeembeds_own_are_checked_without_importing_torch() -> None:
     script = """
 import sys
 import edgeembed.distillation
-from edgeembed.recipe.loading import load_recipe
+from edgeembed.recipe.loading import load_recipe, recipes
+assert len(recipes()) >= 5
 load_recipe("compact", {"student.layers": 1})
+load_recipe("micro")
 assert not {"torch", "transformers", "datasets"} & sys.modules.keys()
 """
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -54,7 +54,7 @@ def test_the_card_states_origin_and_parity() -> None:
 @pytest.mark.parametrize(
     ("student", "precision", "stated"),
     [
-        ({"architecture": "transformer", "table_bits": 4, "shape": {"table_bits": 2}}, "int8", "int8 with token"),
+        ({"architecture": "transformer", "table_bits": 4, "shape": {}}, "int8", "int8 with token"),
         ({"architecture": "cbow", "table_bits": 0, "shape": {"table_bits": 2}}, "int8", "embeddings of 2 bits, "),
         ({"architecture": "transformer", "table_bits": 4, "shape": {}}, "fp32", "parameters, fp32, 7.1 MB"),
         ({"architecture": "transformer", "table_bits": 0, "shape": {}}, "int8", "parameters, int8, 7.1 MB"),
