@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from edgeembed.benchmarking import benchmark, compare
     from edgeembed.classification.finetuning import finetune
     from edgeembed.distillation.distilling import distill
-    from edgeembed.encoding.corpus_encoding import encode
+    from edgeembed.embeddings.encode import encode
     from edgeembed.evaluation.evaluator import evaluate
     from edgeembed.exporting import export, verify
     from edgeembed.hub import push_to_hub, save_pretrained
@@ -60,7 +60,7 @@ _MODULES = {
     "benchmark": "benchmarking",
     "compare": "benchmarking",
     "distill": "distillation.distilling",
-    "encode": "encoding.corpus_encoding",
+    "encode": "embeddings.encode",
     "evaluate": "evaluation.evaluator",
     "export": "exporting",
     "finetune": "classification.finetuning",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import numpy.typing as npt
 import torch
 from edgeembed_exporters import add_pca_head
 from edgeembed_exporters.reduction.pca_head import Projection, fit_pca
-from edgeembed_exporters.space import embedding_space
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
@@ -23,19 +22,19 @@ from transformers import TrainerCallback
 from edgeembed.augmentation import AugmentationSummary, augment_sentences, augmentation_methods
 from edgeembed.distillation.checks import check_text, needs_components
 from edgeembed.distillation.data import DistillationData
+from edgeembed.embeddings.fingerprint import model_fingerprint
+from edgeembed.embeddings.prompts import Prompts
+from edgeembed.embeddings.store import EmbeddingStore
+from edgeembed.embeddings.text_encoder import TextEncoder, torch_encoder, with_normalization
+from edgeembed.embeddings.text_vectors import TextVectors, map_vectors
 from edgeembed.hardware import default_device
 from edgeembed.losses import TeacherTargets, build_loss
 from edgeembed.models import ModelLike, find_local_model, find_torch_model, load_masked_lm, load_model
 from edgeembed.processes import register_outputs
 from edgeembed.progress import TimedSteps
-from edgeembed.provenance import stated_space
 from edgeembed.recipe.schema import Recipe
 from edgeembed.students.factory import build_student, build_vocabulary, check_student, target_token_embeddings
 from edgeembed.students.transformer import CompactTransformer
-from edgeembed.teacher.cache import model_fingerprint
-from edgeembed.teacher.encoding import CachedEmbeddings, copy_from_shards, encode_with_cache, with_normalization
-from edgeembed.teacher.prompts import Prompts
-from edgeembed.teacher.shards import ShardFolder
 from edgeembed.training.callbacks import StepCallback
 from edgeembed.training.data import LabeledData, TrainingText, build_training_text, stage_dataset
 from edgeembed.training.trainer import StageResult, seed_everything, stage_steps, train_stage
@@ -47,7 +46,7 @@ class Models:
 
     Attributes:
         teacher: The teacher, normalizing its embeddings or not as the recipe has it. None if it is not loaded, because
-            its embeddings are in shards and the recipe needs no more of it.
+            its embeddings are in a store and the recipe needs no more of it.
         source: The model that the student is initialized from; usually the teacher.
         folder: The teacher's folder; None for a model that was given in memory, or if there is no such folder here.
         dimension: Dimension of the teacher's embeddings.
@@ -85,7 +84,7 @@ class Prepared:
     text: TrainingText
     domains: npt.NDArray[np.int64]
     augmentation: AugmentationSummary | None
-    cached: CachedEmbeddings | None
+    cached: TextVectors | None
     held_out: list[str]
     held_out_embeddings: npt.NDArray[np.float16] | None
     projection: Projection | None
@@ -105,16 +104,16 @@ class Prepared:
         """What the student learns from its teacher; None if the recipe does not use its embeddings."""
         if self.cached is None:
             return None
-        return TeacherTargets(self.cached.embeddings, self.projection, self.token_targets, self.teacher, self.domains)
+        return TeacherTargets(self.cached.vectors, self.projection, self.token_targets, self.teacher, self.domains)
 
 
-def load_models(recipe: Recipe, teacher: ModelLike, shards: ShardFolder | None = None) -> Models:
+def load_models(recipe: Recipe, teacher: ModelLike, store: EmbeddingStore | None = None) -> Models:
     """Load teacher and source, and check that they suit the recipe.
 
     Args:
         recipe: The recipe.
         teacher: The teacher; a copy is made of a model in memory, which stays as it is.
-        shards: The teacher's embeddings, if they were computed before. With them, the teacher's weights are loaded only
+        store: The teacher's embeddings, if they were computed before. With them, the teacher's weights are loaded only
             if the recipe needs them.
 
     Raises:
@@ -122,12 +121,12 @@ def load_models(recipe: Recipe, teacher: ModelLike, shards: ShardFolder | None =
     """
     device = default_device()
     is_named = isinstance(teacher, str | os.PathLike)
-    if shards is not None and is_named and not recipe.needs_teacher_weights:
+    if store is not None and is_named and not recipe.needs_teacher_weights:
         source = load_model(recipe.student.source, device=device)
-        check_student(recipe, shards.model.dimension, source)
+        check_student(recipe, store.encoder.dimension, source)
         folder = find_local_model(recipe.teacher)
         prompts = None if folder is None else Prompts.of(folder)
-        return Models(None, source, folder, shards.model.dimension, prompts)
+        return Models(None, source, folder, store.encoder.dimension, prompts)
     if is_named:
         folder = find_torch_model(recipe.teacher)
         loaded = load_model(recipe.teacher, device=device)
@@ -168,7 +167,7 @@ def prepare_student(
     data: DistillationData,
     cache: Path,
     steps: TimedSteps,
-    shards: ShardFolder | None = None,
+    store: EmbeddingStore | None = None,
     *,
     seed: int,
 ) -> Prepared:
@@ -180,7 +179,7 @@ def prepare_student(
         data: The text.
         cache: Folder for the teacher's embeddings and augmented sentences.
         steps: Times the steps.
-        shards: The teacher's embeddings, if they were computed before.
+        store: The teacher's embeddings, if they were computed before.
         seed: Decides samples and random weights.
     """
     augmentation = recipe.augmentation
@@ -201,13 +200,13 @@ def prepare_student(
     # Augmented sentences are a domain of their own, and so are translated ones.
     domains = np.array([data.domains.get(sentence, -1) for sentence in text.sentences], dtype=np.int64)
     check_text(recipe, models.dimension, text.sentences, text.texts, domains)
-    cached, held_out = _teacher_embeddings(recipe, models, text.sentences, data.held_out, cache, steps, shards)
+    cached, held_out = _teacher_embeddings(recipe, models, text.sentences, data.held_out, cache, steps, store)
     with steps.step("initialize"):
         projection = _projection(recipe, cached)
         student = build_student(recipe, models.source, tokenizer, token_targets, projection, text.texts)
     counts = augmented.report if recipe.augmentation.is_enabled else None
     dimension = int(student.get_embedding_dimension())
-    space = _shared_space(recipe, models, shards, cached, projection, dimension)
+    space = _shared_space(recipe, cached, projection, dimension)
     return Prepared(
         student,
         tokenizer,
@@ -231,59 +230,54 @@ def _teacher_embeddings(
     held_out: Sequence[str],
     cache: Path,
     steps: TimedSteps,
-    shards: ShardFolder | None,
-) -> tuple[CachedEmbeddings | None, npt.NDArray[np.float16] | None]:
+    store: EmbeddingStore | None,
+) -> tuple[TextVectors | None, npt.NDArray[np.float16] | None]:
     """Return the teacher's embeddings of sentences and of held-out ones, if the recipe uses any."""
     if not recipe.uses_teacher_embeddings:
         return None, None
-    teacher = models.folder or models.teacher
-    prompt = recipe.teacher_prompt if models.prompts is None else models.prompts.document(recipe.teacher_prompt)
-    fingerprint = (
-        None
-        if teacher is None or prompt is None
-        else model_fingerprint(teacher, normalize=recipe.head.normalize, prompt=prompt)
-    )
-    if shards is not None:
-        _check_shards(shards, recipe, fingerprint)
-
-    def embeddings(texts: Sequence[str], progress: Callable[[int], None]) -> CachedEmbeddings:
-        if shards is not None:
-            return copy_from_shards(shards, texts, cache / "teacher")
-        if models.teacher is None or fingerprint is None or prompt is None:
-            raise ValueError("a teacher without shards of its embeddings is always loaded")
-        return encode_with_cache(
-            models.teacher, fingerprint, texts, cache / "teacher", prompt=prompt, progress=progress
-        )
-
     with steps.step("teacher", len(sentences) + len(held_out), "sentences") as advance:
-        cached = embeddings(sentences, advance)
-        if not held_out:
-            return cached, None
-        return cached, np.array(embeddings(held_out, lambda done: advance(len(sentences) + done)).embeddings)
+        reused = len(sentences)
+        if store is None:
+            encoder = _teacher_encoder(recipe, models)
+            store = EmbeddingStore.create(cache / "teacher" / encoder.identity.key, encoder.identity)
+            reused = encoder.fill(store, sentences, advance)
+            encoder.fill(store, held_out, lambda done: advance(len(sentences) + done))
+        else:
+            _check_store(store, recipe, models)
+        cached = map_vectors(store, sentences, cache / "vectors", reused=reused)
+    return cached, store.read(store.find_all(held_out)) if held_out else None
 
 
-def _check_shards(shards: ShardFolder, recipe: Recipe, fingerprint: str | None) -> None:
-    """Check that shards hold the teacher's embeddings: by fingerprint, or by name if the teacher is not here."""
-    model = shards.model
-    if fingerprint is not None:
-        is_teacher = model.fingerprint == fingerprint
+def _teacher_encoder(recipe: Recipe, models: Models) -> TextEncoder:
+    if models.teacher is None or models.prompts is None:
+        raise ValueError("a teacher without a store of its embeddings is always loaded")
+    return torch_encoder(recipe.teacher, models.teacher, models.folder, models.prompts.document(recipe.teacher_prompt))
+
+
+def _check_store(store: EmbeddingStore, recipe: Recipe, models: Models) -> None:
+    """Check that a store holds the teacher's embeddings: by fingerprint, or by name if the teacher is not here."""
+    encoder, teacher = store.encoder, models.folder or models.teacher
+    prompt = recipe.teacher_prompt if models.prompts is None else models.prompts.document(recipe.teacher_prompt)
+    if teacher is not None and prompt is not None:
+        fingerprint = model_fingerprint(teacher, normalize=recipe.head.normalize, prompt=prompt)
+        is_teacher = encoder.fingerprint == fingerprint
     else:
-        is_named = Path(model.name).absolute() == Path(recipe.teacher).absolute()
-        is_teacher = is_named and model.normalized == recipe.head.normalize
-        is_teacher &= recipe.teacher_prompt in (None, model.prompt)
+        is_named = Path(encoder.name).absolute() == Path(recipe.teacher).absolute()
+        is_teacher = is_named and encoder.normalized == recipe.head.normalize
+        is_teacher &= recipe.teacher_prompt in (None, encoder.prompt)
     if not is_teacher:
         raise InputError(
-            f"{shards.folder} holds embeddings of {model.name}, normalized={model.normalized}, "
-            f"prompt={model.prompt!r}, which is not the recipe's teacher, {recipe.teacher}, as the recipe has it; "
-            "expected shards of that model: run edgeembed encode with it, or name model and prompt of the shards as "
-            "teacher and teacher_prompt"
+            f"{store.folder} holds embeddings of {encoder.name}, normalized={encoder.normalized}, "
+            f"prompt={encoder.prompt!r}, which is not the recipe's teacher, {recipe.teacher}, as the recipe has it; "
+            "expected embeddings by that model: run edgeembed encode with it, or name model and prompt of the folder "
+            "as teacher and teacher_prompt"
         )
 
 
-def _projection(recipe: Recipe, cached: CachedEmbeddings | None) -> Projection | None:
+def _projection(recipe: Recipe, cached: TextVectors | None) -> Projection | None:
     if cached is None or not needs_components(recipe, cached.shape[1]):
         return None
-    return fit_pca(cached.embeddings, recipe.head.dim)
+    return fit_pca(cached.vectors, recipe.head.dim)
 
 
 def train_student(  # noqa: PLR0913  # everything that training depends on
@@ -357,9 +351,7 @@ def whiten_student(
 
 def _shared_space(
     recipe: Recipe,
-    models: Models,
-    shards: ShardFolder | None,
-    cached: CachedEmbeddings | None,
+    cached: TextVectors | None,
     projection: Projection | None,
     dimension: int,
 ) -> str | None:
@@ -372,6 +364,4 @@ def _shared_space(
         return None
     if dimension != cached.shape[1]:
         return None
-    if models.teacher is None:
-        return None if shards is None else shards.model.space
-    return (stated_space(models.folder) if models.folder else None) or embedding_space(models.teacher)
+    return cached.encoder.space

@@ -16,6 +16,7 @@ import pytest
 import torch
 from click.exceptions import Abort
 from click.testing import CliRunner
+from edgeembed.teacher import encoding
 from edgeembed_runtime.errors import InputError
 
 from edgeembed import processes
@@ -26,7 +27,6 @@ from edgeembed.cli.launching import launch
 from edgeembed.distillation import distill
 from edgeembed.launchers import LostProcessError, OtherProcessError, is_main_process, launched_processes
 from edgeembed.models import load_model
-from edgeembed.teacher import encoding
 from edgeembed.training import batches, trainer
 
 _COMMAND = [sys.executable, "-m", "edgeembed.cli.main", "distill"]

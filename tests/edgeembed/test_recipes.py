@@ -16,13 +16,13 @@ from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast, Trainer
 from edgeembed.corpus.parallel import LanguageCounts, ParallelText
 from edgeembed.distillation import DistillationReport, comparison, distill, pipeline
 from edgeembed.distillation.data import DistillationData
+from edgeembed.embeddings.text_encoder import with_normalization
 from edgeembed.models import load_model
 from edgeembed.progress import SilentReporter, TimedSteps
 from edgeembed.recipe.loading import load_recipe, recipe_names
 from edgeembed.recipe.schema import Recipe
 from edgeembed.students.architectures import encoder_layers, resized_config
 from edgeembed.students.transformer import build_encoder
-from edgeembed.teacher.encoding import with_normalization
 from edgeembed.training.callbacks import StepCallback
 from edgeembed.training.data import LabeledData
 from edgeembed.vocabulary import train_wordpiece
