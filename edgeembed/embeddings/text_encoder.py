@@ -66,7 +66,7 @@ class TextEncoder:
             batches += [group[start : start + self.batch_size] for start in range(0, len(group), self.batch_size)]
         random.Random(0).shuffle(batches)  # noqa: S311  # no secret
         for batch in batches:
-            yield batch, self.encode_batch([texts[place] for place in batch])
+            yield batch, self.encode_batch([texts[place] for place in batch.tolist()])
 
     def encode(self, texts: Sequence[str], progress: Callable[[int], None] = lambda _done: None) -> Vectors:
         """Return the vectors of texts, float16 (texts, dimension).

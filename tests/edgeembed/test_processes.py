@@ -16,10 +16,9 @@ import pytest
 import torch
 from click.exceptions import Abort
 from click.testing import CliRunner
-from edgeembed.teacher import encoding
 from edgeembed_runtime.errors import InputError
 
-from edgeembed import processes
+from edgeembed import hardware, processes
 from edgeembed.classification.finetuning import finetune
 from edgeembed.cli import main
 from edgeembed.cli.distill import command as distill_command
@@ -122,7 +121,7 @@ def test_two_processes_train_the_student_of_one(
 ) -> None:
     (tmp_path / "main.py").write_text(_IN_FLOAT32)
     one, two = tmp_path / "one", tmp_path / "two"
-    for module in (trainer, encoding):
+    for module in (trainer, hardware):
         monkeypatch.setattr(module, "has_bf16", lambda _device: False)
     alone = CliRunner().invoke(distill_command, [*options, "--out", str(one), "--json"], catch_exceptions=False)
     together = run(torchrun(str(tmp_path / "main.py"), "distill", *options, "--out", str(two), "--json"))
