@@ -59,12 +59,27 @@ def map_vectors(store: EmbeddingStore, texts: Sequence[str], folder: Path, *, re
     rows = store.find_all(texts)
     shape = (len(texts), store.encoder.dimension)
     file = folder / f"{store.encoder.key}-{text_fingerprint(texts)}.f16"
-    with _file_errors(file), locked(file):  # another run of these texts may write the same numbers
+    with open_file(file, shape) as vectors:
+        store.read(rows, vectors)
+    return TextVectors(file, shape, store.encoder, reused)
+
+
+@contextmanager
+def open_file(file: Path, shape: tuple[int, int]) -> Iterator[npt.NDArray[np.float16]]:
+    """Open a file of vectors to fill, memory-mapped; it is created if it does not exist.
+
+    Args:
+        file: The file. Other runs wait, and may then fill it with the same numbers.
+        shape: Number of texts and dimension.
+
+    Raises:
+        InputError: If the file cannot be written.
+    """
+    with _file_errors(file), locked(file):
         _allocate(file, shape[0] * shape[1] * 2)
         vectors = np.memmap(file, dtype=np.float16, mode="r+", shape=shape)
-        store.read(rows, vectors)
+        yield vectors
         vectors.flush()
-    return TextVectors(file, shape, store.encoder, reused)
 
 
 def _allocate(file: Path, size_bytes: int) -> None:
