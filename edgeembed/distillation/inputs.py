@@ -16,7 +16,7 @@ from edgeembed.corpus.inputs import CorpusLike, open_corpus
 from edgeembed.corpus.parallel import ParallelText
 from edgeembed.corpus.sources import find_sources, split_columns
 from edgeembed.launchers import launched_processes
-from edgeembed.models import ModelLike, find_torch_model, model_name
+from edgeembed.models import ModelLike, find_model, find_torch_model, model_name
 from edgeembed.provenance import STUDENT_FOLDER
 from edgeembed.recipe.loading import load_recipe
 
@@ -115,6 +115,8 @@ def check_inputs(  # noqa: PLR0913  # the arguments of `distill`
     is_named = teacher is None or isinstance(teacher, str | os.PathLike)
     if is_named and (store is None or settings.needs_teacher_weights):
         _check_teacher(settings, has_embeddings=store is not None)
+    for each in settings.teachers:
+        find_model(each.name)
     return Inputs(
         recipe=settings,
         corpus=corpus,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,14 @@ from edgeembed.distillation.data import DistillationData
 from edgeembed.embeddings.fingerprint import model_fingerprint
 from edgeembed.embeddings.prompts import Prompts
 from edgeembed.embeddings.store import EmbeddingStore
-from edgeembed.embeddings.text_encoder import TextEncoder, torch_encoder, with_normalization
+from edgeembed.embeddings.teachers import WeightedVectors, combine_similarities
+from edgeembed.embeddings.text_encoder import TextEncoder, load_text_encoder, torch_encoder, with_normalization
 from edgeembed.embeddings.text_vectors import TextVectors, map_vectors
 from edgeembed.hardware import default_device
 from edgeembed.losses import TeacherTargets, build_loss
 from edgeembed.models import ModelLike, find_local_model, find_torch_model, load_masked_lm, load_model
 from edgeembed.processes import register_outputs
-from edgeembed.progress import TimedSteps
+from edgeembed.progress import Advance, TimedSteps
 from edgeembed.recipe.schema import Recipe
 from edgeembed.students.factory import build_student, build_vocabulary, check_student, target_token_embeddings
 from edgeembed.students.transformer import CompactTransformer
@@ -49,13 +51,15 @@ class Models:
             its embeddings are in a store and the recipe needs no more of it.
         source: The model that the student is initialized from; usually the teacher.
         folder: The teacher's folder; None for a model that was given in memory, or if there is no such folder here.
-        dimension: Dimension of the teacher's embeddings.
+        others: The further teachers of the recipe.
+        dimension: Dimension of the embeddings to learn: the teacher's, or those of all teachers side by side.
         prompts: The teacher's prompts; None if it is not here.
     """
 
     teacher: SentenceTransformer | None
     source: SentenceTransformer
     folder: Path | None
+    others: tuple[TextEncoder, ...]
     dimension: int
     prompts: Prompts | None
 
@@ -121,12 +125,17 @@ def load_models(recipe: Recipe, teacher: ModelLike, store: EmbeddingStore | None
     """
     device = default_device()
     is_named = isinstance(teacher, str | os.PathLike)
+    others = tuple(
+        load_text_encoder(each.name, normalize=True, prompt=each.prompt, threads=None) for each in recipe.teachers
+    )
+    added = sum(each.identity.dimension for each in others)
     if store is not None and is_named and not recipe.needs_teacher_weights:
         source = load_model(recipe.student.source, device=device)
-        check_student(recipe, store.encoder.dimension, source)
+        dimension = store.encoder.dimension + added
+        check_student(recipe, dimension, source)
         folder = find_local_model(recipe.teacher)
         prompts = None if folder is None else Prompts.of(folder)
-        return Models(None, source, folder, store.encoder.dimension, prompts)
+        return Models(None, source, folder, others, dimension, prompts)
     if is_named:
         folder = find_torch_model(recipe.teacher)
         loaded = load_model(recipe.teacher, device=device)
@@ -134,7 +143,7 @@ def load_models(recipe: Recipe, teacher: ModelLike, store: EmbeddingStore | None
         folder, loaded = None, copy.deepcopy(load_model(teacher)).float().to(device).eval()
     prepared = with_normalization(loaded, normalize=recipe.head.normalize)
     source = load_model(recipe.student.source, device=device) if recipe.student.source else prepared
-    dimension = int(prepared.get_embedding_dimension())
+    dimension = int(prepared.get_embedding_dimension()) + added
     check_student(recipe, dimension, source, prepared)
     prompts = Prompts.of(prepared)
     if recipe.compares_layers and (prompt := prompts.document(recipe.teacher_prompt)):
@@ -142,7 +151,7 @@ def load_models(recipe: Recipe, teacher: ModelLike, store: EmbeddingStore | None
             f"the teacher reads {prompt!r} before each text, but a loss compares its layers with the student's, token "
             'by token; expected no prompt: set teacher_prompt to ""'
         )
-    return Models(prepared, source, folder, dimension, prompts)
+    return Models(prepared, source, folder, others, dimension, prompts)
 
 
 def prompt_warning(recipe: Recipe, models: Models) -> str | None:
@@ -235,7 +244,8 @@ def _teacher_embeddings(
     """Return the teacher's embeddings of sentences and of held-out ones, if the recipe uses any."""
     if not recipe.uses_teacher_embeddings:
         return None, None
-    with steps.step("teacher", len(sentences) + len(held_out), "sentences") as advance:
+    count = len(sentences) + len(held_out)
+    with steps.step("teacher", count * (1 + len(models.others)), "sentences") as advance:
         reused = len(sentences)
         if store is None:
             encoder = _teacher_encoder(recipe, models)
@@ -244,8 +254,30 @@ def _teacher_embeddings(
             encoder.fill(store, held_out, lambda done: advance(len(sentences) + done))
         else:
             _check_store(store, recipe, models)
+        if models.others:
+            texts = [*sentences, *held_out]
+            first = WeightedVectors(map_vectors(store, texts, cache / "vectors", reused=reused), recipe.teacher_weight)
+            combined = combine_similarities(
+                [first, *_other_teachers(recipe, models, texts, cache, advance)], cache / "vectors"
+            )
+            cached = replace(combined, shape=(len(sentences), combined.shape[1]))
+            return cached, np.array(combined.vectors[len(sentences) :]) if held_out else None
         cached = map_vectors(store, sentences, cache / "vectors", reused=reused)
     return cached, store.read(store.find_all(held_out)) if held_out else None
+
+
+def _other_teachers(
+    recipe: Recipe, models: Models, texts: Sequence[str], cache: Path, advance: Advance
+) -> Iterator[WeightedVectors]:
+    """Yield the vectors of texts by each further teacher."""
+    for number, (encoder, settings) in enumerate(zip(models.others, recipe.teachers, strict=True), start=1):
+        store = EmbeddingStore.create(cache / "teacher" / encoder.identity.key, encoder.identity)
+        reused = encoder.fill(store, texts, functools.partial(_advance_after, advance, number * len(texts)))
+        yield WeightedVectors(map_vectors(store, texts, cache / "vectors", reused=reused), settings.weight)
+
+
+def _advance_after(advance: Advance, before: int, done: int) -> None:
+    advance(before + done)
 
 
 def _teacher_encoder(recipe: Recipe, models: Models) -> TextEncoder:

@@ -116,11 +116,15 @@ def _centered(vectors: TextVectors) -> Map:
     for rows in _chunks(vectors.shape[0]):
         total += vectors.vectors[rows].astype(np.float64).sum(axis=0)
     mean = (total / vectors.shape[0]).astype(np.float32)
-    return lambda part: _unit(part - mean)
+    return _projected(mean, None)
 
 
-def _projected(mean: npt.NDArray[np.float32], matrix: npt.NDArray[np.float32]) -> Map:
-    return lambda part: _unit((part - mean) @ matrix)
+def _projected(mean: npt.NDArray[np.float32], matrix: npt.NDArray[np.float32] | None) -> Map:
+    def project(part: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        centered: npt.NDArray[np.float32] = part - mean
+        return _unit(centered if matrix is None else centered @ matrix)
+
+    return project
 
 
 def _cosine_spread(vectors: TextVectors, unit: Map) -> float:

@@ -98,7 +98,7 @@ class TextEncoder:
         Raises:
             InputError: If the store cannot be written.
         """
-        missing = [texts[row] for row in np.flatnonzero(store.find(texts) < 0)]
+        missing = [texts[row] for row in np.flatnonzero(store.find(texts) < 0).tolist()]
         reused = done = len(texts) - len(missing)
         progress(reused)
         places: list[int] = []

