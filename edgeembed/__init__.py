@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from edgeembed.benchmarking import benchmark, compare
     from edgeembed.classification.finetuning import finetune
     from edgeembed.distillation.distilling import distill
-    from edgeembed.encoding.corpus_encoding import encode
+    from edgeembed.embeddings.encode import encode
     from edgeembed.evaluation.evaluate import evaluate
     from edgeembed.export_settings import ExportSettings
     from edgeembed.exporting import export, verify
@@ -64,8 +64,8 @@ _MODULES = {
     "benchmark": "benchmarking",
     "compare": "benchmarking",
     "distill": "distillation.distilling",
-    "encode": "encoding.corpus_encoding",
     "evaluate": "evaluation.evaluate",
+    "encode": "embeddings.encode",
     "export": "exporting",
     "finetune": "classification.finetuning",
     "load_recipe": "recipe.loading",

@@ -22,10 +22,10 @@ from edgeembed.arguments import check_argument_types, check_output
 from edgeembed.corpus.inputs import CorpusLike, corpus_paths
 from edgeembed.corpus.pairs import COLUMNS, PairsLike, check_pairs, pair_paths, read_pairs
 from edgeembed.corpus.reading import read_corpus
+from edgeembed.embeddings.prompts import Prompts, check_prompt
 from edgeembed.hardware import default_device
 from edgeembed.models import ModelLike, load_model
 from edgeembed.progress import Advance, Reporter, SilentReporter
-from edgeembed.teacher.prompts import Prompts, check_prompt
 
 _MAX_CHARACTERS = 20_000
 """Passages are longer than the sentences that corpora are limited to by default."""

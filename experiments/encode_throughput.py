@@ -44,13 +44,13 @@ def encode_once(engine: str, corpus: Path, model: str, cores: int, texts_per_sha
         if done.returncode:
             raise click.ClickException(f"{' '.join(words)} failed: {done.stderr[-2000:]}")
         report = json.loads(done.stdout)
-        ended = sorted(file.stat().st_mtime for file in out.glob("*.parquet"))
+        ended = sorted(file.stat().st_mtime for file in out.glob("shards/*.parquet"))
         steady_texts = texts_per_shard * (len(ended) - cores)
         return {
             "seconds": round(seconds, 3),
             "texts": report["texts"],
             "texts_per_second": round(steady_texts / (ended[-1] - ended[cores - 1]), 1),
-            "bytes": sum(file.stat().st_size for file in out.glob("*.parquet")),
+            "bytes": sum(file.stat().st_size for file in out.glob("shards/*.parquet")),
         }
 
 
@@ -62,22 +62,22 @@ def _environment() -> dict[str, str]:
 def measure_steps(corpus: Path, model: str, texts: int) -> dict[str, float]:
     """Return the texts per second of one core that reads, tokenizes or writes, without encoding."""
     import numpy as np
-    from edgeembed_runtime.shards import EncodedBy
+    from edgeembed_runtime.store_manifest import EncodedBy
 
     from edgeembed.corpus import open_corpus
-    from edgeembed.encoding.corpus_shards import source_shards
+    from edgeembed.embeddings.encode import missing_shards
+    from edgeembed.embeddings.store import EmbeddingStore
     from edgeembed.models import load_tokenizer
-    from edgeembed.teacher.shards import ShardFolder
 
-    (_, read), *_ = source_shards(open_corpus(corpus)[0], 0, texts)
     tokenizer = load_tokenizer(model)
     with tempfile.TemporaryDirectory() as folder:
-        shards = ShardFolder.create(Path(folder) / "shards", EncodedBy(model, "", 384, True, "fp32", "", ""))
-        embeddings = np.random.default_rng(0).standard_normal((len(read), 384)).astype(np.float16)
+        store = EmbeddingStore.create(Path(folder) / "store", EncodedBy(model, "", 384, True, "fp32", "", ""))
+        (_, read), *_ = missing_shards(store, open_corpus(corpus)[0], 0, texts)
+        vectors = np.random.default_rng(0).standard_normal((len(read), 384)).astype(np.float16)
         return {
-            "read": _rate(len(read), lambda: next(source_shards(open_corpus(corpus)[0], 0, texts))),
+            "read": _rate(len(read), lambda: next(missing_shards(store, open_corpus(corpus)[0], 0, texts))),
             "tokenize": _rate(len(read), lambda: tokenizer.encode_batch_fast(read)),
-            "write": _rate(len(read), lambda: shards.write_missing("00000-000000", read, lambda _: embeddings)),
+            "write": _rate(len(read), lambda: store.write_shard("00000-000000", read, vectors)),
         }
 
 

@@ -14,8 +14,8 @@ from edgeembed_runtime.storage.atomic import atomic_folder
 from edgeembed_runtime.storage.folder_kind import FolderKind
 from sentence_transformers import SentenceTransformer
 
+from edgeembed.embeddings.text_encoder import with_normalization
 from edgeembed.models import load_model
-from edgeembed.teacher.encoding import with_normalization
 
 PCA_TEACHER_FOLDER = FolderKind("edgeembed_pca.json", ("teacher", "explained_variance"))
 """Kind of folder that holds a sentence-transformers model with a PCA at its end."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from edgeembed.encoding.corpus_shards import TEXTS_PER_SHARD
+from edgeembed.embeddings.encode import TEXTS_PER_SHARD
 
 RESULTS = Path(__file__).parent.parent / "docs/results"
 _GB = 1e9

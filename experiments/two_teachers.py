@@ -18,10 +18,9 @@ from edgeembed.cli.progress import TerminalReporter
 from edgeembed.distillation.inputs import check_inputs
 from edgeembed.distillation.pipeline import Prepared
 from edgeembed.distillation.run import finish_run, prepare_run
+from edgeembed.embeddings.store import EmbeddingStore
+from edgeembed.embeddings.text_vectors import TextVectors
 from edgeembed.progress import TimedSteps
-from edgeembed.teacher.cache import EMBEDDINGS_FILE
-from edgeembed.teacher.encoding import CachedEmbeddings
-from edgeembed.teacher.shards import ShardFolder, select_embeddings
 
 
 def mix(
@@ -61,13 +60,11 @@ def with_second_teacher(prepared: Prepared, second: str, share: float, folder: P
         raise ValueError("the recipe uses no embeddings of its teacher")
     sentences = prepared.text.sentences
     edgeembed.encode(list(sentences), second, folder / "second", reporter=steps.reporter)
-    shards = ShardFolder.open(folder / "second")
-    vectors = select_embeddings(shards, sentences, np.empty((len(sentences), shards.model.dimension), np.float16))
-    mixed, projection = mix(prepared.cached.embeddings, vectors, share)
-    mixed_folder = folder / f"mixed-{share}"
-    mixed_folder.mkdir(exist_ok=True)
-    mixed.tofile(mixed_folder / EMBEDDINGS_FILE)
-    cached = CachedEmbeddings(mixed_folder, mixed.shape, shards.model.precision, 0)
+    store = EmbeddingStore.open(folder / "second")
+    mixed, projection = mix(prepared.cached.vectors, store.read(store.find_all(sentences)), share)
+    file = folder / f"mixed-{share}.f16"
+    mixed.tofile(file)
+    cached = TextVectors(file, mixed.shape, store.encoder, 0)
     # The embeddings of two teachers are no space that the student could share.
     return dataclasses.replace(prepared, cached=cached, projection=projection, space=None)
 

@@ -11,9 +11,9 @@ from edgeembed_runtime.errors import InputError
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from edgeembed.augmentation.synonyms import Variant
+from edgeembed.embeddings.fingerprint import model_fingerprint
 from edgeembed.hardware import default_device, has_bf16
 from edgeembed.models import find_torch_model, find_transformers_model
-from edgeembed.teacher.cache import model_fingerprint
 
 _BATCH_SIZE = 32
 _BEAMS = 4

@@ -14,8 +14,8 @@ from edgeembed_runtime.report import Report
 from edgeembed_runtime.storage.atomic import atomic_file
 
 from edgeembed.arguments import check_argument_types, check_integer, check_output, check_path
-from edgeembed.augmentation.cache import Method, cached_variants
 from edgeembed.augmentation.synonyms import SynonymSubstitution, Variant
+from edgeembed.augmentation.variants import Method, stored_variants
 from edgeembed.augmentation.wordnet import read_wordnet
 from edgeembed.corpus.filtering import CorpusCounts
 from edgeembed.corpus.inputs import CorpusLike, corpus_paths
@@ -259,7 +259,7 @@ def augment_sentences(
     for method in methods:
         started = time.perf_counter()
         with (reporter or SilentReporter()).step(_title(method.name), len(originals), "sentences") as advance:
-            variants, reused = cached_variants(method, originals, cache, advance)
+            variants, reused = stored_variants(method, originals, cache, advance)
         reports.append(_add_variants(method, originals, variants, together, reused, started))
     return AugmentedSentences(list(together), AugmentationSummary(len(originals), len(together), tuple(reports)))
 

@@ -61,6 +61,15 @@ class Examples:
         """Return the number of examples."""
         return len(self.first)
 
+    def take(self, rows: npt.NDArray[np.int64]) -> Examples:
+        """Return some of the examples, in the order of the rows."""
+        return Examples(
+            first=tuple(self.first[row] for row in rows),
+            second=tuple(self.second[row] for row in rows) if self.second else (),
+            class_ids=self.class_ids[rows],
+            scores=None if self.scores is None else self.scores[rows],
+        )
+
 
 @dataclass(frozen=True)
 class ClassificationData:

@@ -24,7 +24,6 @@ from edgeembed.classification.examples import (
     read_classification_data,
 )
 from edgeembed.classification.heads import HeadKind
-from edgeembed.classification.logit_cache import cached_teacher_logits
 from edgeembed.classification.model import CLASSIFIER_FOLDER, Encoding, TextClassifier
 from edgeembed.classification.teachers import teacher_logits
 from edgeembed.classification.training import Metric, TrainingResult, TrainingSettings, check_metric, train_classifier
@@ -172,11 +171,7 @@ def finetune(  # noqa: PLR0913  # one parameter per choice
     logits = None
     if teacher is not None:
         with reporter.step("teacher", len(data.train), "texts"):
-            logits = (
-                teacher_logits(teacher, data, device)
-                if cache is None
-                else cached_teacher_logits(teacher, data, device, cache)
-            )
+            logits = teacher_logits(teacher, data, device, cache)
     total = settings.epochs * -(-len(data.train) // settings.batch_size)
     with reporter.step("train", total, "steps") as advance:
         result = train_classifier(

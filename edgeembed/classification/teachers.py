@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -12,10 +14,13 @@ import numpy.typing as npt
 import torch
 from accelerate.utils import send_to_device
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.store_manifest import EncodedBy
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from edgeembed.classification.examples import ClassificationData, Examples
 from edgeembed.classification.model import TextClassifier, is_classifier_folder
+from edgeembed.embeddings.fingerprint import combined_fingerprint, model_fingerprint, weights_fingerprint
+from edgeembed.embeddings.store import EmbeddingStore
 from edgeembed.hardware import has_bf16
 from edgeembed.models import find_transformers_model
 
@@ -24,7 +29,9 @@ _BATCH_SIZE = 64
 Logits = npt.NDArray[np.float32]
 
 
-def teacher_logits(teacher: str | os.PathLike[str] | TextClassifier, data: ClassificationData, device: str) -> Logits:
+def teacher_logits(
+    teacher: str | os.PathLike[str] | TextClassifier, data: ClassificationData, device: str, cache: Path | None = None
+) -> Logits:
     """Return a teacher's logits of the training split, float32 (examples, classes), in the order of `data.labels`.
 
     Where the device is fast in bfloat16, the teacher reads the texts in it.
@@ -34,10 +41,53 @@ def teacher_logits(teacher: str | os.PathLike[str] | TextClassifier, data: Class
             sequence classification.
         data: The task's data.
         device: A torch device.
+        cache: Folder for the stores of logits, one for each teacher, from which those of known examples are read; None
+            to compute all.
 
     Raises:
-        InputError: If there is no such teacher, it has other labels, or its folder refers to code of its own.
+        InputError: If there is no such teacher, it has other labels, its folder refers to code of its own, or the cache
+            cannot be written.
     """
+    if cache is None:
+        return _compute_logits(teacher, data, device)
+    encoder = _identity(teacher, data, device)
+    store = EmbeddingStore.create(cache / encoder.key, encoder, "float32")
+    texts = _example_texts(data.train)
+    missing = np.flatnonzero(store.find(texts) < 0)
+    if len(missing):
+        logits = _compute_logits(teacher, replace(data, train=data.train.take(missing)), device)
+        store.append([texts[row] for row in missing], logits, is_complete=True)
+    return store.read(store.find_all(texts))
+
+
+def _identity(teacher: str | os.PathLike[str] | TextClassifier, data: ClassificationData, device: str) -> EncodedBy:
+    """Return what tells a teacher's logits from those of others: the order of the labels is part of it."""
+    if isinstance(teacher, TextClassifier):
+        parts = [model_fingerprint(teacher.encoder), weights_fingerprint(teacher.head), teacher.encoding]
+        name = type(teacher).__name__
+    else:
+        name, folder = os.fspath(teacher), Path(teacher)
+        folder = folder if is_classifier_folder(folder) else Path(find_transformers_model(teacher))
+        parts = [model_fingerprint(folder)]
+    return EncodedBy(
+        name=name,
+        fingerprint=combined_fingerprint(*parts, *data.labels),
+        dimension=len(data.labels),
+        normalized=False,
+        precision="bf16" if has_bf16(device) else "fp32",
+        space=None,
+        prompt="",
+    )
+
+
+def _example_texts(examples: Examples) -> list[str]:
+    """Return one text for each example: JSON for a pair."""
+    if not examples.second:
+        return list(examples.first)
+    return [json.dumps(pair, ensure_ascii=False) for pair in zip(examples.first, examples.second, strict=True)]
+
+
+def _compute_logits(teacher: str | os.PathLike[str] | TextClassifier, data: ClassificationData, device: str) -> Logits:
     precision = torch.autocast(torch.device(device).type, torch.bfloat16, enabled=has_bf16(device))
     if not isinstance(teacher, TextClassifier):
         folder = Path(teacher)

@@ -1,4 +1,4 @@
-"""`edgeembed encode`: text in, shards of embeddings out."""
+"""`edgeembed encode`: text in, a store of embeddings out."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from edgeembed.cli.output import print_result
 @click.command()
 @click.argument("sources", metavar="TEXT...", nargs=-1, required=True, type=SOURCE)
 @click.option("--model", required=True, metavar="MODEL|BUNDLE", help="The model that encodes.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the shards.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the embeddings.")
 @click.option(
     "--engine",
     default="local",
@@ -49,10 +49,11 @@ def command(  # noqa: PLR0913  # one parameter an option
     """Encode a corpus of any size into Parquet files of texts and embeddings.
 
     TEXT is a file, a folder, a URL such as s3://bucket/folder, - for stdin, or pydoc: for Python's documentation.
-    Repeat an interrupted command to write the missing files. `distill --teacher-embeddings` learns from the folder.
+    Texts that the folder holds are not encoded again: repeat an interrupted command, or encode more text into it.
+    `distill --teacher-embeddings` learns from the folder.
     """
     from edgeembed.cli.progress import TerminalReporter
-    from edgeembed.encoding.corpus_encoding import encode
+    from edgeembed.embeddings.encode import encode
 
     report = encode(
         sources,

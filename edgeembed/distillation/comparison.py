@@ -50,7 +50,7 @@ def compare_with_teacher(prepared: Prepared, student: SentenceTransformer, steps
         if prepared.space is None:
             return Comparison(None, None)
         every = -(-len(prepared.text.sentences) // _MAX_SENTENCES)
-        sentences, expected = list(prepared.text.sentences[::every]), prepared.cached.embeddings[::every]
+        sentences, expected = list(prepared.text.sentences[::every]), prepared.cached.vectors[::every]
     with steps.step("compare"):
         given = student.encode(sentences, convert_to_numpy=True, show_progress_bar=False)
     overlap = None if prepared.held_out_embeddings is None else rank_agreement(expected, given).top_10_overlap

@@ -15,7 +15,7 @@ from edgeembed.arguments import check_path, check_seed
 from edgeembed.corpus.inputs import CorpusLike, open_corpus
 from edgeembed.corpus.parallel import ParallelText
 from edgeembed.corpus.sources import find_sources, split_columns
-from edgeembed.models import ModelLike, find_torch_model, model_name
+from edgeembed.models import ModelLike, find_model, find_torch_model, model_name
 from edgeembed.processes import process_count
 from edgeembed.provenance import STUDENT_FOLDER
 from edgeembed.recipe.loading import load_recipe
@@ -40,7 +40,7 @@ class Inputs:
         scored: Files of scored pairs.
         dev: File of the development set; None without.
         cache: Folder for the teacher's embeddings and checkpoints; None for the default.
-        shards: Folder of the teacher's embeddings; None without.
+        teacher_embeddings: Folder of the teacher's embeddings; None without.
         resume: Whether to continue from checkpoints.
         seed: The seed.
         force: Whether to replace an existing student.
@@ -55,7 +55,7 @@ class Inputs:
     scored: list[str | Path]
     dev: str | Path | None
     cache: Path | None
-    shards: Path | None
+    teacher_embeddings: Path | None
     resume: bool
     seed: int
     force: bool
@@ -96,11 +96,11 @@ def check_inputs(  # noqa: PLR0913  # the arguments of `distill`
     pair_files, scored_files = _files("pairs", pairs), _files("scored", scored)
     parallel = parallel if isinstance(parallel, ParallelText) else _list("parallel", parallel)
     corpus = None if isinstance(corpus, list | tuple) and not corpus else corpus
-    shards = None if teacher_embeddings is None else check_path("teacher_embeddings", teacher_embeddings)
-    if shards is not None:
+    store = None if teacher_embeddings is None else check_path("teacher_embeddings", teacher_embeddings)
+    if store is not None:
         if not settings.uses_teacher_embeddings:
             raise InputError(f"the recipe {settings.name} learns from no teacher embeddings; omit teacher_embeddings")
-        corpus = shards if corpus is None else corpus
+        corpus = store if corpus is None else corpus
     settings.check_inputs(
         corpus=() if corpus is None else (corpus,),
         parallel=parallel.files if isinstance(parallel, ParallelText) else parallel,
@@ -113,8 +113,10 @@ def check_inputs(  # noqa: PLR0913  # the arguments of `distill`
     if not isinstance(parallel, ParallelText):
         find_sources(parallel)
     is_named = teacher is None or isinstance(teacher, str | os.PathLike)
-    if is_named and (shards is None or settings.needs_teacher_weights):
-        _check_teacher(settings, has_shards=shards is not None)
+    if is_named and (store is None or settings.needs_teacher_weights):
+        _check_teacher(settings, has_embeddings=store is not None)
+    for each in settings.teachers:
+        find_model(each.name)
     return Inputs(
         recipe=settings,
         corpus=corpus,
@@ -125,18 +127,18 @@ def check_inputs(  # noqa: PLR0913  # the arguments of `distill`
         scored=scored_files,
         dev=dev_file,
         cache=None if cache is None else Path(cache),
-        shards=shards,
+        teacher_embeddings=store,
         resume=resume,
         seed=seed,
         force=force,
     )
 
 
-def _check_teacher(recipe: Recipe, *, has_shards: bool) -> None:
+def _check_teacher(recipe: Recipe, *, has_embeddings: bool) -> None:
     try:
         find_torch_model(recipe.teacher)
     except InputError as error:
-        if not has_shards or recipe.student.source:
+        if not has_embeddings or recipe.student.source:
             raise
         raise InputError(
             f"{error}. The embeddings of the teacher are given, but the student starts from its weights: set "

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import numpy.typing as npt
 import torch
 from edgeembed_exporters import add_pca_head
 from edgeembed_exporters.reduction.pca_head import Projection, fit_pca
-from edgeembed_exporters.space import embedding_space
 from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
@@ -24,18 +24,19 @@ from edgeembed.augmentation import AugmentationSummary, augment_sentences, augme
 from edgeembed.distillation.checks import check_text, needs_components
 from edgeembed.distillation.data import DistillationData
 from edgeembed.distillation.student import build_student, build_vocabulary, check_student, target_token_embeddings
+from edgeembed.embeddings.fingerprint import model_fingerprint
+from edgeembed.embeddings.prompts import Prompts
+from edgeembed.embeddings.store import EmbeddingStore
+from edgeembed.embeddings.teachers import WeightedVectors, combine_similarities
+from edgeembed.embeddings.text_encoder import TextEncoder, load_text_encoder, torch_encoder, with_normalization
+from edgeembed.embeddings.text_vectors import TextVectors, map_vectors
 from edgeembed.hardware import default_device
 from edgeembed.losses.base import TeacherTargets
 from edgeembed.losses.factory import build_loss
 from edgeembed.models import ModelLike, find_local_model, find_torch_model, load_model
-from edgeembed.progress import TimedSteps
-from edgeembed.provenance import stated_space
+from edgeembed.progress import Advance, TimedSteps
 from edgeembed.recipe.schema import Recipe
 from edgeembed.students.transformer import CompactTransformer
-from edgeembed.teacher.cache import model_fingerprint
-from edgeembed.teacher.encoding import CachedEmbeddings, copy_from_shards, encode_with_cache, with_normalization
-from edgeembed.teacher.prompts import Prompts
-from edgeembed.teacher.shards import ShardFolder
 from edgeembed.training.callbacks import StepCallback
 from edgeembed.training.data import LabeledData, TrainingText, build_training_text, stage_dataset
 from edgeembed.training.trainer import StageResult, seed_everything, stage_steps, train_stage
@@ -47,16 +48,18 @@ class Models:
 
     Attributes:
         teacher: The teacher, normalizing its embeddings or not as the recipe has it. None if it is not loaded, because
-            its embeddings are in shards and the recipe needs no more of it.
+            its embeddings are in a store and the recipe needs no more of it.
         source: The model that the student is initialized from; usually the teacher.
         folder: The teacher's folder; None for a model that was given in memory, or if there is no such folder here.
-        dimension: Dimension of the teacher's embeddings.
+        others: The further teachers of the recipe.
+        dimension: Dimension of the embeddings to learn: the teacher's, or those of all teachers side by side.
         prompts: The teacher's prompts; None if it is not here.
     """
 
     teacher: SentenceTransformer | None
     source: SentenceTransformer
     folder: Path | None
+    others: tuple[TextEncoder, ...]
     dimension: int
     prompts: Prompts | None
 
@@ -85,7 +88,7 @@ class Prepared:
     text: TrainingText
     domains: npt.NDArray[np.int64]
     augmentation: AugmentationSummary | None
-    cached: CachedEmbeddings | None
+    cached: TextVectors | None
     held_out: list[str]
     held_out_embeddings: npt.NDArray[np.float16] | None
     projection: Projection | None
@@ -98,16 +101,16 @@ class Prepared:
         """What the student learns from its teacher; None if the recipe does not use its embeddings."""
         if self.cached is None:
             return None
-        return TeacherTargets(self.cached.embeddings, self.projection, self.token_targets, self.teacher, self.domains)
+        return TeacherTargets(self.cached.vectors, self.projection, self.token_targets, self.teacher, self.domains)
 
 
-def load_models(recipe: Recipe, teacher: ModelLike, shards: ShardFolder | None = None) -> Models:
+def load_models(recipe: Recipe, teacher: ModelLike, store: EmbeddingStore | None = None) -> Models:
     """Load teacher and source, and check that they suit the recipe.
 
     Args:
         recipe: The recipe.
         teacher: The teacher; a copy is made of a model in memory, which stays as it is.
-        shards: The teacher's embeddings, if they were computed before. With them, the teacher's weights are loaded only
+        store: The teacher's embeddings, if they were computed before. With them, the teacher's weights are loaded only
             if the recipe needs them.
 
     Raises:
@@ -115,12 +118,17 @@ def load_models(recipe: Recipe, teacher: ModelLike, shards: ShardFolder | None =
     """
     device = default_device()
     is_named = isinstance(teacher, str | os.PathLike)
-    if shards is not None and is_named and not recipe.needs_teacher_weights:
+    others = tuple(
+        load_text_encoder(each.name, normalize=True, prompt=each.prompt, threads=None) for each in recipe.teachers
+    )
+    added = sum(each.identity.dimension for each in others)
+    if store is not None and is_named and not recipe.needs_teacher_weights:
         source = load_model(recipe.student.source, device=device)
-        check_student(recipe, shards.model.dimension, source)
+        dimension = store.encoder.dimension + added
+        check_student(recipe, dimension, source)
         folder = find_local_model(recipe.teacher)
         prompts = None if folder is None else Prompts.of(folder)
-        return Models(None, source, folder, shards.model.dimension, prompts)
+        return Models(None, source, folder, others, dimension, prompts)
     if is_named:
         folder = find_torch_model(recipe.teacher)
         loaded = load_model(recipe.teacher, device=device)
@@ -128,7 +136,7 @@ def load_models(recipe: Recipe, teacher: ModelLike, shards: ShardFolder | None =
         folder, loaded = None, copy.deepcopy(load_model(teacher)).float().to(device).eval()
     prepared = with_normalization(loaded, normalize=recipe.head.normalize)
     source = load_model(recipe.student.source, device=device) if recipe.student.source else prepared
-    dimension = int(prepared.get_embedding_dimension())
+    dimension = int(prepared.get_embedding_dimension()) + added
     check_student(recipe, dimension, source, prepared)
     prompts = Prompts.of(prepared)
     if recipe.compares_layers and (prompt := prompts.document(recipe.teacher_prompt)):
@@ -136,7 +144,7 @@ def load_models(recipe: Recipe, teacher: ModelLike, shards: ShardFolder | None =
             f"the teacher reads {prompt!r} before each text, but a loss compares its layers with the student's, token "
             'by token; expected no prompt: set teacher_prompt to ""'
         )
-    return Models(prepared, source, folder, dimension, prompts)
+    return Models(prepared, source, folder, others, dimension, prompts)
 
 
 def prompt_warning(recipe: Recipe, models: Models) -> str | None:
@@ -161,7 +169,7 @@ def prepare_student(
     data: DistillationData,
     cache: Path,
     steps: TimedSteps,
-    shards: ShardFolder | None = None,
+    store: EmbeddingStore | None = None,
     *,
     seed: int,
 ) -> Prepared:
@@ -173,7 +181,7 @@ def prepare_student(
         data: The text.
         cache: Folder for the teacher's embeddings and augmented sentences.
         steps: Times the steps.
-        shards: The teacher's embeddings, if they were computed before.
+        store: The teacher's embeddings, if they were computed before.
         seed: Decides samples and random weights.
     """
     augmentation = recipe.augmentation
@@ -194,13 +202,13 @@ def prepare_student(
     # Augmented sentences are a domain of their own, and so are translated ones.
     domains = np.array([data.domains.get(sentence, -1) for sentence in text.sentences], dtype=np.int64)
     check_text(recipe, models.dimension, text.sentences, text.texts, domains)
-    cached, held_out = _teacher_embeddings(recipe, models, text.sentences, data.held_out, cache, steps, shards)
+    cached, held_out = _teacher_embeddings(recipe, models, text.sentences, data.held_out, cache, steps, store)
     with steps.step("initialize"):
         projection = _projection(recipe, cached)
         student = build_student(recipe, models.source, tokenizer, token_targets, projection, text.texts)
     counts = augmented.report if recipe.augmentation.is_enabled else None
     dimension = int(student.get_embedding_dimension())
-    space = _shared_space(recipe, models, shards, cached, projection, dimension)
+    space = _shared_space(recipe, cached, projection, dimension)
     return Prepared(
         student,
         tokenizer,
@@ -224,59 +232,77 @@ def _teacher_embeddings(
     held_out: Sequence[str],
     cache: Path,
     steps: TimedSteps,
-    shards: ShardFolder | None,
-) -> tuple[CachedEmbeddings | None, npt.NDArray[np.float16] | None]:
+    store: EmbeddingStore | None,
+) -> tuple[TextVectors | None, npt.NDArray[np.float16] | None]:
     """Return the teacher's embeddings of sentences and of held-out ones, if the recipe uses any."""
     if not recipe.uses_teacher_embeddings:
         return None, None
-    teacher = models.folder or models.teacher
+    count = len(sentences) + len(held_out)
+    with steps.step("teacher", count * (1 + len(models.others)), "sentences") as advance:
+        reused = len(sentences)
+        if store is None:
+            encoder = _teacher_encoder(recipe, models)
+            store = EmbeddingStore.create(cache / "teacher" / encoder.identity.key, encoder.identity)
+            reused = encoder.fill(store, sentences, advance)
+            encoder.fill(store, held_out, lambda done: advance(len(sentences) + done))
+        else:
+            _check_store(store, recipe, models)
+        if models.others:
+            texts = [*sentences, *held_out]
+            first = WeightedVectors(map_vectors(store, texts, cache / "vectors", reused=reused), recipe.teacher_weight)
+            combined = combine_similarities(
+                [first, *_other_teachers(recipe, models, texts, cache, advance)], cache / "vectors"
+            )
+            cached = replace(combined, shape=(len(sentences), combined.shape[1]))
+            return cached, np.array(combined.vectors[len(sentences) :]) if held_out else None
+        cached = map_vectors(store, sentences, cache / "vectors", reused=reused)
+    return cached, store.read(store.find_all(held_out)) if held_out else None
+
+
+def _other_teachers(
+    recipe: Recipe, models: Models, texts: Sequence[str], cache: Path, advance: Advance
+) -> Iterator[WeightedVectors]:
+    """Yield the vectors of texts by each further teacher."""
+    for number, (encoder, settings) in enumerate(zip(models.others, recipe.teachers, strict=True), start=1):
+        store = EmbeddingStore.create(cache / "teacher" / encoder.identity.key, encoder.identity)
+        reused = encoder.fill(store, texts, functools.partial(_advance_after, advance, number * len(texts)))
+        yield WeightedVectors(map_vectors(store, texts, cache / "vectors", reused=reused), settings.weight)
+
+
+def _advance_after(advance: Advance, before: int, done: int) -> None:
+    advance(before + done)
+
+
+def _teacher_encoder(recipe: Recipe, models: Models) -> TextEncoder:
+    if models.teacher is None or models.prompts is None:
+        raise ValueError("a teacher without a store of its embeddings is always loaded")
+    return torch_encoder(recipe.teacher, models.teacher, models.folder, models.prompts.document(recipe.teacher_prompt))
+
+
+def _check_store(store: EmbeddingStore, recipe: Recipe, models: Models) -> None:
+    """Check that a store holds the teacher's embeddings: by fingerprint, or by name if the teacher is not here."""
+    encoder, teacher = store.encoder, models.folder or models.teacher
     prompt = recipe.teacher_prompt if models.prompts is None else models.prompts.document(recipe.teacher_prompt)
-    fingerprint = (
-        None
-        if teacher is None or prompt is None
-        else model_fingerprint(teacher, normalize=recipe.head.normalize, prompt=prompt)
-    )
-    if shards is not None:
-        _check_shards(shards, recipe, fingerprint)
-
-    def embeddings(texts: Sequence[str], progress: Callable[[int], None]) -> CachedEmbeddings:
-        if shards is not None:
-            return copy_from_shards(shards, texts, cache / "teacher")
-        if models.teacher is None or fingerprint is None or prompt is None:
-            raise ValueError("a teacher without shards of its embeddings is always loaded")
-        return encode_with_cache(
-            models.teacher, fingerprint, texts, cache / "teacher", prompt=prompt, progress=progress
-        )
-
-    with steps.step("teacher", len(sentences) + len(held_out), "sentences") as advance:
-        cached = embeddings(sentences, advance)
-        if not held_out:
-            return cached, None
-        return cached, np.array(embeddings(held_out, lambda done: advance(len(sentences) + done)).embeddings)
-
-
-def _check_shards(shards: ShardFolder, recipe: Recipe, fingerprint: str | None) -> None:
-    """Check that shards hold the teacher's embeddings: by fingerprint, or by name if the teacher is not here."""
-    model = shards.model
-    if fingerprint is not None:
-        is_teacher = model.fingerprint == fingerprint
+    if teacher is not None and prompt is not None:
+        fingerprint = model_fingerprint(teacher, normalize=recipe.head.normalize, prompt=prompt)
+        is_teacher = encoder.fingerprint == fingerprint
     else:
-        is_named = Path(model.name).absolute() == Path(recipe.teacher).absolute()
-        is_teacher = is_named and model.normalized == recipe.head.normalize
-        is_teacher &= recipe.teacher_prompt in (None, model.prompt)
+        is_named = Path(encoder.name).absolute() == Path(recipe.teacher).absolute()
+        is_teacher = is_named and encoder.normalized == recipe.head.normalize
+        is_teacher &= recipe.teacher_prompt in (None, encoder.prompt)
     if not is_teacher:
         raise InputError(
-            f"{shards.folder} holds embeddings of {model.name}, normalized={model.normalized}, "
-            f"prompt={model.prompt!r}, which is not the recipe's teacher, {recipe.teacher}, as the recipe has it; "
-            "expected shards of that model: run edgeembed encode with it, or name model and prompt of the shards as "
-            "teacher and teacher_prompt"
+            f"{store.folder} holds embeddings of {encoder.name}, normalized={encoder.normalized}, "
+            f"prompt={encoder.prompt!r}, which is not the recipe's teacher, {recipe.teacher}, as the recipe has it; "
+            "expected embeddings by that model: run edgeembed encode with it, or name model and prompt of the folder "
+            "as teacher and teacher_prompt"
         )
 
 
-def _projection(recipe: Recipe, cached: CachedEmbeddings | None) -> Projection | None:
+def _projection(recipe: Recipe, cached: TextVectors | None) -> Projection | None:
     if cached is None or not needs_components(recipe, cached.shape[1]):
         return None
-    return fit_pca(cached.embeddings, recipe.head.dim)
+    return fit_pca(cached.vectors, recipe.head.dim)
 
 
 def train_student(  # noqa: PLR0913  # everything that training depends on
@@ -355,9 +381,7 @@ def whiten_student(
 
 def _shared_space(
     recipe: Recipe,
-    models: Models,
-    shards: ShardFolder | None,
-    cached: CachedEmbeddings | None,
+    cached: TextVectors | None,
     projection: Projection | None,
     dimension: int,
 ) -> str | None:
@@ -370,6 +394,4 @@ def _shared_space(
         return None
     if dimension != cached.shape[1]:
         return None
-    if models.teacher is None:
-        return None if shards is None else shards.model.space
-    return (stated_space(models.folder) if models.folder else None) or embedding_space(models.teacher)
+    return cached.encoder.space

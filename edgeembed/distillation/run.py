@@ -20,10 +20,10 @@ from edgeembed.distillation.data import DistillationData, read_data
 from edgeembed.distillation.inputs import Inputs
 from edgeembed.distillation.report import DistillationReport
 from edgeembed.distillation.saving import save_student
+from edgeembed.embeddings.store import EmbeddingStore
 from edgeembed.processes import process_index
 from edgeembed.progress import TimedSteps
 from edgeembed.recipe.schema import Recipe
-from edgeembed.teacher.shards import ShardFolder
 from edgeembed.training.checkpoints import (
     checkpoint_folder,
     default_cache,
@@ -81,15 +81,15 @@ def prepare_run(inputs: Inputs, steps: TimedSteps) -> Run:
     """
     recipe, seed = inputs.recipe, inputs.seed
     cache = default_cache(inputs.out) if inputs.cache is None else inputs.cache
-    shards = None if inputs.shards is None else ShardFolder.open(inputs.shards)
+    store = None if inputs.teacher_embeddings is None else EmbeddingStore.open(inputs.teacher_embeddings)
     with resume_hint(cache, steps.reporter):
         labeled = LabeledData.read(recipe, inputs.pairs, inputs.scored, inputs.dev)
-        models = pipeline.load_models(recipe, inputs.teacher, shards)
+        models = pipeline.load_models(recipe, inputs.teacher, store)
         if warning := pipeline.prompt_warning(recipe, models):
             steps.reporter.note(warning)
         labeled_files = [*inputs.pairs, *inputs.scored]
         data = read_data(recipe, inputs.corpus, inputs.parallel, labeled, labeled_files, steps.reporter, seed=seed)
-        prepared = pipeline.prepare_student(recipe, models, data, cache, steps, shards, seed=seed)
+        prepared = pipeline.prepare_student(recipe, models, data, cache, steps, store, seed=seed)
     return Run(
         recipe=recipe,
         prepared=prepared,
@@ -108,7 +108,7 @@ def prepare_run(inputs: Inputs, steps: TimedSteps) -> Run:
 
 def _checkpoints(inputs: Inputs, data: DistillationData, prepared: pipeline.Prepared, cache: Path) -> Path:
     """Return the folder for the checkpoints of a run with these inputs."""
-    teacher = prepared.cached.folder.name if prepared.cached else ""
+    teacher = prepared.cached.encoder.key if prepared.cached else ""
     text, seed = prepared.text, inputs.seed
     key = run_key(inputs.recipe, teacher, prepared.tokenizer, text, prepared.domains, data.labeled, seed)
     return checkpoint_folder(cache, key)
@@ -182,7 +182,7 @@ def _report(
         dimension=int(student.get_embedding_dimension()),
         space=comparison.space,
         explained_variance=prepared.projection.explained_variance if prepared.projection else None,
-        reused_sentences=prepared.cached.reused_sentences if prepared.cached else 0,
+        reused_sentences=prepared.cached.reused_texts if prepared.cached else 0,
         augmentation=prepared.augmentation,
         steps=tuple(result.steps for result in results),
         losses=tuple(result.loss for result in results),

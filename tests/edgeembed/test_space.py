@@ -132,7 +132,7 @@ def test_the_same_embedding_for_every_text_is_no_embedding_space(monkeypatch: py
             space="shared",
             held_out=[],
             held_out_embeddings=None,
-            cached=SimpleNamespace(embeddings=expected),
+            cached=SimpleNamespace(vectors=expected),
             text=SimpleNamespace(sentences=list("abcdefgh")),
         )
         encoder: Any = SimpleNamespace(encode=lambda *_, rows=student, **__: rows.astype(np.float32))

@@ -13,8 +13,8 @@ from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from sklearn.decomposition import PCA
 
+from edgeembed.embeddings.text_encoder import with_normalization
 from edgeembed.models import load_masked_lm, load_model
-from edgeembed.teacher.encoding import with_normalization
 from experiments.best_on_dev import main as best_on_dev
 from experiments.folder_facts import main as folder_facts
 from experiments.pca_teacher import command as pca_teacher

@@ -12,7 +12,7 @@ import pytest
 from edgeembed_runtime import Encoder, Index, InputError, MissingExtraError
 from edgeembed_runtime.cli import main
 from edgeembed_runtime.index.engine import INDEX_PRECISIONS, IndexPrecision
-from edgeembed_runtime.shards import EncodedBy, ShardsManifest
+from edgeembed_runtime.store_manifest import SHARDS_FOLDER, EncodedBy, Shard, StoreManifest
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra parquet")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -63,10 +63,15 @@ def write(file: Path, rows: list[dict[str, Any]], **columns: Any) -> None:
 
 
 def state(folder: Path, encoder: Encoder, counts: dict[str, int] | None, **fields: Any) -> None:
-    """Write a shards.json of an encoder, with other fields."""
+    """Make a folder a store of an encoder, with other fields; None for one that is not complete."""
     bundle = encoder.bundle
     stated = {"name": "tiny", "fingerprint": bundle.fingerprint, "dimension": 8, "space": bundle.space, **fields}
-    ShardsManifest(EncodedBy(normalized=True, precision="fp32", prompt="", **stated), counts).write(folder)
+    (folder / SHARDS_FOLDER).mkdir(exist_ok=True)
+    for file in folder.glob("part-*.parquet"):
+        file.rename(folder / SHARDS_FOLDER / file.name)
+    shards = tuple(Shard(name, rows, "0" * 64) for name, rows in (counts or {}).items())
+    encoded_by = EncodedBy(normalized=True, precision="fp32", prompt="", **stated)
+    StoreManifest(encoded_by, "float16", shards, is_complete=counts is not None).write(folder)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -156,8 +161,8 @@ def test_shards_of_another_space_are_refused(folder: Path, tmp_path: Path, encod
     [
         (None, "embedded is incomplete; expected all shards: run edgeembed encode again to write the rest"),
         ({"part-0": 6, "part-2": 4}, r"lacks part-2\.parquet; expected all shards"),
-        ({"part-0": 6, "part-1": 5}, r"part-1\.parquet has 4 rows, expected 5 as in shards\.json"),
-        ({"../part-0": 6}, "expected the number of texts by the name of a shard, which is not a path"),
+        ({"part-0": 6, "part-1": 5}, r"part-1\.parquet has 4 rows, expected 5 as in manifest\.json"),
+        ({"../part-0": 6}, "expected the name of a shard, which is not a path"),
     ],
 )
 def test_shards_that_are_not_complete_are_refused(
@@ -270,7 +275,7 @@ def test_folders_without_documents_are_refused(folder: Path, tmp_path: Path, enc
     (folder / "_temporary").mkdir()
     for name, message in (
         ("missing", "missing is not a folder"),
-        ("empty", r"holds neither shards\.json nor \*\.parquet"),
+        ("empty", r"holds neither manifest\.json nor \*\.parquet"),
         ("rows", "have no rows, expected at least one document"),
         ("embedded", "is incomplete: it holds the folder _temporary of a job that did not end"),
     ):

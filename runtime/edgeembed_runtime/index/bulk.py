@@ -65,7 +65,7 @@ def build_index_folder(
 
 
 def _identity(source: ParquetDocuments, encoder: Encoder) -> EncoderIdentity:
-    """Return what computed the embeddings: the given encoder, unless shards.json states another one of its space.
+    """Return what computed the embeddings: the given encoder, unless manifest.json states another one of its space.
 
     Raises:
         InputError: If the embeddings cannot be compared with those of the encoder.

@@ -135,11 +135,11 @@ class Index(IndexReader):
             encoder: The encoder that computed the embeddings, or another one of the same embedding space, as in `open`.
                 It encodes nothing here.
             shards: A folder of `edgeembed encode`, or another one with Parquet files that have a column "text" and a
-                column "embedding" with lists of numbers. Only shards.json says which encoder computed them, so nothing
-                can check that in other folders. Each text is one passage, as with `embeddings` in `build`.
+                column "embedding" with lists of numbers. Only manifest.json says which encoder computed them, so
+                nothing can check that in other folders. Each text is one passage, as with `embeddings` in `build`.
             out: The folder of the index, which is locked meanwhile.
-            id_column: The column with ids, integers or strings; None means 0, 1, 2, ... in the order of shards.json or,
-                in other folders, of the names of files.
+            id_column: The column with ids, integers or strings; None means 0, 1, 2, ... in the order of manifest.json
+                or, in other folders, of the names of files.
             metadata_columns: The columns with metadata.
             precision: As in `build`.
             force: As in `save`.

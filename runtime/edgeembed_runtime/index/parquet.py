@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from edgeembed_runtime.bundle import EncoderIdentity
 from edgeembed_runtime.errors import InputError, MissingExtraError, one_line, short_repr
-from edgeembed_runtime.shards import SHARDS_MANIFEST, ShardsManifest
+from edgeembed_runtime.store_manifest import STORE_MANIFEST, StoreManifest
 
 try:
     import pyarrow as pa
@@ -54,7 +54,7 @@ class ParquetBatch(NamedTuple):
 
 
 class ParquetDocuments:
-    """The documents in the Parquet files of a folder, in the order of shards.json or else of the files' names.
+    """The documents in the Parquet files of a folder, in the order of manifest.json or else of the files' names.
 
     Files, columns and the uniqueness of ids are checked here, and each document when it is read.
 
@@ -66,7 +66,7 @@ class ParquetDocuments:
 
     Attributes:
         folder: The same.
-        encoded_by: The model that the embeddings are from; None if there is no shards.json to tell.
+        encoded_by: The model that the embeddings are from; None if there is no manifest.json to tell.
         count: The number of documents.
 
     Raises:
@@ -121,7 +121,7 @@ class ParquetDocuments:
             rows, schema = int(opened.metadata.num_rows), opened.schema_arrow
         if expected not in (None, rows):
             raise InputError(
-                f"{file} has {rows} rows, expected {expected} as in {SHARDS_MANIFEST}; encode the text again"
+                f"{file} has {rows} rows, expected {expected} as in {STORE_MANIFEST}; encode the text again"
             )
         _check_column(file, schema, _TEXT, _is_string, "strings")
         _check_column(file, schema, _EMBEDDING, _is_list_of(_is_number), "lists of floats or of signed integers")
@@ -174,9 +174,9 @@ def _find_files(folder: Path) -> tuple[EncoderIdentity | None, dict[Path, int | 
     """Return the model if it is known, and the files with their numbers of rows, as far as these are known."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder, expected one with Parquet files of texts and embeddings")
-    manifest = ShardsManifest.read(folder)
+    manifest = StoreManifest.read(folder)
     if manifest is not None:
-        return manifest.model.identity, dict(manifest.complete_files(folder))
+        return manifest.encoder.identity, dict(manifest.complete_files(folder))
     if (folder / _UNFINISHED).exists():
         raise InputError(
             f"{folder} is incomplete: it holds the folder {_UNFINISHED} of a job that did not end; run the job again"
@@ -184,7 +184,7 @@ def _find_files(folder: Path) -> tuple[EncoderIdentity | None, dict[Path, int | 
     files = sorted(file for file in folder.glob("*.parquet") if not file.name.startswith((".", "_")))
     if not files:
         raise InputError(
-            f"{folder} holds neither {SHARDS_MANIFEST} nor *.parquet; expected what edgeembed encode writes, or "
+            f"{folder} holds neither {STORE_MANIFEST} nor *.parquet; expected what edgeembed encode writes, or "
             f"Parquet files with the columns {_TEXT} and {_EMBEDDING}"
         )
     return None, dict.fromkeys(files)

@@ -70,7 +70,7 @@ def test_hpds_target_is_the_centered_pca_at_the_teachers_own_width_too(
     start = prepared(recipe, sentences, tmp_path)
     assert start.projection is not None
     assert start.cached is not None
-    raw = np.asarray(start.cached.embeddings, dtype=np.float64)
+    raw = np.asarray(start.cached.vectors, dtype=np.float64)
     learned = (raw - start.projection.mean) @ start.projection.matrix
     # Up to the sign of each component, which a PCA leaves open.
     components = PCA(svd_solver="full").fit_transform(raw)

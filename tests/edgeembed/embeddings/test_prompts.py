@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 from edgeembed_runtime import Encoder
 from edgeembed_runtime.errors import InputError
-from edgeembed_runtime.shards import ShardsManifest
 
 from edgeembed.distillation import distill, pipeline
-from edgeembed.encoding.corpus_encoding import encode
-from edgeembed.encoding.text_encoder import load_text_encoder
+from edgeembed.embeddings.encode import encode
+from edgeembed.embeddings.fingerprint import model_fingerprint
+from edgeembed.embeddings.prompts import Prompts
+from edgeembed.embeddings.store import EmbeddingStore
+from edgeembed.embeddings.text_encoder import load_text_encoder, with_normalization
 from edgeembed.exporting import export
 from edgeembed.models import load_model
 from edgeembed.progress import SilentReporter
-from edgeembed.teacher.cache import model_fingerprint
-from edgeembed.teacher.encoding import encode_texts, encode_with_cache, with_normalization
-from edgeembed.teacher.prompts import Prompts
 
 TINY = {
     "vocabulary.kind": "teacher",
@@ -82,7 +81,7 @@ def unnormalized(folder: Path) -> Any:
 
 
 def cached_embeddings(cache: Path) -> np.ndarray[Any, np.dtype[np.float16]]:
-    (file,) = cache.glob("teacher/*/vectors.f16")
+    (file,) = cache.glob("vectors/*.f16")
     return np.fromfile(file, np.float16).reshape(-1, 32)
 
 
@@ -95,9 +94,9 @@ def test_a_teacher_reads_the_same_prompt_on_every_path(
     plain = with_normalization(load_model(teacher_folder), normalize=normalize)
     texts = sorted(sentences[:20], key=len)
     expected = plain.encode([read + text for text in texts])
-    text_encoder, encoded_by = load_text_encoder(folder, normalize=normalize, prompt=given, threads=1)
-    np.testing.assert_allclose(text_encoder(texts), expected, atol=2e-3)
-    assert encoded_by.prompt == read
+    encoder = load_text_encoder(folder, normalize=normalize, prompt=given, threads=1)
+    np.testing.assert_allclose(encoder.encode(texts), expected, atol=2e-3)
+    assert encoder.identity.prompt == read
     overrides = {**TINY, "head.normalize": normalize, **({} if given is None else {"teacher_prompt": given})}
     options: dict[str, Any] = {"overrides": {**overrides, "corpus.heldout": 0, "corpus.min_characters": 1}}
     distill("compact", texts, tmp_path / "by folder", teacher=folder, cache=tmp_path / "a", **options)
@@ -112,7 +111,7 @@ def test_a_teacher_reads_the_same_prompt_on_every_path(
 def test_shards_with_another_prompt_are_an_error(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
     folder = prompted(teacher_folder, tmp_path / "teacher", BOTH)
     encode(sentences, folder, tmp_path / "shards", prompt="")
-    assert ShardsManifest.read(tmp_path / "shards").model.prompt == ""  # type: ignore[union-attr]
+    assert EmbeddingStore.open(tmp_path / "shards").encoder.prompt == ""
     shards: dict[str, Any] = {"teacher_embeddings": tmp_path / "shards"}
     with pytest.raises(InputError, match=r"prompt='', which is not the recipe's teacher, .* as the recipe has it"):
         distill("compact", sentences, tmp_path / "s", teacher=folder, overrides=TINY, **shards)
@@ -126,12 +125,12 @@ def test_a_bundle_reads_its_prompt_for_documents_or_the_given_one(
     bundle = export(folder, tmp_path / "bundle", role="relevance").path
     encoder = Encoder.load(bundle)
     for given, read in ((None, "dog "), ("dog ", "dog "), ("", ""), ("cat ", "cat ")):
-        text_encoder, encoded_by = load_text_encoder(bundle, normalize=True, prompt=given)
+        found = load_text_encoder(bundle, normalize=True, prompt=given)
         np.testing.assert_allclose(
-            text_encoder(sentences[:5]), encoder.encode([read + text for text in sentences[:5]], prompt=""), atol=1e-3
+            found.encode(sentences[:5]), encoder.encode([read + text for text in sentences[:5]], prompt=""), atol=1e-3
         )
-        assert encoded_by.prompt == read
-        assert (encoded_by.fingerprint == encoder.bundle.fingerprint) == (read == "dog ")
+        assert found.identity.prompt == read
+        assert (found.identity.fingerprint == encoder.bundle.fingerprint) == (read == "dog ")
 
 
 def test_the_fingerprint_follows_what_is_read(teacher_folder: Path) -> None:
@@ -142,12 +141,6 @@ def test_the_fingerprint_follows_what_is_read(teacher_folder: Path) -> None:
     assert (
         len({model_fingerprint(each, prompt=text) for each in (model, teacher_folder) for text in ("", "a", "b")}) == 6
     )
-
-
-def test_the_cache_holds_what_was_read(teacher_folder: Path, sentences: list[str], tmp_path: Path) -> None:
-    teacher = load_model(teacher_folder)
-    cached = encode_with_cache(teacher, "print", sentences[:9], tmp_path, prompt="dog ")
-    np.testing.assert_array_equal(cached.embeddings, encode_texts(teacher, sentences[:9], "dog "))
 
 
 @pytest.mark.parametrize(

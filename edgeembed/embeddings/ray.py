@@ -9,17 +9,18 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from edgeembed_runtime.errors import InputError, MissingExtraError, one_line
+from edgeembed_runtime.store_manifest import Shard
 
 from edgeembed.corpus.inputs import TextSource
 from edgeembed.corpus.sources import Source
-from edgeembed.encoding.corpus_shards import source_shards
-from edgeembed.encoding.text_encoder import TextEncoder, load_text_encoder
-from edgeembed.teacher.shards import ShardFolder, WrittenShard
+from edgeembed.embeddings.encode import WrittenShard, missing_shards, write_missing
+from edgeembed.embeddings.store import EmbeddingStore
+from edgeembed.embeddings.text_encoder import TextEncoder, load_text_encoder
 
 Batch = dict[str, Any]
 
@@ -31,14 +32,14 @@ class RayJob:
     """What every worker needs.
 
     Attributes:
-        shards: The folder to write.
+        store: The store to add to.
         model: The model's name or folder, which every machine must have.
         normalize: Whether the embeddings are L2-normalized.
         prompt: The text that the model reads before each text.
         texts_per_shard: The number of texts in a shard.
     """
 
-    shards: ShardFolder
+    store: EmbeddingStore
     model: str
     normalize: bool
     prompt: str
@@ -70,7 +71,7 @@ def encode_on_ray(
         # ray.data.range would wait for a core of its own, and the workers have them all.
         rows = [{"number": number} for number in range(len(sources))]
         shards = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-            _ShardReader(tuple(sources), job.texts_per_shard),
+            _ShardReader(job, tuple(sources)),
             batch_size=1,
             compute=ray.data.TaskPoolStrategy(size=count),
             num_cpus=0,  # the workers may take all cores
@@ -88,7 +89,7 @@ def encode_on_ray(
             for row in written.iter_rows():
                 if row["error"]:
                     raise InputError(row["error"])
-                yield WrittenShard(row["name"], int(row["texts"]), bool(row["is_new"]))
+                yield WrittenShard(Shard(row["name"], int(row["rows"]), row["sha256"]), bool(row["is_new"]))
         except ray.exceptions.RayError as error:
             raise _input_error(error) from error
 
@@ -111,48 +112,50 @@ def check_ray_arguments(sources: Sequence[TextSource], address: str | None) -> N
 class _ShardReader:
     """Read the shards of sources."""
 
-    def __init__(self, sources: Sequence[TextSource], texts_per_shard: int) -> None:
+    def __init__(self, job: RayJob, sources: Sequence[TextSource]) -> None:
+        self._job = job
         self._sources = sources
-        self._texts_per_shard = texts_per_shard
 
     def __call__(self, batch: Batch) -> Iterator[Batch]:
         (number,) = map(int, batch["number"])
+        job = self._job
         try:
-            for name, texts in source_shards(self._sources[number], number, self._texts_per_shard):
-                yield {"name": [name], "texts": [texts], "error": [""]}
+            for prefix, texts in missing_shards(job.store, self._sources[number], number, job.texts_per_shard):
+                yield {"prefix": [prefix], "texts": [texts], "error": [""]}
         except InputError as error:
-            yield {"name": [""], "texts": [[""]], "error": [_with_machine(error)]}
+            yield {"prefix": [""], "texts": [[""]], "error": [_with_machine(error)]}
 
 
 class _ShardWriter:
     """Encode shards and write them; each instance loads the model once."""
 
     def __init__(self, job: RayJob) -> None:
-        self._shards = job.shards
+        self._store = job.store
         self._error = ""
         try:
-            job.shards.check_visible()
-            self._encode = _load_same_model(job)
+            job.store.check_visible()
+            self._encoder = _load_same_model(job)
         except InputError as error:
             self._error = _with_machine(error)
 
     def __call__(self, batch: Batch) -> Batch:
-        (name,), (texts,), (error,) = batch["name"], batch["texts"], batch["error"]
-        shard = WrittenShard(str(name), 0, False)
+        (prefix,), (texts,), (error,) = batch["prefix"], batch["texts"], batch["error"]
+        written = WrittenShard(Shard("", 0, ""), is_new=False)
         error = str(error) or self._error
         if not error:
             try:
-                shard = self._shards.write_missing(shard.name, list(texts), self._encode)
+                written = write_missing(self._store, str(prefix), list(texts), self._encoder)
             except InputError as caught:
                 error = _with_machine(caught)
-        return {field: np.array([value]) for field, value in (*shard._asdict().items(), ("error", error))}
+        row = {**asdict(written.shard), "is_new": written.is_new, "error": error}
+        return {field: np.array([value]) for field, value in row.items()}
 
 
 def _load_same_model(job: RayJob) -> TextEncoder:
-    encode, encoded_by = load_text_encoder(job.model, normalize=job.normalize, prompt=job.prompt)
-    if encoded_by.fingerprint != job.shards.model.fingerprint:
+    encoder = load_text_encoder(job.model, normalize=job.normalize, prompt=job.prompt)
+    if encoder.identity.fingerprint != job.store.encoder.fingerprint:
         raise InputError(f"{job.model} is another model there; expected the same one on all machines")
-    return encode
+    return encoder
 
 
 def _with_machine(error: InputError) -> str:

@@ -47,10 +47,10 @@ try:
     encode(corpus, "nano", out, **settings)
 except InputError as error:
     message = str(error)
-left = [file.name for file in Path(out).glob("*.parquet")]
+left = [file.name for file in Path(out).glob("shards/*.parquet")]
 ray.shutdown()
 report = encode(corpus, "nano", out, address=cluster.address, **settings)
-Path(result).write_text(json.dumps({{"error": message, "left": left, "reused": report.reused_shards}}))
+Path(result).write_text(json.dumps({{"error": message, "left": left, "reused": report.reused_texts}}))
 cluster.shutdown()
 """
 
@@ -88,8 +88,8 @@ def run(words: list[str], environment: dict[str, str]) -> "subprocess.CompletedP
 
 
 def assert_equal_shards(found: Path, expected: Path) -> None:
-    names = sorted(file.name for file in expected.iterdir())
-    assert sorted(file.name for file in found.iterdir()) == names
+    names = sorted(str(file.relative_to(expected)) for file in expected.rglob("*") if file.is_file())
+    assert sorted(str(file.relative_to(found)) for file in found.rglob("*") if file.is_file()) == names
     for name in names:
         if name.endswith(".parquet"):
             assert pq.read_table(found / name).equals(pq.read_table(expected / name)), name
@@ -125,7 +125,7 @@ def test_a_killed_worker_costs_nothing_but_time(
     out = tmp_path / "shards"
     words = [*_COMMAND, str(corpus), "--out", str(out), *_MODEL, "--engine", "ray", "--workers", "2"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
-        while process.poll() is None and not list(out.glob("*.parquet")):
+        while process.poll() is None and not list(out.glob("shards/*.parquet")):
             time.sleep(0.005)
         kill_worker_with_a_shard(process)
         ended_before = process.poll() is not None
@@ -153,10 +153,11 @@ def test_two_nodes_go_on_after_a_full_disk_and_write_the_same_shards(
     done = run([sys.executable, "-c", _TWO_NODES, str(corpus), str(out), str(result)], environment)
     assert done.returncode == 0, done.stderr
     found = json.loads(result.read_text())
-    assert f"cannot write {out}/00004-000000.parquet: Error writing bytes to file." in found["error"]
+    assert f"cannot write {out}/shards/00004-000000-" in found["error"]
+    assert ".parquet: Error writing bytes to file." in found["error"]
     assert "File too large" in found["error"]
-    assert "00004-000000.parquet" not in found["left"]
-    assert len(found["left"]) <= found["reused"] < 45
+    assert not any(name.startswith("00004-000000") for name in found["left"])
+    assert 80 * len(found["left"]) <= found["reused"] < 10_480
     assert_equal_shards(out, expected)
 
 

@@ -1,4 +1,4 @@
-"""The public function `encode`: shards of embeddings, resuming, and distillation from them."""
+"""The public function `encode`: a store of embeddings, resuming, and distillation from it."""
 
 import json
 import os
@@ -18,16 +18,17 @@ from edgeembed_exporters.space import embedding_space
 from edgeembed_runtime import Bundle, Encoder, Index
 from edgeembed_runtime.builtin_models import builtin_bundle
 from edgeembed_runtime.errors import InputError
+from edgeembed_runtime.store_manifest import Shard
 
 import edgeembed
 from edgeembed.corpus import open_corpus
 from edgeembed.distillation import comparison, pipeline
-from edgeembed.encoding.corpus_shards import TEXTS_PER_SHARD
-from edgeembed.encoding.ray_engine import RayJob, _ShardReader, _ShardWriter
+from edgeembed.embeddings.encode import TEXTS_PER_SHARD
+from edgeembed.embeddings.ray import RayJob, _ShardReader, _ShardWriter
+from edgeembed.embeddings.store import EmbeddingStore
+from edgeembed.embeddings.text_encoder import TextEncoder
 from edgeembed.models import load_model
 from edgeembed.provenance import read_provenance
-from edgeembed.teacher import encoding
-from edgeembed.teacher.shards import ShardFolder
 
 TINY = {
     "vocabulary.kind": "teacher",
@@ -55,21 +56,22 @@ def corpus(sentences: list[str], tmp_path: Path) -> list[Path]:
 
 
 def stored(folder: Path) -> tuple[list[str], Any]:
-    batches = list(ShardFolder.open(folder).batches())
-    return [text for texts, _ in batches for text in texts], np.concatenate([rows for _, rows in batches])
+    store = EmbeddingStore.open(folder)
+    return list(store.texts()), store.read(np.arange(len(store)))
 
 
-def test_shards_hold_all_texts_in_order_with_the_models_embeddings(
+def test_the_store_holds_all_texts_in_order_with_the_models_embeddings(
     corpus: list[Path], sentences: list[str], teacher_folder: Path, tmp_path: Path
 ) -> None:
     report = edgeembed.encode(corpus, teacher_folder, tmp_path / "shards", texts_per_shard=32)
-    assert (report.texts, report.shards, report.reused_shards, report.dimension) == (120, 5, 0, 32)
+    assert (report.texts, report.shards, report.reused_texts, report.dimension) == (120, 5, 0, 32)
     texts, embeddings = stored(report.path)
     assert texts == sentences[:120]
     expected = load_model(teacher_folder).encode(texts)
     np.testing.assert_allclose(embeddings, expected, atol=1e-3)
-    table = pq.read_table(report.path / "00001-000001.parquet")
-    assert table.column_names == ["text", "embedding"]
+    (file,) = report.path.glob("shards/00001-000001-*.parquet")
+    table = pq.read_table(file)
+    assert table.column_names == ["text", "text_hash", "embedding"]
     assert len(table) == 18
     assert "120 texts in 5 shards" in str(report)
 
@@ -78,7 +80,7 @@ def test_a_bundle_encodes_documents(corpus: list[Path], tmp_path: Path) -> None:
     report = edgeembed.encode(corpus[:1], "nano", tmp_path / "shards")
     texts, embeddings = stored(report.path)
     np.testing.assert_allclose(embeddings, Encoder("nano").encode_document(texts), atol=1e-3)
-    assert json.loads((report.path / "shards.json").read_text())["model"]["name"] == "nano"
+    assert json.loads((report.path / "manifest.json").read_text())["encoder"]["name"] == "nano"
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="such names do not exist there")
@@ -88,7 +90,7 @@ def test_shards_are_written_and_read_in_a_folder_of_any_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert edgeembed.encode(corpus[:1], "micro", name).texts == 70
-    assert edgeembed.encode(corpus[:1], "micro", name).reused_shards == 1
+    assert edgeembed.encode(corpus[:1], "micro", name).reused_texts == 70
     texts, _ = stored(Path(name))
     assert len(texts) == 70
     assert Index.build_from(Encoder("micro"), name, "index") == 70
@@ -110,50 +112,80 @@ def test_shards_state_the_embedding_space(corpus: list[Path], teacher_folder: Pa
     models = [(teacher_folder, embedding_space(load_model(teacher_folder))), ("mini", Encoder("mini").bundle.space)]
     for number, (model, space) in enumerate(models):
         shards = edgeembed.encode(corpus[:1], model, tmp_path / str(number)).path
-        assert json.loads((shards / "shards.json").read_text())["model"]["space"] == space
+        assert json.loads((shards / "manifest.json").read_text())["encoder"]["space"] == space
 
 
 def test_an_interrupted_run_writes_only_the_missing_shards(
     corpus: list[Path], teacher_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = edgeembed.encode(corpus, teacher_folder, tmp_path / "whole", texts_per_shard=32)
-    encode, calls = encoding.encode_texts, 0
+    encode, calls = TextEncoder.encode, 0
 
-    def fail_at_the_third(model: Any, texts: Sequence[str], prompt: str) -> Any:
+    def fail_at_the_third(encoder: TextEncoder, *arguments: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == 3:
             raise KeyboardInterrupt
-        return encode(model, list(texts), prompt)
+        return encode(encoder, *arguments)
 
-    monkeypatch.setattr(encoding, "encode_texts", fail_at_the_third)
+    monkeypatch.setattr(TextEncoder, "encode", fail_at_the_third)
     with pytest.raises(KeyboardInterrupt):
-        edgeembed.encode(corpus, teacher_folder, tmp_path / "shards", texts_per_shard=32)
+        edgeembed.encode(corpus, teacher_folder, tmp_path / "store", texts_per_shard=32)
     with pytest.raises(InputError, match="is incomplete; expected all shards: run edgeembed encode again"):
-        ShardFolder.open(tmp_path / "shards")
-    report = edgeembed.encode(corpus, teacher_folder, tmp_path / "shards", texts_per_shard=32)
-    assert (report.shards, report.reused_shards, calls) == (5, 2, 6)
+        EmbeddingStore.open(tmp_path / "store")
+    report = edgeembed.encode(corpus, teacher_folder, tmp_path / "store", texts_per_shard=32)
+    assert (report.shards, report.reused_texts, calls) == (5, 64, 6)
     texts, embeddings = stored(report.path)
     assert texts == stored(whole.path)[0]
     assert np.array_equal(embeddings, stored(whole.path)[1])
-    assert sorted(each.name for each in report.path.iterdir()) == sorted(each.name for each in whole.path.iterdir())
+    assert (report.path / "manifest.json").read_text() == (whole.path / "manifest.json").read_text()
 
 
-def test_a_folder_of_another_model_or_corpus_is_an_error_and_stays(
+def test_only_new_texts_of_a_larger_corpus_are_encoded(
+    corpus: list[Path], sentences: list[str], teacher_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edgeembed.encode(corpus[:1], teacher_folder, tmp_path / "store")
+    encode, counts = TextEncoder.encode, []
+
+    def counting(encoder: TextEncoder, texts: Sequence[str], *arguments: Any) -> Any:
+        counts.append(len(texts))
+        return encode(encoder, texts, *arguments)
+
+    monkeypatch.setattr(TextEncoder, "encode", counting)
+    report = edgeembed.encode(corpus[::-1], teacher_folder, tmp_path / "store")
+    assert (report.texts, report.shards, report.reused_texts, counts) == (120, 2, 70, [50])
+    texts, embeddings = stored(report.path)
+    assert texts == sentences[:120]
+    np.testing.assert_allclose(embeddings, load_model(teacher_folder).encode(texts), atol=1e-3)
+
+
+def test_a_damaged_shard_is_refused_and_encoded_again(
+    corpus: list[Path], sentences: list[str], teacher_folder: Path, tmp_path: Path
+) -> None:
+    out = edgeembed.encode(corpus, teacher_folder, tmp_path / "store", texts_per_shard=50).path
+    file = sorted(out.glob("shards/*"))[1]
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    settings: dict[str, Any] = {"teacher": teacher_folder, "overrides": TINY}
+    with pytest.raises(InputError, match=r"parquet is missing or damaged: .* run edgeembed encode again"):
+        edgeembed.distill("compact", corpus, tmp_path / "student", teacher_embeddings=out, **settings)
+    report = edgeembed.encode(corpus, teacher_folder, out, texts_per_shard=50)
+    assert (report.texts, report.reused_texts) == (120, 100)
+    assert sorted(stored(out)[0]) == sorted(sentences[:120])
+
+
+def test_a_folder_of_another_model_is_an_error_and_stays(
     corpus: list[Path], teacher_folder: Path, tmp_path: Path
 ) -> None:
-    out = tmp_path / "shards"
+    out = tmp_path / "store"
     edgeembed.encode(corpus, teacher_folder, out)
-    before = {file.name: file.read_bytes() for file in out.iterdir()}
-    with pytest.raises(InputError, match=r"shards of another model \(fingerprint .*dimension 32 instead of 256"):
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    with pytest.raises(InputError, match=r"of another model \(fingerprint .*dimension 32 instead of 256"):
         edgeembed.encode(corpus, "nano", out)
     with pytest.raises(InputError, match="normalized True instead of False"):
         edgeembed.encode(corpus, teacher_folder, out, normalize=False)
-    with pytest.raises(InputError, match="holds other texts than the corpus"):
-        edgeembed.encode(corpus[::-1], teacher_folder, out)
-    with pytest.raises(InputError, match=r"00001-000000.parquet is not part of the corpus"):
-        edgeembed.encode(corpus[:1], teacher_folder, out)
-    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
 
 
 @pytest.mark.parametrize(
@@ -181,7 +213,7 @@ def test_a_corpus_without_text_and_an_occupied_folder_are_errors(teacher_folder:
     (tmp_path / "blank.txt").write_text("\n \n")
     with pytest.raises(InputError, match=r"blank.txt holds no text"):
         edgeembed.encode(tmp_path / "blank.txt", teacher_folder, tmp_path / "shards")
-    with pytest.raises(InputError, match="is not a folder of shards; choose another path"):
+    with pytest.raises(InputError, match="is not a store of embeddings; choose another path"):
         edgeembed.encode(tmp_path / "blank.txt", teacher_folder, tmp_path)
 
 
@@ -189,10 +221,9 @@ def test_a_student_of_shards_equals_one_of_the_teacher(
     corpus: list[Path], teacher_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings: dict[str, Any] = {"teacher": teacher_folder, "overrides": TINY}
-    monkeypatch.setattr("edgeembed.teacher.encoding.has_bf16", lambda _device: False)
     taught = edgeembed.distill("compact", corpus, tmp_path / "taught", **settings)
     shards = edgeembed.encode(corpus, teacher_folder, tmp_path / "shards", texts_per_shard=50).path
-    monkeypatch.setattr("edgeembed.teacher.encoding.encode_texts", None)
+    monkeypatch.setattr(TextEncoder, "batches", None)  # nothing is encoded
     for number, source in enumerate((corpus, None)):
         out = tmp_path / str(number)
         report = edgeembed.distill("compact", source, out, teacher_embeddings=shards, **settings)
@@ -295,7 +326,7 @@ def test_shards_that_do_not_fit_a_distillation_are_errors(
     for source, folder, message in (
         (corpus, shards, r"lacks \d+ of \d+ sentences, the first is"),
         (corpus, other, "holds embeddings of nano, normalized=True, prompt='', which is not the recipe's teacher"),
-        (corpus, tmp_path, r"holds no shards\.json"),
+        (corpus, tmp_path, r"holds no manifest\.json"),
     ):
         with pytest.raises(InputError, match=message):
             edgeembed.distill(
@@ -311,23 +342,26 @@ def test_shards_that_do_not_fit_a_distillation_are_errors(
 
 def test_what_a_killed_worker_left_is_removed(corpus: list[Path], tmp_path: Path) -> None:
     out = edgeembed.encode(corpus, "nano", tmp_path / "shards", texts_per_shard=50).path
-    left = out / ".00000-000001.parquet.0123abcd.tmp"
+    left = out / "shards" / ".00000-000001.parquet.0123abcd.tmp"
     left.mkdir()
-    assert edgeembed.encode(corpus, "nano", out, texts_per_shard=50).reused_shards == 3
+    unlisted = out / "shards" / "00007-000001-0123456789abcdef.parquet"
+    unlisted.touch()
+    assert edgeembed.encode(corpus, "nano", out, texts_per_shard=50).reused_texts == 120
     assert not left.exists()
+    assert not unlisted.exists()
 
 
 def ray_job(out: Path, tmp_path: Path, sentences: list[str]) -> RayJob:
     """Return the job of a folder that holds one shard."""
     (tmp_path / "text.txt").write_text("\n".join(sentences[:3]), encoding="utf-8")
     edgeembed.encode(tmp_path / "text.txt", "nano", out)
-    return RayJob(ShardFolder.open(out), "nano", True, "", TEXTS_PER_SHARD)
+    return RayJob(EmbeddingStore.open(out), "nano", True, "", TEXTS_PER_SHARD)
 
 
 def test_a_worker_that_does_not_see_the_folder_says_so_and_writes_nothing(sentences: list[str], tmp_path: Path) -> None:
     job = ray_job(tmp_path / "shards", tmp_path, sentences)
     shutil.rmtree(tmp_path / "shards")
-    shard = {"name": ["00000-000001"], "texts": [sentences], "error": [""]}
+    shard = {"prefix": ["00000-000001"], "texts": [sentences], "error": [""]}
     (error,) = _ShardWriter(job)(shard)["error"]
     assert error.startswith(
         f"on the machine {socket.gethostname()}: {tmp_path / 'shards'} is missing, or another folder"
@@ -335,20 +369,22 @@ def test_a_worker_that_does_not_see_the_folder_says_so_and_writes_nothing(senten
     assert not (tmp_path / "shards").exists()
 
 
-def test_a_worker_that_does_not_see_the_corpus_says_so(corpus: list[Path], tmp_path: Path) -> None:
+def test_a_worker_that_does_not_see_the_corpus_says_so(
+    corpus: list[Path], sentences: list[str], tmp_path: Path
+) -> None:
     sources = open_corpus(corpus)
     corpus[1].unlink()
-    (row,) = _ShardReader(sources, TEXTS_PER_SHARD)({"number": [1]})
+    (row,) = _ShardReader(ray_job(tmp_path / "store", tmp_path, sentences), sources)({"number": [1]})
     assert row["error"][0].endswith(f"{corpus[1]} cannot be read: No such file or directory; expected a readable file")
 
 
 def test_a_worker_with_another_model_of_the_same_name_says_so(sentences: list[str], tmp_path: Path) -> None:
     job = replace(ray_job(tmp_path / "shards", tmp_path, sentences), model="mini")
-    (error,) = _ShardWriter(job)({"name": ["00000-000001"], "texts": [sentences], "error": [""]})["error"]
+    (error,) = _ShardWriter(job)({"prefix": ["00000-000001"], "texts": [sentences], "error": [""]})["error"]
     assert error.endswith("mini is another model there; expected the same one on all machines")
 
 
 def test_a_shard_that_other_machines_do_not_see_is_an_error(sentences: list[str], tmp_path: Path) -> None:
-    shards = ray_job(tmp_path / "shards", tmp_path, sentences).shards
+    store = ray_job(tmp_path / "store", tmp_path, sentences).store
     with pytest.raises(InputError, match=r"00000-000001.parquet was written, but is not there; expected a folder that"):
-        shards.finish({"00000-000000": 3, "00000-000001": 3})
+        store.commit([Shard("00000-000001", 3, "")], is_complete=True)

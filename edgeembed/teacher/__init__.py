@@ -1,1 +1,0 @@
-"""Embeddings of the teacher, computed once and cached on disk."""
