@@ -140,8 +140,8 @@ def load_encoder(name: str | os.PathLike[str]) -> SentenceEncoder:
 
 def encoder_fingerprint(encoder: EncoderLike) -> str | None:
     """Return the fingerprint of a model or a bundle by its files; None for a loaded encoder, which is not cached."""
+    from edgeembed.embeddings.fingerprint import model_fingerprint
     from edgeembed.models import find_model, is_bundle
-    from edgeembed.teacher.cache import model_fingerprint
 
     if not isinstance(encoder, str | os.PathLike):
         return None

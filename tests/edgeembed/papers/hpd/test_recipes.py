@@ -10,8 +10,8 @@ from sklearn.decomposition import PCA
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
 from edgeembed.distillation import comparison, distill, pipeline
+from edgeembed.embeddings.text_encoder import with_normalization
 from edgeembed.models import load_model
-from edgeembed.teacher.encoding import with_normalization
 from edgeembed.vocabulary import train_wordpiece
 
 from ...tiny_recipes import (  # noqa: TID252

@@ -13,9 +13,9 @@ from transformers import TrainerState
 
 from edgeembed.corpus.parallel import ParallelText
 from edgeembed.distillation import distill, pipeline
+from edgeembed.embeddings.text_encoder import with_normalization
 from edgeembed.models import load_model
 from edgeembed.recipe.loading import load_recipe
-from edgeembed.teacher.encoding import with_normalization
 from edgeembed.training.callbacks import StepCallback
 
 from ...tiny_recipes import (  # noqa: TID252
