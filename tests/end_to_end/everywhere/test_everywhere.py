@@ -23,7 +23,7 @@ from edgeembed_exporters import ExportConfig, export
 from edgeembed_exporters.config import Precision
 from edgeembed_runtime import Bundle, Encoder
 
-from experiments.random_students import ARCHITECTURES, Architecture, write_random_student
+from experiments.runtime.random_students import ARCHITECTURES, Architecture, write_random_student
 
 pytestmark = pytest.mark.slow
 
