@@ -1,5 +1,5 @@
 # What CI calls, and nothing else: demo, test, test-slow, test-old-generation, test-everywhere, test-integrations,
-# test-plain, check, fix, docs, bench, bench-runtime.
+# test-plain, check, fix, docs, bench, bench-runtime, reproduce.
 PYTHON ?= python3
 
 # The generation of the ecosystem. constraints-old-generation.txt is the last one that optimum-onnx installs with; it has
@@ -19,7 +19,7 @@ DEMO_STAMP := $(VENV)/.installed-for-demo
 
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow test-old-generation test-everywhere test-integrations test-plain check fix docs bench bench-runtime clean
+.PHONY: demo test test-slow test-old-generation test-everywhere test-integrations test-plain check fix docs bench bench-runtime reproduce clean
 
 demo: $(DEMO_STAMP)
 	$(BIN)/edgeembed demo --out demo
@@ -159,7 +159,7 @@ $(BUILT)/model2vec: | $(PEERS)/.installed
 	    distill(teacher.__path__[0] + '/model').save_pretrained(sys.argv[1])" $@
 
 $(BUILT)/random-cbow: | $(STAMP)
-	$(BIN)/python -m experiments.random_students --out $(BUILT)
+	$(BIN)/python -m experiments.runtime.random_students --out $(BUILT)
 
 $(BUILT)/teacher-%: | $(STAMP)
 	$(BIN)/edgeembed export $(TEACHER) --precision $* --out $@
@@ -170,6 +170,21 @@ $(BUILT)/teacher-ort-int8/model.onnx: | $(BUILT)/teacher-fp32
 	$(BIN)/python -c "import sys, onnx; from onnxruntime.quantization import quantize_dynamic; \
 	    quantize_dynamic(*sys.argv[1:], extra_options={'DefaultTensorType': onnx.TensorProto.FLOAT})" \
 	    $(BUILT)/teacher-fp32/onnx/model.onnx $@
+
+# The numbers of a page of docs/results, or those of all with WHAT=all; with SCALE=small in minutes, on made-up text. With
+# STATUS=1 it says what is stale. DVC, which decides that, has an environment of its own.
+DVC := build/dvc
+WHAT ?= $(error expected WHAT=simtde or another folder of experiments/)
+
+reproduce: export OMP_NUM_THREADS ?= 1
+reproduce: $(STAMP) $(DVC)/.installed
+	$(BIN)/python -m experiments.reproduce $(WHAT) $(STAGES) --scale $(or $(SCALE),full) $(if $(STATUS),--status) \
+	    --dvc $(DVC)/bin/dvc
+
+$(DVC)/.installed: requirements-experiments.txt
+	$(PYTHON) -m venv $(DVC)
+	$(DVC)/bin/python -m pip install --quiet --no-compile --requirement $<
+	@touch $@
 
 define venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: call make with PYTHON=python3.11 or newer" >&2; exit 1; }
@@ -189,4 +204,4 @@ $(DEMO_STAMP): pyproject.toml runtime/pyproject.toml $(CONSTRAINTS)
 	@touch $(DEMO_STAMP)
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(BUILT) $(EVERYWHERE) $(INTEGRATIONS) $(PLAIN) $(PLAIN_RUNTIME) $(DOCS) $(DOCS_ENGINE) build/site demo
+	rm -rf $(VENV) $(PEERS) $(BUILT) $(EVERYWHERE) $(INTEGRATIONS) $(PLAIN) $(PLAIN_RUNTIME) $(DOCS) $(DOCS_ENGINE) $(DVC) build/site demo

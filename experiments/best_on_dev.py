@@ -1,34 +1,41 @@
-"""Print the folder of the student whose last stage scored best on the development set, or with `--all` all scores.
+"""Write the scores of students on the development set, the best first, as JSON.
 
-python experiments/best_on_dev.py STUDENT...
+python -m experiments.best_on_dev STUDENT... --out rates.json
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 
-def dev_scores(folder: str) -> list[float]:
+def dev_scores(folder: Path) -> list[float]:
     """Return a student's Spearman correlations x100 on the development set after each stage."""
-    report = json.loads((Path(folder) / "edgeembed_student.json").read_text(encoding="utf-8"))["report"]
+    report = json.loads((folder / "edgeembed_student.json").read_text(encoding="utf-8"))["report"]
     scores: list[float] = report["dev_spearman"]
     return scores
 
 
-def last_score(folder: str) -> float:
+def last_score(folder: Path) -> float:
     """Return a student's Spearman correlation x100 on the development set after its last stage."""
     return dev_scores(folder)[-1]
 
 
+def rank(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return names and scores of students, the best first."""
+    ranked = sorted(folders, key=last_score, reverse=True)
+    return [{"name": folder.name, "dev_spearman": dev_scores(folder)} for folder in ranked]
+
+
 @click.command(help=__doc__)
-@click.argument("students", nargs=-1, required=True, metavar="STUDENT...")
-@click.option("--all", "shows_all", is_flag=True, help="Print all students and their scores as JSON, the best first.")
-def main(students: tuple[str, ...], shows_all: bool) -> None:
-    """Print the best one."""
-    ranked = sorted(students, key=last_score, reverse=True)
-    rows = [{"name": Path(folder).name, "dev_spearman": dev_scores(folder)} for folder in ranked]
-    click.echo(json.dumps(rows, indent=1) if shows_all else ranked[0])
+@click.argument("students", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="JSON file to write.")
+def main(students: tuple[Path, ...], out: Path) -> None:
+    """Write it."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(rank(students), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

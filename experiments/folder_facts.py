@@ -1,6 +1,6 @@
-"""Print what models' folders record of themselves as JSON: their size, and what making them measured.
+"""Write what models' folders record of themselves as JSON: their size, and what making them measured.
 
-    python -m experiments.folder_facts FOLDER...
+    python -m experiments.folder_facts FOLDER... --out facts.json
 
 A bundle has its parity with its model, a student the counts of its text, without any of its sentences, and the steps
 and seconds of its training, a teacher with a PCA the share of the variance that its components explain, and a
@@ -53,9 +53,11 @@ def folder_facts(folder: Path) -> dict[str, Any]:
 
 @click.command(help=__doc__)
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-def main(folders: Sequence[Path]) -> None:
-    """Print the facts of each folder."""
-    click.echo(json.dumps([folder_facts(folder) for folder in folders], indent=1))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="JSON file to write.")
+def main(folders: Sequence[Path], out: Path) -> None:
+    """Write the facts of each folder."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps([folder_facts(folder) for folder in folders], indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

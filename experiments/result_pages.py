@@ -1,8 +1,9 @@
-"""Fill the generated parts of the pages in docs/results from the benchmark reports beside them.
+"""Fill the generated parts of the pages in docs/results from the files beside them.
 
 python -m experiments.result_pages
 
-Everything between the two marks of a page is replaced: summary, warnings, tables and notes of the page's report.
+Everything between two marks of a page is replaced: summary, warnings, tables and notes of a benchmark's report, or a
+table of scores (`experiments.score_tables`).
 """
 
 import textwrap
@@ -15,6 +16,8 @@ from edgeembed_bench import read_report
 from edgeembed_bench.render.markdown import escape, markdown_table
 from edgeembed_bench.render.summary import Content, build_content
 from edgeembed_bench.report import BenchmarkReport
+
+from experiments.score_tables import fill_tables, pages_of_scores
 
 RESULTS = Path(__file__).parents[1] / "docs/results"
 BEGIN = "<!-- begin: written by python -m experiments.result_pages -->"
@@ -96,12 +99,16 @@ def _wrap(text: str, indent: str = "") -> str:
 
 @click.command()
 def command() -> None:
-    """Fill the pages of the reports that exist."""
+    """Fill the pages of the files that exist."""
     for page in PAGES:
         if page.report.is_file():
             filled = fill_page(page.page.read_text(encoding="utf-8"), page, read_report(page.report))
             page.page.write_text(filled, encoding="utf-8")
             click.echo(page.page)
+    for name, tables in pages_of_scores().items():
+        file = RESULTS / f"{name}.md"
+        file.write_text(fill_tables(file.read_text(encoding="utf-8"), tables), encoding="utf-8")
+        click.echo(file)
 
 
 if __name__ == "__main__":

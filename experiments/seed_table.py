@@ -1,6 +1,6 @@
 """Print the scores of students that were trained with several seeds: a Markdown table with means over the seeds.
 
-    python -m experiments.seed_table SCORES.json [--teacher NAME] [--rates RATES.json]
+    python -m experiments.seed_table SCORES.json [--teacher NAME] [--rates RATES.json] [--out TABLE.md]
     python -m experiments.seed_table SCORES.json --task NAME [--task NAME...]
 
 The file is `edgeembed evaluate`'s, of students in folders NAME-seed-SEED: a row for each name, in the order of the
@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from edgeembed_bench.render.markdown import markdown_table
@@ -66,7 +66,7 @@ def rate_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     """Return a table of scores on the development set, a column for each learning rate.
 
     Args:
-        rows: What `experiments/best_on_dev.py --all` prints, of students in folders NAME-rate-RATE.
+        rows: What `experiments.best_on_dev` writes, of students in folders NAME-rate-RATE.
     """
     scores: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows:
@@ -110,7 +110,8 @@ def _averages(evaluations: Iterable[Mapping[str, Any]], sets: Sequence[str]) -> 
 @click.option("--teacher", help="The teacher's name in the file.")
 @click.option("--rates", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Scores of each rate.")
 @click.option("--task", "tasks", multiple=True, help="A task of the file; the table has only these. Repeatable.")
-def main(scores: Path, teacher: str | None, rates: Path | None, tasks: tuple[str, ...]) -> None:
+@click.option("--out", default="-", type=click.File("w", encoding="utf-8"), help="Write the tables to a file.")
+def main(scores: Path, teacher: str | None, rates: Path | None, tasks: tuple[str, ...], out: TextIO) -> None:
     """Print the tables."""
     groups = group_seeds(json.loads(scores.read_text(encoding="utf-8")))
     if teacher is not None and teacher not in groups:
@@ -121,9 +122,9 @@ def main(scores: Path, teacher: str | None, rates: Path | None, tasks: tuple[str
     for task in tasks:
         if task not in known:
             raise click.BadParameter(f"{task!r} is not in {scores}; expected one of: {'; '.join(sorted(known))}")
-    click.echo(markdown_table(task_table(groups, tasks) if tasks else score_table(groups, teacher)))
+    click.echo(markdown_table(task_table(groups, tasks) if tasks else score_table(groups, teacher)), file=out)
     if rates is not None:
-        click.echo("\n" + markdown_table(rate_table(json.loads(rates.read_text(encoding="utf-8")))))
+        click.echo("\n" + markdown_table(rate_table(json.loads(rates.read_text(encoding="utf-8")))), file=out)
 
 
 if __name__ == "__main__":

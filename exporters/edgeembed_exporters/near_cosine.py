@@ -21,7 +21,7 @@ def measure_near_cosine(bundle: Bundle | Path, texts: Sequence[str]) -> float | 
 
     Nearly all pairs in a sample of texts are of different topics, so the value is specific to how an encoder spreads
     unrelated texts, and to the range of the sample. With the two encoders in the wheel, it is the value that was
-    chosen with simulated users (`experiments/interests.py`).
+    chosen with simulated users (`experiments/interests/interests.py`).
 
     Args:
         bundle: The bundle of an encoder.

@@ -11,8 +11,8 @@ UNKNOWN_SHARE = 0.9
 """The share of unknown tokens from which on a text counts as almost wholly unknown.
 
 With the encoders in the wheel, 99 % of 20,000 Russian sentences reach it, and none of 180,000 sentences in nine
-languages with the Latin alphabet (docs/results/unknown-share.json, by experiments/unknown_share.py). A lower share
-would also include texts with one English name in Russian words.
+languages with the Latin alphabet (docs/results/unknown-share.json, by experiments/runtime/unknown_share.py). A lower
+share would also include texts with one English name in Russian words.
 """
 
 # A vocabulary knows a script if it has this many tokens of two or more letters of it, or this many ideographs. BERT's

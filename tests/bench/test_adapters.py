@@ -15,7 +15,7 @@ from edgeembed_runtime import Bundle, Encoder
 from edgeembed_runtime.builtin_models import builtin_bundle
 from edgeembed_runtime.errors import CheckError, VerificationError
 
-from experiments.random_students import write_random_student
+from experiments.runtime.random_students import write_random_student
 
 TEXTS = ["read a file line by line", "sort a list"]
 ROOT = Path(__file__).parents[2]

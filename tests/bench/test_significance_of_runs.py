@@ -7,7 +7,7 @@ from edgeembed_bench import BenchmarkSettings, NullMeter, SignificanceTest, Subj
 from edgeembed_runtime import Bundle
 from edgeembed_runtime.builtin_models import builtin_bundle
 
-from experiments.random_students import write_random_student
+from experiments.runtime.random_students import write_random_student
 
 NO_METER = NullMeter("not measured in this test")
 QUIET = 0.035  # minimum detectable effect of a run on a quiet machine

@@ -9,8 +9,8 @@ import pytest
 from edgeembed_runtime import Bundle, Encoder
 from edgeembed_runtime.builtin_models import builtin_bundle
 
-from experiments.footprint import build, install
-from experiments.random_students import write_random_student
+from experiments.footprint.footprint import build, install
+from experiments.runtime.random_students import write_random_student
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from edgeembed_runtime import Encoder
 
-from experiments.java_tokenizer import count_differences, java_tokens
+from experiments.platforms.java_tokenizer import count_differences, java_tokens
 
 pytestmark = [
     pytest.mark.slow,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from edgeembed.evaluation import RetrievalSet
-from experiments.asymmetric_search import bootstrap_interval, ndcg_at_10
+from experiments.asymmetric.asymmetric_search import bootstrap_interval, ndcg_at_10
 
 
 def test_ndcg_of_a_query_equals_the_hand_computed_value() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from experiments.corpus_scale import STEPS, main, measure, render, synthetic_sentences, write_files
+from experiments.scale.corpus_scale import STEPS, main, measure, render, synthetic_sentences, write_files
 
 
 def test_a_longer_stream_of_sentences_begins_with_the_shorter_one() -> None:

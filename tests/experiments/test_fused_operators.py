@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from experiments.fused_operators import Form, build, command, forms, run
+from experiments.export.fused_operators import Form, build, command, forms, run
 
 
 @pytest.mark.parametrize("pair", forms().values(), ids=forms())

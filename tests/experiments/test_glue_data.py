@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from experiments.glue_data import main
+from experiments.cmow.glue_data import main
 
 
 def write(file: Path, header: str, rows: list[str]) -> None:
@@ -34,8 +34,9 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_splits_are_disjoint_and_counted(data: Path, tmp_path: Path) -> None:
-    result = CliRunner().invoke(main, [str(data), str(tmp_path / "glue")])
-    facts = {each.pop("task"): each for each in json.loads(result.output)}
+    arguments = [str(data), str(tmp_path / "glue"), "--facts", str(tmp_path / "facts.json")]
+    CliRunner().invoke(main, arguments, catch_exceptions=False)
+    facts = {each.pop("task"): each for each in json.loads((tmp_path / "facts.json").read_text())}
     assert facts["cola"] == {"train": 2, "dev": 4, "most_frequent_label_accuracy": 75}
     assert facts["stsb"] == {"train": 2, "dev": 4, "most_frequent_label_accuracy": None}
     assert facts["mrpc"] == {"train": 92, "dev": 408, "most_frequent_label_accuracy": 50}

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from edgeembed_runtime import Encoder
 
-from experiments.interests import Embeddings, Setting, make_users, nearest_merge, simulate
-from experiments.interests_topics import read_topics
+from experiments.interests.interests import Embeddings, Setting, make_users, nearest_merge, simulate
+from experiments.interests.interests_topics import read_topics
 
 
 @pytest.fixture(scope="module")

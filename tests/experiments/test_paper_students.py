@@ -17,11 +17,11 @@ from edgeembed.embeddings.text_encoder import with_normalization
 from edgeembed.models import load_masked_lm, load_model
 from experiments.best_on_dev import main as best_on_dev
 from experiments.folder_facts import main as folder_facts
-from experiments.pca_teacher import command as pca_teacher
-from experiments.pca_teacher import with_pca
-from experiments.pretrained_encoder import Training, pretrain
-from experiments.random_teacher import Shape
-from experiments.unpack_model import unpack_model
+from experiments.teachers.pca_teacher import command as pca_teacher
+from experiments.teachers.pca_teacher import with_pca
+from experiments.teachers.pretrained_encoder import Training, pretrain
+from experiments.teachers.random_teacher import Shape
+from experiments.teachers.unpack_model import unpack_model
 
 
 @pytest.mark.slow
@@ -105,9 +105,9 @@ def test_the_best_student_on_the_development_set_is_that_after_the_last_stage(tm
     for name, dev in scores.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "edgeembed_student.json").write_text(json.dumps({"report": {"dev_spearman": dev}}))
-    folders = [str(tmp_path / name) for name in scores]
-    assert CliRunner().invoke(best_on_dev, folders).output == f"{folders[1]}\n"
-    rows = json.loads(CliRunner().invoke(best_on_dev, [*folders, "--all"]).output)
+    folders, out = [str(tmp_path / name) for name in scores], tmp_path / "rates.json"
+    CliRunner().invoke(best_on_dev, [*folders, "--out", str(out)], catch_exceptions=False)
+    rows = json.loads(out.read_text())
     assert [(row["name"], row["dev_spearman"]) for row in rows] == [("second", [10.0, 70.5]), ("first", [80.0, 60.0])]
 
 
@@ -134,8 +134,9 @@ def test_facts_of_folders_are_those_of_their_manifests(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / file).write_text(json.dumps(manifest))
     (tmp_path / "bundle" / "weights").write_bytes(bytes(1000))
-    result = CliRunner().invoke(folder_facts, [str(tmp_path / name) for name in manifests])
-    bundle, student = json.loads(result.output)
+    out, folders = tmp_path / "facts.json", [str(tmp_path / name) for name in manifests]
+    CliRunner().invoke(folder_facts, [*folders, "--out", str(out)], catch_exceptions=False)
+    bundle, student = json.loads(out.read_text())
     assert bundle["size_bytes"] == 1000 + (tmp_path / "bundle" / "edgeembed.json").stat().st_size
     assert bundle["parity"] == {"sentences": 9, "min_cosine": 0.9, "mean_cosine": 1.0}
     assert student["seconds"] == {"teacher": 2.5}
@@ -145,6 +146,6 @@ def test_facts_of_folders_are_those_of_their_manifests(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_manifest_has_no_facts(tmp_path: Path) -> None:
-    result = CliRunner().invoke(folder_facts, [str(tmp_path)])
+    result = CliRunner().invoke(folder_facts, [str(tmp_path), "--out", str(tmp_path / "facts.json")])
     assert result.exit_code == 1
     assert "pass the folder of a bundle, student or teacher" in result.output

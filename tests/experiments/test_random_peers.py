@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
-from experiments.random_peers import PEERS, command, write_random_peer
+from experiments.cmow.random_peers import PEERS, command, write_random_peer
 
 MILLIONS = {"bert-base": 110, "distilbert": 66, "mobilebert": 25.3, "tinybert": 14.5}  # as their papers print them
 

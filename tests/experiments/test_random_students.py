@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from edgeembed_runtime import Bundle, Encoder
 from edgeembed_runtime.builtin_models import builtin_bundle
 
-from experiments.random_students import ARCHITECTURES, command
+from experiments.runtime.random_students import ARCHITECTURES, command
 
 
 def test_random_students_are_bundles_that_encode(tmp_path: Path) -> None:

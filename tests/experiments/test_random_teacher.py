@@ -11,7 +11,7 @@ from edgeembed_runtime.errors import InputError
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
-from experiments.random_teacher import Shape, command, read_lines, train_tokenizer, write_random_teacher
+from experiments.teachers.random_teacher import Shape, command, read_lines, train_tokenizer, write_random_teacher
 
 REFUSED = "{} exists already, expected a new path; choose another, or replace it with force=True (--force)"
 SMALL = Shape(layers=1, width=16, heads=2, inner=32, tokens=24)

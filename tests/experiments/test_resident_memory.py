@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from experiments.resident_memory import resident_mb
+from experiments.wheel.resident_memory import resident_mb
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 

@@ -3,7 +3,8 @@
 import pytest
 from edgeembed_bench import read_report
 
-from experiments.result_pages import BEGIN, END, PAGES, ResultPage, fill_page
+from experiments.result_pages import BEGIN, END, PAGES, RESULTS, ResultPage, fill_page
+from experiments.score_tables import fill_tables, pages_of_scores
 
 BENCH = PAGES[0]
 
@@ -36,3 +37,15 @@ def test_the_generated_part_replaces_what_is_between_the_marks() -> None:
 def test_a_page_without_the_marks_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"bench\.md lacks a mark"):
         fill_page(text, BENCH, read_report(BENCH.report))
+
+
+@pytest.mark.parametrize("name", pages_of_scores())
+def test_the_tables_of_a_page_show_the_committed_scores(name: str) -> None:
+    text = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
+    message = "the scores have changed: run python -m experiments.result_pages"
+    assert fill_tables(text, pages_of_scores()[name]) == text, message
+
+
+def test_a_page_without_the_mark_of_a_table_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"simtde\.md lacks a mark"):
+        fill_tables("# Title\n", pages_of_scores()["simtde"])

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from experiments.encode_throughput import summarize
-from experiments.scale_costs import Assumptions, main, measured_rates
+from experiments.scale.encode_throughput import summarize
+from experiments.scale.scale_costs import Assumptions, main, measured_rates
 
 
 def assumptions(gpu_rate: float) -> Assumptions:

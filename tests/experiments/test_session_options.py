@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from experiments.session_options import CHOICES, Options, measure_memory, measure_speed
+from experiments.runtime.session_options import CHOICES, Options, measure_memory, measure_speed
 
 
 def test_one_option_at_a_time_differs_from_the_runtimes() -> None:

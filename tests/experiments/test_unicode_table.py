@@ -7,7 +7,7 @@ from base64 import b64decode
 import pytest
 from edgeembed_runtime.tokenization.unicode_table import TABLE
 
-from experiments.unicode_table import unicode_table
+from experiments.runtime.unicode_table import unicode_table
 
 
 @pytest.mark.slow

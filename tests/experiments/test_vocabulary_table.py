@@ -5,7 +5,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from experiments.vocabulary_table import main
+from experiments.xayn.vocabulary_table import main
 
 
 def report(folder: Path, name: str, english: float, german: float, existing: float = 2.0) -> Path:

@@ -2,8 +2,8 @@
 
 Fused are attention (MultiHeadAttention), the exact GELU, position embeddings and L2 normalization; constant weights are
 stored transposed. Some operators are left unfused, since the fused ones are slower on a CPU than their parts
-(`python -m experiments.fused_operators`; 14 tokens of width 384, one thread): SkipLayerNormalization (36 against 5
-microseconds), hence EmbedLayerNormalization too, and BiasGelu (9 against 5).
+(`python -m experiments.export.fused_operators`; 14 tokens of width 384, one thread): SkipLayerNormalization (36 against
+5 microseconds), hence EmbedLayerNormalization too, and BiasGelu (9 against 5).
 """
 
 import onnx

@@ -3,7 +3,7 @@
 Int8 linear layers after a layer norm read a second layer norm of the same input, centered and scaled channel by channel
 (`quantization.int8_static`). The residual branch needs the first one, which is `factor * second + shift`. A Mul takes a
 third of the time of a layer norm, and the bias of the matmul that the residual is added to takes the shift at no cost
-(`python -m experiments.roofline` measures the nodes).
+(docs/results/roofline.json).
 """
 
 from typing import Any, NamedTuple

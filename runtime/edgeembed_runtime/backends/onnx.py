@@ -90,7 +90,7 @@ def _session(model: bytes | str, where: str, *, fold: bool) -> Any:
     options.enable_cpu_mem_arena = True
     options.enable_mem_pattern = False
     # The exporter has optimized the graph: doing it again takes a quarter of the load time and made no graph
-    # measurably faster (python -m experiments.session_options).
+    # measurably faster (python -m experiments.runtime.session_options).
     levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = levels.ORT_ENABLE_BASIC if fold else levels.ORT_DISABLE_ALL
     # Planning which tensors share memory takes a third of the load time and saves nothing.

@@ -78,8 +78,8 @@ def words(text: str) -> list[str]:
 
     Splitting identifiers and removing the plural "s" were chosen on other text than the results page reports:
     docstrings of numpy, scipy, scikit-learn, torch and matplotlib, searched by their own first line (mean reciprocal
-    rank 0.473 with plain words, 0.556 with both), and medical questions and answers (0.438 and 0.448), as
-    experiments/bm25_words.py measures it.
+    rank 0.473 with plain words, 0.556 with both), and medical questions and answers (0.438 and 0.448);
+    docs/results/hybrid.md links what measured it.
 
     Args:
         text: The text.

@@ -1,7 +1,7 @@
 """A readable folder: on the disk, or inside a zip file.
 
 An encoder reads its bundle through this module. Importing pathlib would take a twentieth of the time that importing
-NumPy and ONNX Runtime takes (`python -m experiments.footprint`), so nothing here imports it.
+NumPy and ONNX Runtime takes (`python -m experiments.footprint.footprint`), so nothing here imports it.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Normalize texts as BERT's normalizer and pre-tokenizer do, one character at a time.
 
 The tables of characters are those of the Rust package `tokenizers`, not those of Python's `unicodedata`, which differ
-between Python's versions; `python -m experiments.unicode_table` writes them.
+between Python's versions; `python -m experiments.runtime.unicode_table` writes them.
 """
 
 from bisect import bisect_right

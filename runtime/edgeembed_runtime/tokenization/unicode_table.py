@@ -1,4 +1,4 @@
-"""The characters that the package `tokenizers` 0.22.2 knows; written by `python -m experiments.unicode_table`."""
+"""The characters that `tokenizers` 0.22.2 knows; written by `python -m experiments.runtime.unicode_table`."""
 
 TABLE = (
     b"eNrtnd2uLbdtx98l1+sAEvVBqa8SGEXqGkXQJA7itL0o+u6lPmaGP+29jo/dBO1F4eTsxdGMREnkn5RESf/5m7/88Mcf//2Hf/7NP/w2vPpL7"

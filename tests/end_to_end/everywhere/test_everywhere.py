@@ -23,7 +23,7 @@ from edgeembed_exporters import BundleSettings, export
 from edgeembed_exporters.precision import precision_names
 from edgeembed_runtime import Bundle, Encoder
 
-from experiments.random_students import ARCHITECTURES, Architecture, write_random_student
+from experiments.runtime.random_students import ARCHITECTURES, Architecture, write_random_student
 
 pytestmark = pytest.mark.slow
 

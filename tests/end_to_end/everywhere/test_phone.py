@@ -20,7 +20,15 @@ EXTENSIONS = ROOT / "build" / "everywhere" / "extensions"
 def test_tokenizer_in_front_of_the_model_returns_the_same_embeddings(tmp_path: Path, sentences: list[str]) -> None:
     texts = ["one [two] three-four: $5!", "a" * 300, "", "word " * 400, "caf\u00e9", *sentences[:100]]
     (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
-    command = [sys.executable, "-m", "experiments.mobile_model", "--bundle", "nano", "--out", str(tmp_path / "out")]
+    command = [
+        sys.executable,
+        "-m",
+        "experiments.platforms.mobile_model",
+        "--bundle",
+        "nano",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     path = os.pathsep.join([str(EXTENSIONS), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [*command, str(tmp_path / "texts.txt")],
