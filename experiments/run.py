@@ -41,7 +41,7 @@ def run_command(line: Sequence[str], stdout: IO[str] | None = None) -> None:
         SystemExit: If it fails, with its exit status.
     """
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"} | (_KEEP_MEMORY if line[0] in _TRAINING else {})
-    module = [] if line[0].startswith("experiments.") else ["edgeembed.cli.main"]
+    module = [] if "." in line[0] else ["edgeembed.cli.main"]
     program = [sys.executable, "-m", *module, *line]
     status = subprocess.run(program, env=environment, stdout=stdout, check=False)  # noqa: S603  # our own command
     if status.returncode:

@@ -69,7 +69,7 @@ def ort_int8(teacher: str, bundle: Path, out: Path) -> None:
     import edgeembed_runtime  # noqa: F401  # turns onnxruntime's telemetry off
     import onnx
     import onnxruntime
-    from edgeembed_exporters.bundle.manifest import relist
+    from edgeembed_exporters.bundle.manifest import update_file_record
     from edgeembed_exporters.model_spec import inspect_model
     from edgeembed_exporters.onnx.tracing import build_graph, trace
     from onnxruntime.quantization import quantize_dynamic
@@ -85,7 +85,7 @@ def ort_int8(teacher: str, bundle: Path, out: Path) -> None:
         options = onnxruntime.SessionOptions()
         options.optimized_model_filepath = str(model)
         onnxruntime.InferenceSession(model.read_bytes(), options)
-        relist(folder, "onnx/model.onnx")
+        update_file_record(folder, "onnx/model.onnx")
 
 
 @main.command()
@@ -102,10 +102,10 @@ def whole(teacher: str, text: str, bundles: tuple[Path, ...], out: Path) -> None
         parity = compare(model, folder, texts)
         found[folder.name] = {
             "sentences": parity.sentences,
-            "worst": parity.worst_cosine,
-            "percentile": parity.first_percentile_cosine,
+            "worst": parity.min_cosine,
+            "percentile": parity.p01_cosine,
             "mean": parity.mean_cosine,
-            "rank": parity.rank_correlation,
+            "rank": parity.spearman,
             "alone_to_padded": _alone_to_padded(teacher, folder, texts),
         }
     out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

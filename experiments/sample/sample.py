@@ -140,8 +140,8 @@ class Sample:
             # Enough for the development split that the last rows of MRPC's training split become.
             pairs = ((*self._similar(2), self.rng.choice("01")) for _ in range(500))
             self._table(f"eval/{name}.tsv", ("sentence1", "sentence2", "label"), pairs)
-        rows = ((*self._similar(2), self.rng.choice("012"), "lingnli") for _ in range(2500))
-        self._table("train/pairs/nli_pairs.tsv.xz", ("premise", "hypothesis", "label", "source"), rows)
+        inferences = ((*self._similar(2), self.rng.choice("012"), "lingnli") for _ in range(2500))
+        self._table("train/pairs/nli_pairs.tsv.xz", ("premise", "hypothesis", "label", "source"), inferences)
 
     def _wordnet(self) -> None:
         words = sorted({word for each in self.sentences for word in each.lower().split() if word.isalpha()})[:1000]

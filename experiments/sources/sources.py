@@ -34,9 +34,9 @@ def code_fingerprint(files: Iterable[Path]) -> str:
     for file in sorted(files):
         tree = ast.parse(file.read_bytes())
         for node in ast.walk(tree):
-            documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            if documented and ast.get_docstring(node) is not None:
-                del node.body[0]
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                documented = ast.get_docstring(node) is not None
+                node.body = node.body[1:] if documented else node.body
         digest.update(f"{file.name}\n{ast.dump(tree)}\n".encode())
     return digest.hexdigest()[:16]
 

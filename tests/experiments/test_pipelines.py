@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import click
 import pytest
@@ -172,9 +173,13 @@ def check_edgeembed(arguments: list[str]) -> None:
     command.make_context(name, rest, parent=context)
 
 
+def _is_command(found: object) -> TypeGuard[click.Command]:
+    return isinstance(found, click.Command)
+
+
 def check_module(name: str, arguments: list[str]) -> None:
     module = importlib.import_module(name)
-    command = getattr(module, "main", None) or module.command
+    command = next(each for each in (getattr(module, name, None) for name in ("main", "command")) if _is_command(each))
     context = command.make_context(name, list(arguments))
     given = context.params
     if isinstance(command, click.Group):
@@ -184,7 +189,7 @@ def check_module(name: str, arguments: list[str]) -> None:
         rest = given["rest"]
         first = next((index for index, each in enumerate(rest) if each.startswith("-")), len(rest))
         line = command_line(given["folder"], given["command"], rest[:first], rest[first:])
-        check_module(line[0], line[1:]) if line[0].startswith("experiments.") else check_edgeembed(line)
+        check_module(line[0], line[1:]) if "." in line[0] else check_edgeembed(line)
     elif name == "experiments.student":
         line = student_line(given["folder"], given["group"], given["row"], rate=given["rate"], seed=given["seed"] or 0)
         check_edgeembed([*line, "--out", "out"])
