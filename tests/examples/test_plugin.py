@@ -71,3 +71,16 @@ def test_its_student_is_distilled_with_its_loss(
     )
     assert json.loads(report)["dimension"] == 8
     assert (tmp_path / "student" / "modules.json").is_file()
+
+
+def test_its_task_is_an_option_with_a_setting(environment: dict[str, str], tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    rows = [
+        f"cat {number}\tcat {number}\t1\ncat {number}\ttax\t0\ndog {number}\tdog {number}\t0\n" for number in range(10)
+    ]
+    pairs.write_text("sentence1\tsentence2\tscore\n" + "".join(rows))
+    options = ["--paraphrases", str(pairs), "--paraphrases-percent", "90", "--no-cache", "--json"]
+    (score,) = json.loads(edgeembed(environment, "evaluate", "micro", *options))["scores"]
+    assert score["value"] == pytest.approx(200 / 3)
+    assert (score["metric"], score["items"]) == ("accuracy x100", 30)
+    assert score["interval"][0] < score["value"] < score["interval"][1]

@@ -1,4 +1,4 @@
-"""A plugin of edgeembed: a loss, a kind of student and a recipe."""
+"""A plugin of edgeembed: a loss, a kind of student, an evaluation task and a recipe."""
 
 from edgeembed.plugins import import_modules
 
