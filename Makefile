@@ -36,7 +36,7 @@ test-slow: $(STAMP)
 # The packages that use transformers or sentence-transformers, with the older ones and optimum.
 test-old-generation: export CONSTRAINTS = $(OLD_GENERATION)
 test-old-generation:
-	$(MAKE) test ARGUMENTS="tests/edgeembed tests/exporters tests/bench tests/end_to_end"
+	$(MAKE) test ARGUMENTS="tests/edgeembed tests/exporters tests/bench/test_adapters.py"
 	$(MAKE) test-slow ARGUMENTS="tests/edgeembed/test_processes.py tests/end_to_end/test_teacher_export.py"
 
 # The libraries of others that load a bundle (docs/loaders.md); what cannot be installed is skipped with that reason.

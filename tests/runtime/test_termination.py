@@ -43,7 +43,7 @@ def test_signal_that_arrives_as_the_block_is_left_raises_nothing(monkeypatch: py
     restore = signal.signal
 
     def restored(number: int, handler: signal.Handlers) -> object:
-        if handler == signal.SIG_DFL:
+        if number == signal.SIGTERM:
             _receive()
         return restore(number, handler)
 
