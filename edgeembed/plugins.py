@@ -1,7 +1,8 @@
 """Packages that add losses, students, evaluation tasks and recipes: entry points of the group `edgeembed.plugins`.
 
-The name of an entry point is the plugin's name, its value a package. Importing the package registers what it adds; the
-recipes are the TOML files in its folder `recipes`. The five systems in `edgeembed.papers` are plugins like any other.
+The name of an entry point is the plugin's name, its value a package. Its modules, or packages, `losses`, `students` and
+`tasks` register what they add; each is imported when something of its kind is looked for. The recipes are the TOML
+files in its folder `recipes`. The five systems in `edgeembed.papers` are plugins like any other.
 """
 
 import functools
@@ -19,38 +20,39 @@ class PluginWarning(UserWarning):
     """A plugin is installed, but cannot be used."""
 
 
-def import_modules(package: str) -> None:
-    """Import every module of a package and of those in it, so that all that it registers is there.
-
-    A plugin of several modules calls it in its `__init__.py`, as `import_modules(__name__)`.
-
-    Args:
-        package: Name of the package, which is imported or is being imported.
-    """
-    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-        importlib.import_module(module.name)
-
-
 @functools.cache
-def load_plugins() -> tuple[str, ...]:
-    """Import the installed plugins, once, and return the names of those that work.
+def load_plugins(part: str) -> tuple[str, ...]:
+    """Import a part of the installed plugins, once, and return the names of those that have it and work.
 
     One that fails is left out with a warning of one line: a broken package must not break what does not need it.
+
+    Args:
+        part: Name of the module or package within each plugin: "losses", "students" or "tasks".
     """
     loaded = []
     for name, package in _entry_points().items():
+        module = f"{package}.{part}"
         try:
-            importlib.import_module(package)
+            if importlib.util.find_spec(module) is None:
+                continue
+            _import_all(module)
         except Exception as error:  # noqa: BLE001  # any code may run there
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             warnings.warn(
-                f"the plugin {name} ({package}) cannot be imported and is left out: {reason}; repair or uninstall it",
+                f"the plugin {name} ({module}) cannot be imported and is left out: {reason}; repair or uninstall it",
                 PluginWarning,
                 stacklevel=2,
             )
         else:
             loaded.append(name)
     return tuple(loaded)
+
+
+def _import_all(module: str) -> None:
+    """Import a module and, if it is a package, those in it."""
+    folder = getattr(importlib.import_module(module), "__path__", ())
+    for each in pkgutil.iter_modules(folder, f"{module}."):
+        importlib.import_module(each.name)
 
 
 def recipe_folders() -> dict[str, Path]:

@@ -155,7 +155,7 @@ class EvaluationTask(ABC):
         return items
 
 
-TASKS: Registry[EvaluationTask] = Registry("evaluation task", "edgeembed.evaluation.tasks")
+TASKS: Registry[EvaluationTask] = Registry("evaluation task", "edgeembed.evaluation.tasks", "tasks")
 """The kinds of tasks by name: the product's, then those of plugins."""
 
 

@@ -98,7 +98,7 @@ class Loss(Settings):
         return pairs.scores.astype(np.float32)
 
 
-LOSSES: Registry[Loss] = Registry("loss", "edgeembed.losses")
+LOSSES: Registry[Loss] = Registry("loss", "edgeembed.losses", "losses")
 """The losses by name."""
 
 

@@ -48,7 +48,7 @@ class StudentKind(Settings):
         raise NotImplementedError
 
 
-STUDENTS: Registry[StudentKind] = Registry("student", "edgeembed.students.kinds")
+STUDENTS: Registry[StudentKind] = Registry("student", "edgeembed.students.kinds", "students")
 """The kinds of students by the name that `student.architecture` has in recipes."""
 
 

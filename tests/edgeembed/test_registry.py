@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from edgeembed_runtime.errors import InputError
 
-from edgeembed.plugins import PluginWarning, import_modules, load_plugins, recipe_folders
+from edgeembed.plugins import PluginWarning, load_plugins, recipe_folders
 from edgeembed.registry import Registry
 
 
@@ -18,7 +18,7 @@ def shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry
     package = tmp_path / "shapes_of_a_test"
     package.mkdir()
     (package / "__init__.py").write_text(
-        "from edgeembed.registry import Registry\nSHAPES = Registry('shape', __name__)\n", encoding="utf-8"
+        "from edgeembed.registry import Registry\nSHAPES = Registry('shape', __name__, 'shapes')\n", encoding="utf-8"
     )
     (package / "circle.py").write_text(
         "from shapes_of_a_test import SHAPES\n\n@SHAPES.register('circle')\nclass Circle: ...\n", encoding="utf-8"
@@ -38,11 +38,6 @@ def test_modules_of_the_package_are_found(shapes: Registry[object]) -> None:
     assert "square" not in shapes
 
 
-def test_import_modules_imports_every_module_of_a_package(shapes: Registry[object]) -> None:
-    import_modules("shapes_of_a_test")
-    assert list(shapes._classes) == ["circle"]
-
-
 def test_unknown_name_is_refused_with_the_known_ones(shapes: Registry[object]) -> None:
     with pytest.raises(InputError) as raised:
         shapes["cirle"]
@@ -59,7 +54,10 @@ def test_name_of_another_class_is_refused(shapes: Registry[object]) -> None:
 def _installed(folder: Path, package: str, source: str) -> None:
     """Install a plugin of one package in a folder, as pip would."""
     (folder / package / "recipes").mkdir(parents=True)
-    (folder / package / "__init__.py").write_text(source, encoding="utf-8")
+    (folder / package / "__init__.py").touch()
+    (folder / package / "shapes").mkdir()
+    (folder / package / "shapes" / "__init__.py").touch()
+    (folder / package / "shapes" / "square.py").write_text(source, encoding="utf-8")
     info = folder / f"{package}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
@@ -81,10 +79,12 @@ def test_plugin_is_imported_once_and_its_recipes_are_found_without(
     monkeypatch.syspath_prepend(str(tmp_path))
     assert recipe_folders()["plugin_of_a_test"] == tmp_path / "plugin_of_a_test" / "recipes"
     assert "plugin_of_a_test" not in sys.modules
-    assert "plugin_of_a_test" in load_plugins()
-    del sys.modules["plugin_of_a_test"]
-    load_plugins()
-    assert "plugin_of_a_test" not in sys.modules
+    assert "plugin_of_a_test" not in load_plugins("colors")
+    assert "plugin_of_a_test.shapes" not in sys.modules
+    assert "plugin_of_a_test" in load_plugins("shapes")
+    del sys.modules["plugin_of_a_test.shapes.square"]
+    load_plugins("shapes")
+    assert "plugin_of_a_test.shapes.square" not in sys.modules
 
 
 @pytest.mark.usefixtures("fresh_plugins")
@@ -92,12 +92,12 @@ def test_broken_plugin_is_left_out_with_one_line(tmp_path: Path, monkeypatch: py
     _installed(tmp_path, "broken_plugin_of_a_test", "raise OSError('two\\nlines')")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.warns(PluginWarning) as warned:
-        loaded = load_plugins()
+        loaded = load_plugins("shapes")
     assert "broken_plugin_of_a_test" not in loaded
     (line,) = [str(each.message) for each in warned]
     assert line == (
-        "the plugin broken_plugin_of_a_test (broken_plugin_of_a_test) cannot be imported and is left out: OSError: two "
-        "lines; repair or uninstall it"
+        "the plugin broken_plugin_of_a_test (broken_plugin_of_a_test.shapes) cannot be imported and is left out: "
+        "OSError: two lines; repair or uninstall it"
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.evaluation.evaluate import evaluate
-from edgeembed.papers.simtde.entity_resolution import EntityResolution, read_entities, score_entities
+from edgeembed.papers.simtde.tasks.entity_resolution import EntityResolution, read_entities, score_entities
 
 from ..conftest import NameEncoders  # noqa: TID252  # tests are not a package
 

@@ -13,8 +13,8 @@ from edgeembed_runtime.errors import CheckError, InputError
 
 from edgeembed.evaluation import Score, compare_scores
 from edgeembed.evaluation.evaluate import evaluate
-from edgeembed.papers.distilcse import geometry
-from edgeembed.papers.distilcse.geometry import Geometry, GeometrySet, read_geometry, score_geometry
+from edgeembed.papers.distilcse.tasks import geometry
+from edgeembed.papers.distilcse.tasks.geometry import Geometry, GeometrySet, read_geometry, score_geometry
 
 from ..conftest import NameEncoders  # noqa: TID252  # tests are not a package
 

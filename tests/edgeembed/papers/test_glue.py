@@ -8,7 +8,7 @@ import pytest
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.evaluation.evaluate import evaluate
-from edgeembed.papers.cmow.glue import GLUE_TASKS, Glue, read_glue, score_glue
+from edgeembed.papers.cmow.tasks.glue import GLUE_TASKS, Glue, read_glue, score_glue
 
 from ..conftest import NameEncoders  # noqa: TID252  # tests are not a package
 

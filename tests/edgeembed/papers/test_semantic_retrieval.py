@@ -10,7 +10,7 @@ from edgeembed_runtime.errors import CheckError, InputError, MissingExtraError
 
 from edgeembed.evaluation.evaluate import evaluate
 from edgeembed.papers.hpd.ivf import IVFIndex, choose_nlist, mean_reciprocal_rank, search_interleaved
-from edgeembed.papers.hpd.semantic_retrieval import MEMORY, TIME, SemanticRetrieval, reduction_factor
+from edgeembed.papers.hpd.tasks.semantic_retrieval import MEMORY, TIME, SemanticRetrieval, reduction_factor
 
 from ..conftest import NameEncoders  # noqa: TID252  # tests are not a package
 

@@ -11,7 +11,7 @@ import pytest
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.evaluation.evaluate import evaluate
-from edgeembed.papers.cmow.word_order import SHUFFLED, SWAPPED, WordOrder, read_word_order, score_word_order
+from edgeembed.papers.cmow.tasks.word_order import SHUFFLED, SWAPPED, WordOrder, read_word_order, score_word_order
 
 from ..conftest import NameEncoders  # noqa: TID252  # tests are not a package
 

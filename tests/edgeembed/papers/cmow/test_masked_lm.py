@@ -22,7 +22,7 @@ from transformers import (
 from edgeembed.distillation import distill, pipeline
 from edgeembed.losses.soft_cross_entropy import soft_cross_entropy
 from edgeembed.models import load_masked_lm, load_model
-from edgeembed.papers.cmow.masked_lm import MaskedLMLoss
+from edgeembed.papers.cmow.losses.masked_lm import MaskedLMLoss
 from edgeembed.recipe.loading import load_recipe
 from edgeembed.recipe.schema import Recipe
 from edgeembed.students.cmow import CMOWConfig, MatrixEmbedding

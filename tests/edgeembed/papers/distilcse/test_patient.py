@@ -5,7 +5,7 @@ import pytest
 import torch
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from edgeembed.papers.distilcse.patient import PatientLoss
+from edgeembed.papers.distilcse.losses.patient import PatientLoss
 
 from ...loss_inputs import LayeredTeacher, layered, matrices_of  # noqa: TID252
 

@@ -9,7 +9,7 @@ from edgeembed_runtime.errors import InputError
 
 from edgeembed.distillation import distill
 from edgeembed.losses.base import LossInputs
-from edgeembed.papers.distilcse.prototype_mse import PrototypeMSELoss, prototype_scores
+from edgeembed.papers.distilcse.losses.prototype_mse import PrototypeMSELoss, prototype_scores
 
 
 def test_a_score_is_the_cosine_with_the_own_prototype_and_the_mean_one_with_the_others() -> None:

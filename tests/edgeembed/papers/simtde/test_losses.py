@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from edgeembed.papers.simtde.kl import KL
-from edgeembed.papers.simtde.mae import MAE
-from edgeembed.papers.simtde.similarity_mae import SimilarityMAE
+from edgeembed.papers.simtde.losses.kl import KL
+from edgeembed.papers.simtde.losses.mae import MAE
+from edgeembed.papers.simtde.losses.similarity_mae import SimilarityMAE
 
 from ...loss_inputs import random_inputs  # noqa: TID252
 

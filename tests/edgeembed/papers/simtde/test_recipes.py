@@ -45,10 +45,9 @@ def test_the_best_checkpoint_on_the_development_set_is_kept(
 ) -> None:
     # The trainer looks in what it trains in, and in bfloat16 the ranks of ten pairs turn on the last bits.
     monkeypatch.setattr("edgeembed.training.trainer.has_bf16", lambda _device: False)
-    from edgeembed.evaluation.sts import score_sts
-
     from edgeembed.corpus.pairs import read_sts
     from edgeembed.evaluation.encoders import load_encoder
+    from edgeembed.evaluation.tasks.sts import score_sts
 
     recipe = tiny("simtde-small", teacher_folder, f"stages.checkpoint_steps={steps}", "stages.learning_rate=0.01")
     report = distill(recipe, sentences, tmp_path / "student", dev=dev)

@@ -1,0 +1,1 @@
+"""Losses that only this paper needs."""

@@ -1,0 +1,1 @@
+"""Imported when edgeembed looks for students."""
