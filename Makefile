@@ -33,11 +33,12 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile $(ARGUMENTS)
 
-# The packages that use transformers or sentence-transformers, with the older ones and optimum.
+# What calls transformers, sentence-transformers and optimum, with the older ones.
 test-old-generation: export CONSTRAINTS = $(OLD_GENERATION)
 test-old-generation:
-	$(MAKE) test ARGUMENTS="tests/edgeembed tests/exporters tests/bench/test_adapters.py"
-	$(MAKE) test-slow ARGUMENTS="tests/edgeembed/test_processes.py tests/end_to_end/test_teacher_export.py"
+	$(MAKE) test ARGUMENTS="tests/exporters tests/bench/test_adapters.py tests/edgeembed --ignore tests/edgeembed/papers \
+	    --ignore-glob '*/test_corpus*' --ignore-glob '*/test_evaluation*'"
+	$(MAKE) test-slow ARGUMENTS=tests/end_to_end/test_teacher_export.py
 
 # The libraries of others that load a bundle (docs/loaders.md); what cannot be installed is skipped with that reason.
 EVERYWHERE := build/everywhere
