@@ -115,13 +115,15 @@ fix: $(STAMP)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# The documentation site, in an environment of its own: the site generator, and the runtime that builds the demo's index.
-# The demo's engine comes from npm.
+# The documentation site. The site generator, and the runtime that builds the demo's index, have an environment of their
+# own; the reference is made from edgeembed, which takes what it needs from the development's. The demo's engine comes from
+# npm.
 DOCS := build/docs-env
 DOCS_ENGINE := build/docs-engine
 
-docs: $(DOCS)/.installed $(DOCS_ENGINE)/.installed
-	NO_MKDOCS_2_WARNING=1 PYTHONPATH=.:exporters:bench $(DOCS)/bin/mkdocs build --strict
+docs: $(STAMP) $(DOCS)/.installed $(DOCS_ENGINE)/.installed
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=.:exporters:bench:$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))") \
+	    $(DOCS)/bin/mkdocs build --strict
 	@echo "the site is in build/site; to read it: $(PYTHON) -m http.server --directory build/site"
 
 $(DOCS)/.installed: requirements-docs.txt runtime/pyproject.toml
