@@ -34,10 +34,12 @@ test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile $(ARGUMENTS)
 
 # What calls transformers, sentence-transformers and optimum, with the older ones.
+CALLERS := tests/exporters tests/bench/test_adapters.py tests/edgeembed/embeddings \
+    $(patsubst %,tests/edgeembed/test_%.py,model_trust models recipes student trainer)
+
 test-old-generation: export CONSTRAINTS = $(OLD_GENERATION)
 test-old-generation:
-	$(MAKE) test ARGUMENTS="tests/exporters tests/bench/test_adapters.py tests/edgeembed --ignore tests/edgeembed/papers \
-	    --ignore-glob '*/test_corpus*' --ignore-glob '*/test_evaluation*'"
+	$(MAKE) test ARGUMENTS="$(CALLERS)"
 	$(MAKE) test-slow ARGUMENTS=tests/end_to_end/test_teacher_export.py
 
 # The libraries of others that load a bundle (docs/loaders.md); what cannot be installed is skipped with that reason.

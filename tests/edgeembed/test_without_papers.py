@@ -19,9 +19,7 @@ TESTS = (
     "test_contrastive_distillation.py",
     "test_student.py",
     "test_cmow.py",
-    "test_space.py",
     "test_distillation_checks.py",
-    "test_distill_function.py",
     "test_cli_main.py",
 )
 
