@@ -40,7 +40,7 @@ CALLERS := tests/exporters tests/bench/test_adapters.py tests/edgeembed/embeddin
 test-old-generation: export CONSTRAINTS = $(OLD_GENERATION)
 test-old-generation:
 	$(MAKE) test ARGUMENTS="$(CALLERS)"
-	$(MAKE) test-slow ARGUMENTS=tests/end_to_end/test_teacher_export.py
+	$(MAKE) test-slow ARGUMENTS="tests/exporters/test_cmow.py tests/exporters/test_loaders.py tests/end_to_end/test_teacher_export.py"
 
 # The libraries of others that load a bundle (docs/loaders.md); what cannot be installed is skipped with that reason.
 EVERYWHERE := build/everywhere

@@ -106,6 +106,7 @@ def test_onnx_embeddings_equal_torch_without_a_loop(name: str, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_sentence_transformers_reads_the_onnx_file_of_a_matrix_student(tmp_path: Path) -> None:
+    pytest.importorskip("optimum.onnxruntime", reason="needs optimum-onnx: edgeembed[optimum]")
     model = student("headed")
     export(model, tmp_path / "b", sentences=SENTENCES)
     again = SentenceTransformer(str(tmp_path / "b"), backend="onnx", device="cpu")
