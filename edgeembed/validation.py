@@ -6,10 +6,9 @@ import typing
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal, TypeVar
 
-import annotated_types
+from edgeembed_exporters.settings import bounds
 from edgeembed_runtime.errors import InputError
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.fields import FieldInfo
 
 SettingsT = TypeVar("SettingsT", bound="Settings")
 Location = Sequence[int | str]
@@ -141,7 +140,7 @@ def _expected(kind: type[Settings], location: Location) -> str:
         field = _settings_at(kind, location[:-2]).model_fields[str(location[-2])]
         return _kind_of_value(typing.get_args(field.annotation)[0])
     field = _settings_at(kind, location[:-1]).model_fields[str(location[-1])]
-    return _kind_of_value(field.annotation) + _bounds(field)
+    return _kind_of_value(field.annotation) + bounds(field)
 
 
 def _kind_of_value(hint: Any) -> str:
@@ -154,16 +153,3 @@ def _kind_of_value(hint: Any) -> str:
     if tables:
         return tables[0].expected
     return {int: "an integer", float: "a number", str: "a string", bool: "true or false"}.get(leaves[0], "a value")
-
-
-def _bounds(field: FieldInfo) -> str:
-    low = next((each for each in field.metadata if isinstance(each, annotated_types.Ge | annotated_types.Gt)), None)
-    high = next((each for each in field.metadata if isinstance(each, annotated_types.Le | annotated_types.Lt)), None)
-    if isinstance(low, annotated_types.Ge) and isinstance(high, annotated_types.Le):
-        return f" from {low.ge} to {high.le}"
-    parts = []
-    if low is not None:
-        parts.append(f"of at least {low.ge}" if isinstance(low, annotated_types.Ge) else f"above {low.gt}")
-    if high is not None:
-        parts.append(f"at most {high.le}" if isinstance(high, annotated_types.Le) else f"below {high.lt}")
-    return f" {' and '.join(parts)}" if parts else ""

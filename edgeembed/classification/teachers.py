@@ -61,7 +61,7 @@ def teacher_logits(
 
 
 def _identity(teacher: str | os.PathLike[str] | TextClassifier, data: ClassificationData, device: str) -> EncodedBy:
-    """Return what tells a teacher's logits from those of others: the order of the labels is part of it."""
+    """Return the identity of a teacher's logits, which depends on the order of the labels too."""
     if isinstance(teacher, TextClassifier):
         parts = [model_fingerprint(teacher.encoder), weights_fingerprint(teacher.head), teacher.encoding]
         name = type(teacher).__name__

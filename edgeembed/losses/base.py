@@ -86,7 +86,7 @@ class Loss(Settings):
         return self.compute
 
     def compute(self, inputs: LossInputs) -> torch.Tensor:
-        """Return the mean loss of a batch, a float32 scalar."""
+        """Return the mean loss of a batch, a float32 scalar. A subclass has this or a `build` of its own."""
         raise NotImplementedError
 
     def scores_as_labels(self, pairs: SentencePairs) -> npt.NDArray[np.float32]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,6 +31,7 @@ class StudentKind(Settings):
     outputs_tokens: ClassVar[bool] = False
     predicts_tokens: ClassVar[bool] = False
 
+    @abstractmethod
     def width(self, settings: StudentSettings, source: SentenceTransformer, head_dim: int) -> int:
         """Return the width of the first module's output, after checking, before any work, that it can be built.
 
@@ -41,11 +43,10 @@ class StudentKind(Settings):
         Raises:
             InputError: If the source does not suit the settings.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def build(self, context: StudentContext) -> Any:
         """Return the first module, initialized: a module of sentence-transformers, a `TokenizerModule` for example."""
-        raise NotImplementedError
 
 
 STUDENTS: Registry[StudentKind] = Registry("student", "edgeembed.students.kinds", "students")

@@ -60,7 +60,7 @@ class Precision(ABC):
 
     @staticmethod
     def pack(matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32] | None]:
-        """Convert a matrix for the numpy backend (docs/tensor-file.md).
+        """Convert a matrix for the numpy backend (docs/tensor-file.md), if `backends` has it.
 
         Args:
             matrix: float32 (rows, columns).

@@ -169,13 +169,18 @@ def _expected(field: FieldInfo) -> str:
     kinds = {Mapping: "texts by name", Sequence: "a list of texts", int: "an integer", float: "a number"}
     kind = {**kinds, str: "a text", bool: "True or False"}[origin or hint]
     example = f", such as {field.examples[0]!r}" if field.examples else ""
-    return f"{kind}{_bounds(field)}{example}"
+    return f"{kind}{bounds(field)}{example}"
 
 
-def _bounds(field: FieldInfo) -> str:
-    least, above = mark(field, annotated_types.Ge), mark(field, annotated_types.Gt)
-    most = mark(field, annotated_types.Le)
-    if least is not None and most is not None:
-        return f" from {least.ge} to {most.le}"
-    low = f" of at least {least.ge}" if least is not None else f" above {above.gt}" if above is not None else ""
-    return low if most is None else f"{low} and at most {most.le}"
+def bounds(field: FieldInfo) -> str:
+    """Return the limits of a number in words, such as " of at least 1"; empty without limits."""
+    low = next((each for each in field.metadata if isinstance(each, annotated_types.Ge | annotated_types.Gt)), None)
+    high = next((each for each in field.metadata if isinstance(each, annotated_types.Le | annotated_types.Lt)), None)
+    if isinstance(low, annotated_types.Ge) and isinstance(high, annotated_types.Le):
+        return f" from {low.ge} to {high.le}"
+    parts = []
+    if low is not None:
+        parts.append(f"of at least {low.ge}" if isinstance(low, annotated_types.Ge) else f"above {low.gt}")
+    if high is not None:
+        parts.append(f"at most {high.le}" if isinstance(high, annotated_types.Le) else f"below {high.lt}")
+    return f" {' and '.join(parts)}" if parts else ""

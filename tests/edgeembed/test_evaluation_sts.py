@@ -1,7 +1,6 @@
 """STS suite, duplicate questions, parameter counts, and the tables of a report."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,39 +22,16 @@ from edgeembed.evaluation.evaluate import evaluate
 from edgeembed.evaluation.tasks.sts import STS, STS_SETS, read_sts_suite, score_sts
 from edgeembed.models import load_model
 
+from .angles import ENCODER, WORSE, Angles, write_lines
 from .conftest import NameEncoders
 
 SETS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 ROWS = ("a\ta\t4", "a\tc\t3", "a\tb\t2", "a\td\t1")
 
 
-class _Angles:
-    """An encoder that looks up two-dimensional embeddings by angle in degrees."""
-
-    def __init__(self, **degrees: float) -> None:
-        self.degrees = degrees
-
-    def encode(self, texts: Any, /, *, batch_size: int = 32) -> Any:  # noqa: ARG002
-        angles = np.radians([self.degrees[text] for text in texts])
-        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-    encode_query = encode
-    encode_document = encode
-
-
-ENCODER = _Angles(a=0, b=30, c=60, d=90)
-WORSE = _Angles(a=0, b=30, c=60, d=20)
-
-
-def _file(path: Path, *lines: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
 def _sets(folder: Path, *names: str) -> Path:
     for name in names:
-        _file(folder / name / "test.tsv", "sentence1\tsentence2\tscore", *ROWS)
+        write_lines(folder / name / "test.tsv", "sentence1\tsentence2\tscore", *ROWS)
     return folder
 
 
@@ -66,8 +42,8 @@ def two_encoders(name_encoders: NameEncoders) -> None:
 
 def test_spearman_gives_ties_their_mean_rank(tmp_path: Path) -> None:
     # Cosines of 0, 60, 0, 90 degrees rank 3.5, 2, 3.5, 1 against 4, 3, 2, 1: Pearson's correlation of the ranks.
-    pairs = read_sts(_file(tmp_path / "pairs.tsv", "sentence1\tsentence2\tscore", *ROWS))
-    score = score_sts(_Angles(a=0, b=0, c=60, d=90), pairs)[0]
+    pairs = read_sts(write_lines(tmp_path / "pairs.tsv", "sentence1\tsentence2\tscore", *ROWS))
+    score = score_sts(Angles(a=0, b=0, c=60, d=90), pairs)[0]
     assert score.value == pytest.approx(100 * 3 / np.sqrt(4.5 * 5))
 
 
@@ -95,7 +71,7 @@ def test_a_missing_set_is_none_and_the_average_names_its_sets(tmp_path: Path) ->
 
 def test_the_suite_keeps_pairs_that_are_also_in_stsb(tmp_path: Path) -> None:
     rows = [f"{row}\t{part}" for row, part in zip(ROWS, ("none", "none", "train", "none"), strict=True)]
-    _file(tmp_path / "sts12" / "test.tsv", "sentence1\tsentence2\tscore\tin_stsb", *rows)
+    write_lines(tmp_path / "sts12" / "test.tsv", "sentence1\tsentence2\tscore\tin_stsb", *rows)
     (score,) = score_sts(ENCODER, read_sts_suite(tmp_path)[0])
     assert (score.task, score.items) == ("STS12", 4)
 
@@ -114,7 +90,7 @@ HEADER = "id\tquestion1\tquestion2\tis_duplicate"
 
 def test_each_question1_is_searched_among_all_question2(tmp_path: Path) -> None:
     rows = ("1\tp\tx\t1", "2\tp\ty\t1", "3\tp\tz\t0", "4\tq\tx\t0", "5\tr\tz\t1", "6\ts\t\t1")
-    found = read_retrieval(_file(tmp_path / "pairs.tsv", HEADER, *rows))
+    found = read_retrieval(write_lines(tmp_path / "pairs.tsv", HEADER, *rows))
     assert found.name == f"{tmp_path.name}/pairs"
     assert list(found.queries.values()) == ["p", "r"]
     assert list(found.documents.values()) == ["x", "y", "z"]
@@ -123,20 +99,20 @@ def test_each_question1_is_searched_among_all_question2(tmp_path: Path) -> None:
 
 
 def test_the_numbers_of_questions_are_no_ids_that_both_share(tmp_path: Path) -> None:
-    questions = read_retrieval(_file(tmp_path / "pairs.tsv", HEADER, "1\tp\tx\t1"))
+    questions = read_retrieval(write_lines(tmp_path / "pairs.tsv", HEADER, "1\tp\tx\t1"))
     assert not questions.queries.keys() & questions.documents.keys()
 
 
 def test_quoted_questions_are_unquoted_even_across_lines(tmp_path: Path) -> None:
     rows = ('"1"\t"What is ""it""?"\t"two\nlines"\t"1"', '"2"\t"p"\t"x"\t"0"')
-    found = read_retrieval(_file(tmp_path / "pairs.tsv", HEADER, *rows))
+    found = read_retrieval(write_lines(tmp_path / "pairs.tsv", HEADER, *rows))
     assert list(found.queries.values()) == ['What is "it"?']
     assert list(found.documents.values()) == ["two lines", "x"]
 
 
 def test_quotes_in_an_unquoted_file_are_text(tmp_path: Path) -> None:
     rows = ('1\t"It" is what?\t"What\t1', "2\tp\tx\t0")
-    found = read_retrieval(_file(tmp_path / "pairs.tsv", HEADER, *rows))
+    found = read_retrieval(write_lines(tmp_path / "pairs.tsv", HEADER, *rows))
     assert list(found.queries.values()) == ['"It" is what?']
     assert list(found.documents.values()) == ['"What', "x"]
 
@@ -155,7 +131,7 @@ def test_a_malformed_file_of_duplicates_is_a_one_line_error(
     tmp_path: Path, lines: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(InputError, match=message) as error:
-        read_retrieval(_file(tmp_path / "pairs.tsv", *lines))
+        read_retrieval(write_lines(tmp_path / "pairs.tsv", *lines))
     assert "\n" not in str(error.value)
 
 
@@ -224,7 +200,7 @@ def test_parameters_are_shown_in_millions() -> None:
 
 @pytest.mark.usefixtures("two_encoders")
 def test_markdown_has_a_table_per_kind_of_task_with_every_model(tmp_path: Path) -> None:
-    pairs = _file(tmp_path / "own.tsv", "sentence1\tsentence2\tscore", *ROWS)
+    pairs = write_lines(tmp_path / "own.tsv", "sentence1\tsentence2\tscore", *ROWS)
     sts = STS(_sets(tmp_path, "stsb"), pairs)
     text = evaluate(["student", "again"], sts, against="teacher").to_markdown()
     assert [line for line in text.splitlines() if line.startswith("## ")] == ["## STS", "## Scores"]

@@ -1,60 +1,35 @@
 """Entity resolution: its files, scores and table."""
 
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from edgeembed_runtime.errors import InputError
 
 from edgeembed.evaluation.evaluate import evaluate
 from edgeembed.papers.simtde.tasks.entity_resolution import EntityResolution, read_entities, score_entities
 
+from ..angles import ENCODER, WORSE, Angles, write_lines  # noqa: TID252  # tests are not a package
 from ..conftest import NameEncoders  # noqa: TID252  # tests are not a package
-
-
-class _Angles:
-    """An encoder that looks up two-dimensional embeddings by angle in degrees."""
-
-    def __init__(self, **degrees: float) -> None:
-        self.degrees = degrees
-
-    def encode(self, texts: Any, /, *, batch_size: int = 32) -> Any:  # noqa: ARG002
-        angles = np.radians([self.degrees[text] for text in texts])
-        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-    encode_query = encode
-    encode_document = encode
-
-
-ENCODER = _Angles(a=0, b=30, c=60, d=90)
-WORSE = _Angles(a=0, b=30, c=60, d=20)
-
-
-def _file(path: Path, *lines: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
 
 
 def test_recall_at_one_equals_the_hand_computed_value(tmp_path: Path) -> None:
     # The nearest of b, c and d is b to a at 0 degrees, which may mean b or c; d to d; and c to c, which means b.
-    file = _file(tmp_path / "radio.tsv", "query\tentity", "a\tb", "a\tc", "d\td", "c\tb")
-    scores = score_entities(_Angles(a=0, b=20, c=60, d=90), read_entities(file))
+    file = write_lines(tmp_path / "radio.tsv", "query\tentity", "a\tb", "a\tc", "d\td", "c\tb")
+    scores = score_entities(Angles(a=0, b=20, c=60, d=90), read_entities(file))
     assert [(score.metric, score.items) for score in scores] == [("R@1 x100", 3)]
     assert scores[0].value == pytest.approx(100 * 2 / 3)
     assert scores[0].details == {"entities": 3}
 
 
 def test_rows_with_label_0_only_add_to_the_catalog(tmp_path: Path) -> None:
-    file = _file(tmp_path / "radio.tsv", "query\tentity\tlabel", "a\tc\t1", "d\tb\t0")
+    file = write_lines(tmp_path / "radio.tsv", "query\tentity\tlabel", "a\tc\t1", "d\tb\t0")
     (score,) = score_entities(ENCODER, read_entities(file))
     assert (score.value, score.items, score.details["entities"]) == (0, 1, 2)
 
 
 def test_each_language_has_its_own_catalog_and_equal_weight_in_the_average(tmp_path: Path) -> None:
     rows = ("a\tb\tde", "d\tc\tde", "a\tc\tfr", "b\td\tfr", "c\td\tfr")
-    file = _file(tmp_path / "radio.tsv", "query\tentity\tlanguage", *rows)
+    file = write_lines(tmp_path / "radio.tsv", "query\tentity\tlanguage", *rows)
     german, french, average = score_entities(ENCODER, read_entities(file))
     assert german.task.endswith("radio de")
     assert (german.value, german.details["entities"]) == (100, 2)
@@ -66,8 +41,8 @@ def test_each_language_has_its_own_catalog_and_equal_weight_in_the_average(tmp_p
 
 @pytest.mark.parametrize(("name", "lines"), [("all.txt", ("b", "", "c", "a")), ("all.tsv", ("entity", "b", "c", "a"))])
 def test_a_catalog_file_replaces_the_entities_of_the_rows(tmp_path: Path, name: str, lines: tuple[str, ...]) -> None:
-    file = _file(tmp_path / "radio.tsv", "query\tentity", "d\tc", "a\tc")
-    (score,) = score_entities(ENCODER, read_entities(file, _file(tmp_path / name, *lines)))
+    file = write_lines(tmp_path / "radio.tsv", "query\tentity", "d\tc", "a\tc")
+    (score,) = score_entities(ENCODER, read_entities(file, write_lines(tmp_path / name, *lines)))
     assert (score.value, score.details["entities"]) == (50, 3)
 
 
@@ -85,20 +60,20 @@ def test_a_catalog_file_replaces_the_entities_of_the_rows(tmp_path: Path, name: 
     ],
 )
 def test_a_malformed_entity_file_is_a_one_line_error(tmp_path: Path, lines: tuple[str, ...], message: str) -> None:
-    catalog = _file(tmp_path / "all.txt", "b")
+    catalog = write_lines(tmp_path / "all.txt", "b")
     with pytest.raises(InputError, match=message) as error:
-        read_entities(_file(tmp_path / "radio.tsv", *lines), catalog)
+        read_entities(write_lines(tmp_path / "radio.tsv", *lines), catalog)
     assert "\n" not in str(error.value)
 
 
 def test_an_empty_catalog_is_an_error(tmp_path: Path) -> None:
-    file = _file(tmp_path / "radio.tsv", "query\tentity", "a\tb")
+    file = write_lines(tmp_path / "radio.tsv", "query\tentity", "a\tb")
     with pytest.raises(InputError, match="contains no entities"):
-        read_entities(file, _file(tmp_path / "all.txt", ""))
+        read_entities(file, write_lines(tmp_path / "all.txt", ""))
 
 
 def test_the_numbers_of_entities_are_no_ids_that_both_share(tmp_path: Path) -> None:
-    entities = read_entities(_file(tmp_path / "radio.tsv", "query\tentity", "a\tb")).languages[""]
+    entities = read_entities(write_lines(tmp_path / "radio.tsv", "query\tentity", "a\tb")).languages[""]
     assert not entities.queries.keys() & entities.documents.keys()
 
 
@@ -106,7 +81,7 @@ def test_the_entity_resolution_table_shows_the_change_from_the_reference(
     tmp_path: Path, name_encoders: NameEncoders
 ) -> None:
     name_encoders({"teacher": ENCODER, "student": WORSE}.__getitem__)
-    file = _file(tmp_path / "radio.tsv", "query\tentity", "a\tb", "b\tb", "c\tc", "a\td")
+    file = write_lines(tmp_path / "radio.tsv", "query\tentity", "a\tb", "b\tb", "c\tc", "a\td")
     found = evaluate(["student"], EntityResolution(file), against="teacher")
     (table,) = found.tables
     assert [row[1:3] for row in table.rows] == [("100.00", "+0.00%"), ("100.00", "+0.00%")]

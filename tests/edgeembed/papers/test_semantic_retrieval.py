@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,39 +11,16 @@ from edgeembed.evaluation.evaluate import evaluate
 from edgeembed.papers.hpd.ivf import IVFIndex, choose_nlist, mean_reciprocal_rank, search_interleaved
 from edgeembed.papers.hpd.tasks.semantic_retrieval import MEMORY, TIME, SemanticRetrieval, reduction_factor
 
+from ..angles import ENCODER, WORSE, Angles, write_lines  # noqa: TID252  # tests are not a package
 from ..conftest import NameEncoders  # noqa: TID252  # tests are not a package
 
 HEADER = "id\tquestion1\tquestion2\tis_duplicate"
 
 
-class _Angles:
-    """An encoder that looks up two-dimensional embeddings by angle in degrees."""
-
-    def __init__(self, **degrees: float) -> None:
-        self.degrees = degrees
-
-    def encode(self, texts: Any, /, *, batch_size: int = 32) -> Any:  # noqa: ARG002
-        angles = np.radians([self.degrees[text] for text in texts])
-        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-    encode_query = encode
-    encode_document = encode
-
-
-ENCODER = _Angles(a=0, b=30, c=60, d=90)
-WORSE = _Angles(a=0, b=30, c=60, d=20)
-
-
-def _file(path: Path, *lines: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
 def test_semantic_retrieval_reports_the_savings_of_a_model(tmp_path: Path, name_encoders: NameEncoders) -> None:
     name_encoders({"teacher": ENCODER, "student": WORSE, "again": ENCODER}.__getitem__)
     pytest.importorskip("faiss", reason="needs faiss: edgeembed-runtime[faiss]")
-    file = _file(tmp_path / "pairs.tsv", HEADER, "1\ta\ta\t1", "2\td\tb\t1", "3\tb\td\t0", "4\tb\tc\t0")
+    file = write_lines(tmp_path / "pairs.tsv", HEADER, "1\ta\ta\t1", "2\td\tb\t1", "3\tb\td\t0", "4\tb\tc\t0")
     found = evaluate(["again", "student"], SemanticRetrieval(file, nlist=64, nprobe=2), against="teacher")
     score = found.models[0].scores[0]
     # The nearest to a is a itself; to d at 90 degrees d, then c, then b; to the student d is at 20, b at 30.
@@ -64,14 +40,14 @@ def test_semantic_retrieval_reports_the_savings_of_a_model(tmp_path: Path, name_
 
 def test_embeddings_that_are_not_finite_fail_semantic_retrieval(tmp_path: Path) -> None:
     pytest.importorskip("faiss", reason="needs faiss: edgeembed-runtime[faiss]")
-    file = _file(tmp_path / "pairs.tsv", HEADER, "1\ta\tb\t1")
+    file = write_lines(tmp_path / "pairs.tsv", HEADER, "1\ta\tb\t1")
     with pytest.raises(CheckError, match="not finite"):
-        evaluate(_Angles(a=np.nan, b=1), SemanticRetrieval(file))
+        evaluate(Angles(a=np.nan, b=1), SemanticRetrieval(file))
 
 
 def test_times_are_not_added_to_those_of_another_run(tmp_path: Path) -> None:
     pytest.importorskip("faiss", reason="needs faiss: edgeembed-runtime[faiss]")
-    file = _file(tmp_path / "pairs.tsv", HEADER, "1\ta\tb\t1")
+    file = write_lines(tmp_path / "pairs.tsv", HEADER, "1\ta\tb\t1")
     with pytest.raises(InputError, match="add_to is given with semantic-retrieval, whose times compare only within a"):
         evaluate(ENCODER, SemanticRetrieval(file), add_to="absent.json")
 
@@ -79,7 +55,7 @@ def test_times_are_not_added_to_those_of_another_run(tmp_path: Path) -> None:
 def test_missing_faiss_is_an_error_before_a_model_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingExtraError, match=r"edgeembed-runtime\[faiss\]"):
-        SemanticRetrieval(_file(tmp_path / "pairs.tsv", HEADER, "1\ta\tb\t1"))
+        SemanticRetrieval(write_lines(tmp_path / "pairs.tsv", HEADER, "1\ta\tb\t1"))
 
 
 def test_mean_reciprocal_rank_equals_a_hand_computed_value() -> None:
